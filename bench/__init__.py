@@ -1,0 +1,1 @@
+"""Measurements: speed, memory and pauses, always beside a peer in the same run."""

@@ -1,0 +1,1 @@
+"""An append-only log of opaque records: batches, segments, manifest, indexes and recovery."""

@@ -1,0 +1,1 @@
+"""Persistent (immutable, structure-sharing) collections."""

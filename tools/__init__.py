@@ -1,0 +1,1 @@
+"""What a person or a pipeline runs: the command line and the tools behind it."""
