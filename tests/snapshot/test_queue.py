@@ -1,0 +1,383 @@
+"""A persistent queue against a deque, with every version kept and looked at again at the end."""
+
+import random
+import sys
+from collections import deque
+from itertools import pairwise
+from struct import pack
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from snapshot.chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, Chunk, Link, unpack_words
+from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+
+BYTES_PER_WORD_MAX = 10
+LENGTHS = st.one_of(
+    st.integers(1, 9),
+    st.sampled_from([CHUNK_WORDS // 2, CHUNK_WORDS - 1, CHUNK_WORDS, CHUNK_WORDS + 1, 3 * CHUNK_WORDS]),
+)
+
+
+def packed(words: list[int] | range) -> bytes:
+    return pack(f"<{len(words)}Q", *words)
+
+
+def queue_of(words: list[int] | range, run: int = CHUNK_WORDS) -> PersistentQueue:
+    queue = PersistentQueue.empty()
+    for start in range(0, len(words), run):
+        queue = queue.push(packed(words[start : start + run]))
+    return queue
+
+
+def linked(link: Link) -> list[Chunk]:
+    chunks = []
+    while link is not None:
+        chunk, link = link
+        chunks.append(chunk)
+    return chunks
+
+
+def size_bytes(queue: PersistentQueue) -> int:
+    """Count every object that the queue alone keeps alive, with the collector's header of 16 bytes where it has one."""
+    total = sys.getsizeof(queue) + sys.getsizeof(queue._head) + sys.getsizeof(queue._tail)
+    for chunk in linked(queue._front) + linked(queue._back):
+        link_bytes = sys.getsizeof((chunk, None))
+        bounds = chunk.bounds()
+        bounds_bytes = sys.getsizeof(bounds) + sum(map(sys.getsizeof, bounds))
+        total += link_bytes + sys.getsizeof(chunk) + sys.getsizeof(chunk.words) + bounds_bytes
+    return total
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """The queue does what a deque does, and no version of it changes afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = EMPTY_QUEUE
+        self.model: deque[int] = deque()
+        self.versions: list[tuple[PersistentQueue, list[int]]] = []
+        self.next_word = 0
+        self.scattered = False
+
+    @initialize(scattered=st.booleans())
+    def choose_words(self, *, scattered: bool) -> None:
+        self.scattered = scattered
+
+    def draw_run(self, length: int) -> list[int]:
+        """Return words never used before: rising as offsets do, or spread over all of u64 by an odd multiplier."""
+        run = range(self.next_word, self.next_word + length)
+        self.next_word += length
+        return [word * 0x9E3779B97F4A7C15 % 2**64 if self.scattered else word << 16 | 0xABCD for word in run]
+
+    def become(self, queue: PersistentQueue) -> None:
+        self.versions.append((self.queue, list(self.model)))
+        self.queue = queue
+
+    @rule(length=LENGTHS)
+    def push(self, length: int) -> None:
+        run = self.draw_run(length)
+        self.become(self.queue.push(packed(run)))
+        self.model.extend(run)
+
+    @rule(length=LENGTHS)
+    def push_front(self, length: int) -> None:
+        run = self.draw_run(length)
+        self.become(self.queue.push_front(packed(run)))
+        self.model.extendleft(reversed(run))
+
+    @rule(count=st.one_of(st.just(0), LENGTHS))
+    def pop(self, count: int) -> None:
+        taken, queue = self.queue.pop(count)
+        self.become(queue)
+        expected = [self.model.popleft() for _ in range(min(count, len(self.model)))]
+        assert expected == list(unpack_words(taken))
+
+    @rule(count=st.one_of(st.just(0), LENGTHS))
+    def head(self, count: int) -> None:
+        assert list(self.model)[:count] == list(unpack_words(self.queue.head(count)))
+
+    @rule(draw=st.data(), length=LENGTHS)
+    def remove_run(self, draw: st.DataObject, length: int) -> None:
+        start = draw.draw(st.integers(0, len(self.model)), label="start")
+        self.remove(list(self.model)[start : start + length])
+
+    @rule(seed=st.integers(0, 2**32), share=st.sampled_from([0.001, 0.01, 0.5, 0.9, 1.0]), absent=st.integers(0, 9))
+    def remove_scattered(self, seed: int, share: float, absent: int) -> None:
+        draw = random.Random(seed)
+        wanted = [word for word in self.model if draw.random() < share] + self.draw_run(absent)
+        draw.shuffle(wanted)
+        self.remove(wanted)
+
+    @rule(step=st.integers(1, 300))
+    def remove_one_of_each_stretch(self, step: int) -> None:
+        self.remove(list(self.model)[step // 2 :: step])
+
+    def remove(self, wanted: list[int]) -> None:
+        taken, queue = self.queue.remove(packed(wanted))
+        self.become(queue)
+        lookup = set(wanted)
+        assert [word for word in self.model if word in lookup] == list(unpack_words(taken))
+        self.model = deque(word for word in self.model if word not in lookup)
+
+    @rule(draw=st.data())
+    def return_to_an_old_version(self, draw: st.DataObject) -> None:
+        if self.versions:
+            queue, words = draw.draw(st.sampled_from(self.versions), label="version")
+            self.become(queue)
+            self.model = deque(words)
+
+    @invariant()
+    def length_and_truth_are_the_model_s(self) -> None:
+        assert len(self.model) == len(self.queue)
+        assert bool(self.model) == bool(self.queue)
+
+    @invariant()
+    def no_two_neighbours_in_a_list_fit_in_one_chunk(self) -> None:
+        for chunks in (linked(self.queue._front), linked(self.queue._back)[::-1]):
+            assert all(0 < len(chunk.words) <= CHUNK_BYTES for chunk in chunks)
+            assert not any(first.fits(second) for first, second in pairwise(chunks))
+
+    @invariant()
+    def the_head_holds_words_while_a_list_does(self) -> None:
+        lists_hold = self.queue._front is not None or self.queue._back is not None
+        assert not lists_hold or self.queue._start < len(self.queue._head)
+
+    def teardown(self) -> None:
+        for queue, words in [*self.versions, (self.queue, list(self.model))]:
+            assert packed(words) == queue.to_bytes()
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+def test_the_empty_queue_holds_nothing() -> None:
+    """The empty queue is false, has no chunks, and stays empty whatever is taken from it."""
+    queue = PersistentQueue.empty()
+
+    assert not queue
+    assert list(queue.chunks()) == []
+    assert queue.head(1) == b""
+    assert queue.pop(1) == (b"", EMPTY_QUEUE)
+    assert queue.remove(packed([1])) == (b"", EMPTY_QUEUE)
+    assert queue.remove(b"") == (b"", EMPTY_QUEUE)
+
+
+@pytest.mark.parametrize("count", [1, CHUNK_WORDS - 1, CHUNK_WORDS, CHUNK_WORDS + 1, 2 * CHUNK_WORDS + 1])
+def test_single_pushes_cross_the_edge_of_a_chunk(count: int) -> None:
+    """Words pushed one by one come out one by one in order, whatever edge of a chunk lies between."""
+    queue = queue_of(range(count), run=1)
+
+    popped = []
+    while queue:
+        word, queue = queue.pop(1)
+        popped.extend(unpack_words(word))
+
+    assert list(range(count)) == popped
+
+
+@pytest.mark.parametrize("count", [CHUNK_WORDS, CHUNK_WORDS + 1, 2 * CHUNK_WORDS + 1])
+def test_single_words_are_given_back_across_the_edge_of_a_chunk(count: int) -> None:
+    """Words given back one by one stand in the reverse of the order they were given in."""
+    queue = EMPTY_QUEUE
+    for word in range(count):
+        queue = queue.push_front(packed([word]))
+
+    assert list(reversed(range(count))) == list(queue)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=50), st.integers(0, 60))
+@settings(deadline=None)
+def test_a_popped_run_given_back_restores_the_queue(words: list[int], count: int) -> None:
+    """push_front undoes pop."""
+    queue = queue_of(words)
+
+    taken, rest = queue.pop(count)
+
+    assert queue == rest.push_front(taken)
+
+
+@given(st.lists(st.integers(1, 700), min_size=1, max_size=12))
+@settings(deadline=None)
+def test_a_run_is_as_many_runs_of_one(lengths: list[int]) -> None:
+    """A queue is equal by content, however its words were pushed and lie in chunks."""
+    words = range(sum(lengths))
+    by_runs = EMPTY_QUEUE
+    start = 0
+    for length in lengths:
+        by_runs = by_runs.push(packed(words[start : start + length]))
+        start += length
+    given_back = EMPTY_QUEUE.push(packed(words[lengths[0] :])).push_front(packed(words[: lengths[0]]))
+
+    assert queue_of(words, run=1) == by_runs
+    assert by_runs == given_back
+    assert by_runs != by_runs.pop(1)[1]
+    assert by_runs != by_runs.pop(1)[1].push_front(packed([len(words)]))
+
+
+def test_a_queue_equals_no_other_type_and_is_not_hashable() -> None:
+    """Equality is between queues, and a queue is no key."""
+    assert queue_of(range(2)) != packed(range(2))
+    with pytest.raises(TypeError):
+        hash(EMPTY_QUEUE)
+
+
+@pytest.mark.parametrize("operation", ["push", "push_front", "remove"])
+def test_a_broken_word_is_a_mistake_of_the_caller(operation: str) -> None:
+    """A run is a whole number of words."""
+    with pytest.raises(AssertionError, match="7 bytes"):
+        getattr(EMPTY_QUEUE, operation)(bytes(7))
+
+
+FIVE_CHUNKS = 5 * CHUNK_WORDS + 100
+REMOVALS = {
+    "the head run": list(range(10)),
+    "the head run across chunks": list(range(CHUNK_WORDS + 10)),
+    "one word in the middle": [2 * CHUNK_WORDS + 5],
+    "a run in one chunk": list(range(2 * CHUNK_WORDS + 5, 2 * CHUNK_WORDS + 50)),
+    "a whole chunk": list(range(2 * CHUNK_WORDS, 3 * CHUNK_WORDS)),
+    "a run across chunks": list(range(CHUNK_WORDS - 5, 3 * CHUNK_WORDS + 5)),
+    "the head run but its first word": list(range(1, 10)),
+    "a head run with a gap": [0, 1, 3],
+    "the last word": [FIVE_CHUNKS - 1],
+    "the tail": list(range(5 * CHUNK_WORDS, FIVE_CHUNKS)),
+    "first and last": [FIVE_CHUNKS - 1, 0],
+    "unordered across chunks": [4 * CHUNK_WORDS, 7, 2 * CHUNK_WORDS, 2 * CHUNK_WORDS - 1],
+    "named twice": [CHUNK_WORDS, CHUNK_WORDS],
+    "absent": [FIVE_CHUNKS, 2**64 - 1],
+    "absent and present": [FIVE_CHUNKS, CHUNK_WORDS + 1],
+    "all": list(range(FIVE_CHUNKS)),
+    "all, unordered": list(range(FIVE_CHUNKS))[::-1],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("popped", [0, 3, CHUNK_WORDS, 2 * CHUNK_WORDS + 3])
+@pytest.mark.parametrize("wanted", REMOVALS.values(), ids=REMOVALS.keys())
+def test_remove_takes_what_is_there_in_queue_order(wanted: list[int], popped: int) -> None:
+    """Removal returns the words that the queue holds, in its order, and keeps the others in theirs."""
+    queue = queue_of(range(FIVE_CHUNKS)).pop(popped)[1]
+    held = range(popped, FIVE_CHUNKS)
+
+    taken, rest = queue.remove(packed(wanted))
+
+    assert sorted(set(wanted) & set(held)) == list(unpack_words(taken))
+    assert sorted(set(held) - set(wanted)) == list(rest)
+    assert len(held) - len(taken) // WORD_BYTES == len(rest)
+    assert list(held) == list(queue)
+
+
+def test_a_removal_of_nothing_is_the_same_queue() -> None:
+    """Where no word is held, nothing is made."""
+    queue = queue_of(range(FIVE_CHUNKS))
+
+    assert queue is queue.remove(packed([FIVE_CHUNKS]))[1]
+
+
+def test_bytes_of_a_word_across_two_others_are_not_that_word() -> None:
+    """A word is found at its own place only."""
+    first, second = packed([0x1111111122222222]), packed([0x3333333344444444])
+    across = (first + second)[3:11]
+    queue = EMPTY_QUEUE.push(packed([5]) + first + second)
+
+    assert (b"", queue) == queue.remove(across)
+    assert across == queue.push(across).remove(across)[0]
+
+
+@pytest.mark.parametrize("popped", [0, CHUNK_WORDS])
+def test_a_removal_shares_the_chunks_it_does_not_touch(popped: int) -> None:
+    """A chunk that holds none of the words is the same object before and after, in either list."""
+    queue = queue_of(range(FIVE_CHUNKS)).pop(popped)[1].push(packed(range(FIVE_CHUNKS, 2 * FIVE_CHUNKS)))
+    word = 3 * CHUNK_WORDS + 7
+
+    before = linked(queue._front) + linked(queue._back)
+    after = linked(_removed(queue, word)._front) + linked(_removed(queue, word)._back)
+
+    untouched = {id(chunk) for chunk in before if word not in unpack_words(chunk.words)}
+    assert len(before) - 1 == len(untouched)
+    assert untouched <= {id(chunk) for chunk in after}
+
+
+def _removed(queue: PersistentQueue, word: int) -> PersistentQueue:
+    return queue.remove(packed([word]))[1]
+
+
+def test_a_scan_sees_one_version() -> None:
+    """Chunks being walked are those of the version the walk began with."""
+    queue = queue_of(range(FIVE_CHUNKS))
+    walk = queue.chunks()
+    first = next(walk)
+
+    queue.remove(packed(range(1, FIVE_CHUNKS, 2)))
+    queue.pop(FIVE_CHUNKS)
+
+    assert packed(range(FIVE_CHUNKS)) == first + b"".join(walk)
+
+
+@pytest.mark.parametrize("run", [1, 7, 700, 1000, 1_000_000])
+def test_a_million_words_take_at_most_ten_bytes_each(run: int) -> None:
+    """The memory bar holds however the words were pushed."""
+    queue = queue_of(range(1_000_000), run)
+
+    assert size_bytes(queue) <= BYTES_PER_WORD_MAX * len(queue)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.97])
+def test_the_memory_bar_holds_after_random_removals(share: float) -> None:
+    """What random removals leave of a million words takes at most ten bytes each."""
+    draw = random.Random(7)
+    words = list(range(1_000_000))
+    queue = queue_of(words)
+    wanted = draw.sample(words, int(share * len(words)))
+
+    for start in range(0, len(wanted), len(wanted) // 4):
+        queue = queue.remove(packed(wanted[start : start + len(wanted) // 4]))[1]
+
+    assert len(words) - len(wanted) == len(queue)
+    assert size_bytes(queue) <= BYTES_PER_WORD_MAX * len(queue)
+
+
+def test_the_memory_bar_holds_when_short_rests_are_given_large_runs_back() -> None:
+    """Popping all but a few words and giving a large run back, again and again, leaves no small chunks behind."""
+    queue = EMPTY_QUEUE
+    for start in range(0, 300 * CHUNK_WORDS, CHUNK_WORDS):
+        queue = queue.push_front(packed(range(start, start + CHUNK_WORDS - 1)))
+        queue = queue.pop(CHUNK_WORDS - 100)[1]
+
+    assert size_bytes(queue) <= BYTES_PER_WORD_MAX * len(queue)
+
+
+def test_length_does_not_meet_the_stack() -> None:
+    """Five million words are pushed, reversed, sifted, compared and freed without recursion."""
+    count = 5_000_000
+    words = bytes(packed(range(count)))
+    queue = EMPTY_QUEUE.push(words)
+
+    taken, rest = queue.pop(2 * CHUNK_WORDS)
+    removed, without = rest.remove(words[-WORD_BYTES:])
+
+    assert words[: len(taken)] == taken
+    assert words[-WORD_BYTES:] == removed
+    assert words == without.push(removed).push_front(taken).to_bytes()
+
+
+def test_a_million_chunks_do_not_meet_the_stack() -> None:
+    """A list of a million chunks is made, reversed and freed without recursion: links are freed one by one."""
+    chunk = Chunk(packed([1]))
+    link: Any = None
+    for _ in range(1_000_000):
+        link = (chunk, link)
+    queue = PersistentQueue(b"", 0, None, link, b"", 1_000_000)
+    del link
+
+    taken, rest = queue.pop(2)
+    del queue
+
+    assert packed([1, 1]) == taken
+    assert len(rest) == 999_998
+    del rest
+    assert sys.getrefcount(chunk) == 2
