@@ -1,0 +1,8 @@
+"""The bytes that go in: whatever `os.pwritev` and the CRC take without a copy."""
+
+from typing import TypeAlias
+
+__all__ = ["Buffer"]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""One-dimensional and contiguous; its length is its number of bytes (memoryviews have format "B")."""

@@ -1,0 +1,224 @@
+"""The real disk behind the storage seam: plain files by descriptor, and no state but those descriptors."""
+
+import errno
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from log.buffer import Buffer
+from log.errors import LockedError
+
+__all__ = ["DiskFile", "DiskLock", "DiskStorage"]
+
+_BUFFERS_MAX = 1024
+"""IOV_MAX of Linux: what one pwritev takes."""
+
+_BLOCK_BYTES = 4096
+_ZEROS = bytes(1024 * 1024)
+
+
+class DiskFile:
+    """One open file."""
+
+    __slots__ = ("_fd", "_is_direct")
+
+    def __init__(self, fd: int, *, is_direct: bool = False) -> None:
+        """Own `fd`; `is_direct` where it was opened with O_DIRECT, whose reads must be of whole blocks."""
+        self._fd = fd
+        self._is_direct = is_direct
+
+    def write(self, buffers: Sequence[Buffer], position: int) -> None:
+        """See File."""
+        if len(buffers) == 1:
+            size = len(buffers[0])
+            written = os.pwrite(self._fd, buffers[0], position)
+        elif len(buffers) <= _BUFFERS_MAX:
+            size = sum(map(len, buffers))
+            written = os.pwritev(self._fd, buffers, position)
+        else:
+            size, written = sum(map(len, buffers)), 0
+        if written != size:
+            self._write_rest(buffers, position, written)
+
+    def _write_rest(self, buffers: Sequence[Buffer], position: int, written: int) -> None:
+        """Go on after `written` bytes: a short write, or more buffers than one call takes."""
+        rest = [memoryview(buffer) for buffer in buffers if len(buffer)]
+        skip, done = written, 0
+        while True:
+            while done < len(rest) and skip >= len(rest[done]):
+                skip -= len(rest[done])
+                done += 1
+            if done == len(rest):
+                return
+            rest[done] = rest[done][skip:]
+            position += written
+            skip = written = os.pwritev(self._fd, rest[done : done + _BUFFERS_MAX], position)
+            if not written:
+                raise OSError(errno.EIO, "the disk took no byte")
+
+    def read(self, length: int, position: int) -> bytes:
+        """See File."""
+        if self._is_direct:
+            return self._read_direct(length, position)
+        chunk = os.pread(self._fd, length, position)
+        if len(chunk) == length or not chunk:
+            return chunk
+        chunks = [chunk]
+        while chunk and (missing := length - sum(map(len, chunks))):
+            chunk = os.pread(self._fd, missing, position + length - missing)
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _read_direct(self, length: int, position: int) -> bytes:
+        start = position - position % _BLOCK_BYTES
+        end = position + length
+        block_bytes = end + -end % _BLOCK_BYTES - start
+        if not length:
+            return b""
+        with mmap.mmap(-1, block_bytes) as block:  # anonymous maps are page-aligned, as O_DIRECT wants it
+            count = 0
+            while count < block_bytes and count % _BLOCK_BYTES == 0:
+                with memoryview(block) as view, view[count:] as target:
+                    got = os.preadv(self._fd, [target], start + count)
+                if not got:
+                    break
+                count += got
+            return bytes(block[position - start : min(end - start, count)])
+
+    def read_now(self, length: int, position: int) -> bytes | None:
+        """See File."""
+        buffer = bytearray(length)
+        try:
+            count = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
+        except OSError as error:
+            if error.errno in {errno.EAGAIN, errno.EOPNOTSUPP}:
+                return None
+            raise
+        return bytes(buffer) if count == length else None
+
+    def datasync(self) -> None:
+        """See File."""
+        os.fdatasync(self._fd)
+
+    def sync(self) -> None:
+        """See File."""
+        os.fsync(self._fd)
+
+    def allocate(self, position: int, length: int, *, zero: bool) -> None:
+        """See File."""
+        if not zero:
+            os.posix_fallocate(self._fd, position, length)
+            return
+        end = position + length
+        for start in range(position, end, len(_ZEROS)):
+            self.write([_ZEROS[: end - start]], start)
+
+    def drop_cache(self, position: int, length: int) -> None:
+        """See File."""
+        os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_DONTNEED)
+
+    def size(self) -> int:
+        """See File."""
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        """See File."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class DiskLock:
+    """A held flock."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        """Own `fd`, which holds the lock."""
+        self._fd = fd
+
+    def write(self, text: str) -> None:
+        """See Lock."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, text.encode(), 0)
+
+    def release(self) -> None:
+        """See Lock. The text goes first, so that a later holder is never taken for this one."""
+        if self._fd >= 0:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = -1
+
+
+class DiskStorage:
+    """The file system of the machine."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
+        """See Storage."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        if direct:
+            try:
+                return DiskFile(os.open(path, flags | os.O_DIRECT, 0o644), is_direct=True)
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # EINVAL: this file system has no O_DIRECT
+                    raise
+        return DiskFile(os.open(path, flags, 0o644))
+
+    def rename(self, source: str, target: str) -> None:
+        """See Storage."""
+        Path(source).replace(target)
+
+    def unlink(self, path: str) -> None:
+        """See Storage."""
+        Path(path).unlink()
+
+    def listdir(self, path: str) -> list[str]:
+        """See Storage."""
+        return sorted(entry.name for entry in os.scandir(path))
+
+    def makedirs(self, path: str) -> None:
+        """See Storage."""
+        target = Path(path).absolute()
+        missing = [name for name in (target, *target.parents) if not name.is_dir()]
+        target.mkdir(parents=True, exist_ok=True)
+        for name in missing:
+            self.sync_directory(str(name.parent))
+
+    def exists(self, path: str) -> bool:
+        """See Storage."""
+        return os.path.lexists(path)
+
+    def size(self, path: str) -> int:
+        """See Storage."""
+        return Path(path).stat().st_size
+
+    def sync_directory(self, path: str) -> None:
+        """See Storage."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> DiskLock:
+        """See Storage."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(fd, 1024, 0).decode(errors="replace")
+            os.close(fd)
+            raise LockedError(path, holder) from error
+        except OSError:
+            os.close(fd)
+            raise
+        return DiskLock(fd)
+
+    def free_bytes(self, path: str) -> int:
+        """See Storage."""
+        status = os.statvfs(path)
+        return status.f_bavail * status.f_frsize
