@@ -1,7 +1,7 @@
 """A persistent map: `set`, `delete` and `update` return another map and leave the old one as it was.
 
-It is `immutables.Map`, a hash array mapped trie in C that CPython's own contextvars are built on. A library, because a
-trie in Python costs ten times as much a step, and none of ours would be better tested (ARCHITECTURE.md, decisions).
+It is `immutables.Map`, a hash array mapped trie in C, the one that CPython's contextvars are built on. A library,
+because a trie written in Python would cost several times as much a step and would have to earn the same trust.
 
 Rule 1. For the root of a state and for what credit bounds, such as acquired deliveries: hundreds or thousands of
         entries. What can be millions is a `PersistentQueue`.

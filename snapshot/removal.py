@@ -8,6 +8,7 @@ Rule 3. Words are unique in a queue, so the pass may stop when nothing is missin
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from struct import pack
 from typing import final
 
 from snapshot.chunk import WORD_BYTES, Chunk, unpack_words
@@ -52,6 +53,16 @@ class Removal:
         return Chunk(kept, bounds) if kept else None
 
     def _sift(self, words: bytes, wanted: list[int]) -> bytes:
+        # The frequent case, a run of neighbours in rising order, is one search and one cut however long it is.
+        run = pack(f"<{len(wanted)}Q", *wanted)
+        position = _position(words, run)
+        if position >= 0:
+            self.missing -= len(wanted)
+            self._taken.append(run)
+            return words[:position] + words[position + len(run) :]
+        return self._sift_scattered(words, wanted)
+
+    def _sift_scattered(self, words: bytes, wanted: list[int]) -> bytes:
         positions = _positions(words, wanted)
         if not positions:
             return words
@@ -63,18 +74,17 @@ class Removal:
 def _positions(words: bytes, wanted: list[int]) -> Sequence[int]:
     """Return the byte positions at which `words` holds a wanted word, ascending."""
     if len(wanted) <= SEARCHES_MAX:
-        found = [_position(words, word) for word in wanted]
+        found = [_position(words, word.to_bytes(WORD_BYTES, "little")) for word in wanted]
         return sorted([position for position in found if position >= 0])
     lookup = set(wanted)
     return [index * WORD_BYTES for index, word in enumerate(unpack_words(words)) if word in lookup]
 
 
-def _position(words: bytes, word: int) -> int:
-    """Return the byte position of `word`, or -1; a match across two words is none."""
-    packed = word.to_bytes(WORD_BYTES, "little")
-    position = words.find(packed)
+def _position(words: bytes, run: bytes) -> int:
+    """Return the byte position of the first word of `run`, or -1; a match that begins within a word is none."""
+    position = words.find(run)
     while position >= 0 and position % WORD_BYTES:
-        position = words.find(packed, position + 1)
+        position = words.find(run, position + 1)
     return position
 
 

@@ -16,6 +16,7 @@ from snapshot.chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, Chunk, Link, un
 from snapshot.queue import EMPTY_QUEUE, PersistentQueue
 
 BYTES_PER_WORD_MAX = 10
+FIVE_CHUNKS = 5 * CHUNK_WORDS + 100
 LENGTHS = st.one_of(
     st.integers(1, 9),
     st.sampled_from([CHUNK_WORDS // 2, CHUNK_WORDS - 1, CHUNK_WORDS, CHUNK_WORDS + 1, 3 * CHUNK_WORDS]),
@@ -152,7 +153,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestQueueMachine.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 
 
 def test_the_empty_queue_holds_nothing() -> None:
@@ -178,6 +179,18 @@ def test_single_pushes_cross_the_edge_of_a_chunk(count: int) -> None:
         popped.extend(unpack_words(word))
 
     assert list(range(count)) == popped
+
+
+@pytest.mark.parametrize("count", [CHUNK_WORDS - 1, CHUNK_WORDS, CHUNK_WORDS + 1, 3 * CHUNK_WORDS])
+def test_a_pop_moves_the_next_chunk_up(count: int) -> None:
+    """After a pop that ends at the edge of a chunk, the next one is the head already."""
+    queue = queue_of(range(FIVE_CHUNKS))
+
+    taken, rest = queue.pop(count)
+
+    assert list(range(count)) == list(unpack_words(taken))
+    assert rest._start < len(rest._head)
+    assert rest.head(1) == packed([count])
 
 
 @pytest.mark.parametrize("count", [CHUNK_WORDS, CHUNK_WORDS + 1, 2 * CHUNK_WORDS + 1])
@@ -233,7 +246,6 @@ def test_a_broken_word_is_a_mistake_of_the_caller(operation: str) -> None:
         getattr(EMPTY_QUEUE, operation)(bytes(7))
 
 
-FIVE_CHUNKS = 5 * CHUNK_WORDS + 100
 REMOVALS = {
     "the head run": list(range(10)),
     "the head run across chunks": list(range(CHUNK_WORDS + 10)),
@@ -302,6 +314,18 @@ def test_a_removal_shares_the_chunks_it_does_not_touch(popped: int) -> None:
     assert untouched <= {id(chunk) for chunk in after}
 
 
+def test_a_removal_at_the_ends_shares_both_lists() -> None:
+    """Where only the head and the tail hold the words, the lists are the same objects before and after."""
+    last = 2 * FIVE_CHUNKS - 1
+    queue = queue_of(range(FIVE_CHUNKS)).pop(CHUNK_WORDS)[1].push(packed(range(FIVE_CHUNKS, last + 1)))
+
+    rest = queue.remove(packed([CHUNK_WORDS + 1, last]))[1]
+
+    assert queue._front is rest._front
+    assert queue._back is rest._back
+    assert len(queue) - 2 == len(rest)
+
+
 def _removed(queue: PersistentQueue, word: int) -> PersistentQueue:
     return queue.remove(packed([word]))[1]
 
@@ -318,7 +342,7 @@ def test_a_scan_sees_one_version() -> None:
     assert packed(range(FIVE_CHUNKS)) == first + b"".join(walk)
 
 
-@pytest.mark.parametrize("run", [1, 7, 700, 1000, 1_000_000])
+@pytest.mark.parametrize("run", [1, 700, 1_000_000])
 def test_a_million_words_take_at_most_ten_bytes_each(run: int) -> None:
     """The memory bar holds however the words were pushed."""
     queue = queue_of(range(1_000_000), run)
@@ -326,19 +350,16 @@ def test_a_million_words_take_at_most_ten_bytes_each(run: int) -> None:
     assert size_bytes(queue) <= BYTES_PER_WORD_MAX * len(queue)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.97])
-def test_the_memory_bar_holds_after_random_removals(share: float) -> None:
-    """What random removals leave of a million words takes at most ten bytes each."""
-    draw = random.Random(7)
+def test_the_memory_bar_holds_after_random_removals() -> None:
+    """However many of a million words random removals have left, they take at most ten bytes each."""
     words = list(range(1_000_000))
     queue = queue_of(words)
-    wanted = draw.sample(words, int(share * len(words)))
+    random.Random(7).shuffle(words)
 
-    for start in range(0, len(wanted), len(wanted) // 4):
-        queue = queue.remove(packed(wanted[start : start + len(wanted) // 4]))[1]
-
-    assert len(words) - len(wanted) == len(queue)
-    assert size_bytes(queue) <= BYTES_PER_WORD_MAX * len(queue)
+    for start, end in pairwise([0, 100_000, 500_000, 900_000, 970_000]):
+        queue = queue.remove(packed(words[start:end]))[1]
+        assert len(words) - end == len(queue)
+        assert size_bytes(queue) <= BYTES_PER_WORD_MAX * len(queue)
 
 
 def test_the_memory_bar_holds_when_short_rests_are_given_large_runs_back() -> None:
