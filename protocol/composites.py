@@ -1,0 +1,146 @@
+"""Reading composite values: a descriptor says which, a table says its fields.
+
+Rule 1: missing trailing fields and nulls are the defaults; a mandatory field has none, so its absence is a DecodeError.
+Rule 2: a field has one of the types its table names; an unknown descriptor, a value of another type and a field too
+many are DecodeErrors that name composite and field.
+Rule 3: composites nest only as the tables say (attach, source, rejected, error), so reading them by calls is bounded.
+
+The bounds: the list must lie within `end`, every reader moves forward, and the last must stop where the list does. So
+a read too far is found at the end, at the latest; until then it has copied no more than bytes that are there.
+"""
+
+from collections.abc import Callable
+from struct import Struct, error
+from typing import Any, Final
+
+from protocol.composite import Composite
+from protocol.composite_types import COMPOSITES as TABLES
+from protocol.composite_types import FieldType
+from protocol.decode import Buffer, Reader, decode
+from protocol.encode import encode
+from protocol.errors import DecodeError
+from protocol.fields import field_kinds, field_readers
+from protocol.performatives import COMPOSITES
+from protocol.values import Described, Symbol, ULong
+
+__all__ = ["composite_of", "decode_composite"]
+
+
+class _Shape:
+    """A composite type as reading needs it."""
+
+    __slots__ = ("make", "name", "names", "readers")
+
+    def __init__(self, name: str) -> None:
+        table = TABLES[name]
+        self.name = name
+        self.make: Callable[..., Composite] = COMPOSITES[table.code]
+        self.names = COMPOSITES[table.code].FIELDS
+        self.readers: tuple[Callable[[int], Reader | None], ...] = tuple(_reader_of(field) for field in table.fields)
+
+
+def decode_composite(buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
+    """Read the composite value at position; returns it and the position behind it. DecodeError is the only error."""
+    try:
+        shape, position = _read_descriptor(buffer, position, end)
+        return _read_list(shape, buffer, position, end)
+    except (error, IndexError) as failure:
+        raise DecodeError(f"a composite value is cut off at byte {end}") from failure
+
+
+def composite_of(described: Described) -> Composite:
+    """Make the composite of a described list that was read as a plain value; DecodeError when it is none."""
+    encoded = encode(described)
+    return decode_composite(encoded, 0, len(encoded))[0]
+
+
+def _read_descriptor(buffer: Buffer, position: int, end: int) -> tuple[_Shape, int]:
+    if buffer[position] != 0:
+        raise DecodeError(f"0x{buffer[position]:02x} at byte {position}, where a described value belongs")
+    if buffer[position + 1] == 0x53 and buffer[position + 2] in _SHAPES:
+        return _SHAPES[buffer[position + 2]], position + 3
+    descriptor, position = decode(buffer, position + 1, end)
+    if isinstance(descriptor, ULong | Symbol) and descriptor in _SHAPES:
+        return _SHAPES[descriptor], position
+    raise DecodeError(f"no composite type has the descriptor {descriptor!r}")
+
+
+def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
+    # The hot loop of all that is received: one look-up and one call a field.
+    code = buffer[position]
+    if code == 0xC0:
+        stop = position + 2 + buffer[position + 1]
+        count = buffer[position + 2]
+        position += 3
+    elif code == 0x45:
+        stop = position = position + 1
+        count = 0
+    elif code == 0xD0:
+        size, count = _unpack_head(buffer, position + 1)
+        stop = position + 5 + size
+        position += 9
+    else:
+        raise DecodeError(f"{shape.name}: 0x{code:02x} where a list belongs")
+    if stop > end:
+        raise DecodeError(f"{shape.name}: a list to byte {stop} where {end} is the end")
+    if count > len(shape.names):
+        raise DecodeError(f"{shape.name}: {count} fields, where {len(shape.names)} are defined")
+    values: dict[str, Any] = {}
+    readers = shape.readers
+    names = shape.names
+    index = 0
+    try:
+        for index in range(count):
+            code = buffer[position]
+            position += 1
+            if code != 0x40:
+                reader = readers[index](code) or _read_misfit
+                values[names[index]], position = reader(buffer, position, stop)
+    except (error, IndexError, ValueError, DecodeError) as failure:
+        raise DecodeError(f"{shape.name}: {names[index]}: {failure}") from failure
+    if position != stop:
+        raise DecodeError(f"{shape.name}: the list ends at byte {stop}, its fields at {position}")
+    try:
+        return shape.make(**values), position
+    except TypeError as failure:
+        raise DecodeError(f"{shape.name}: mandatory fields are missing: {failure}") from failure
+
+
+def _reader_of(field: FieldType) -> Callable[[int], Reader | None]:
+    """Make the function from a format code to the field's reader, None where the code does not belong."""
+    kinds = field_kinds(field)
+    if not kinds:
+        return lambda _code: _read_any
+    if _NAMES.issuperset(kinds):
+        return {0: _composite_reader(frozenset(kinds))}.get
+    return field_readers(field).get
+
+
+def _read_misfit(buffer: Buffer, position: int, _end: int) -> tuple[Any, int]:
+    raise DecodeError(f"a value with format code 0x{buffer[position - 1]:02x} does not belong here")
+
+
+def _read_any(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
+    return decode(buffer, position - 1, end)
+
+
+def _composite_reader(names: frozenset[str]) -> Reader:
+    """Make the reader of a nested composite, which must be one of those named."""
+
+    def read(buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
+        shape, position = _read_descriptor(buffer, position - 1, end)
+        if shape.name not in names:
+            raise DecodeError(f"{shape.name} does not belong here")
+        return _read_list(shape, buffer, position, end)
+
+    return read
+
+
+_NAMES: Final = frozenset(TABLES)
+_unpack_head: Final = Struct(">II").unpack_from
+_SHAPES: Final[dict[int | str, _Shape]] = {
+    descriptor: shape
+    for name, table in TABLES.items()
+    for shape in (_Shape(name),)
+    for descriptor in (table.code, Symbol(table.symbol))
+}

@@ -1,0 +1,77 @@
+"""Frames: how performatives travel (transport, 2.3).
+
+    0   u32  size, header included
+    4   u8   data offset in words of 4 bytes, at least 2: where the body begins
+    5   u8   type: 0 AMQP, 1 SASL
+    6   u16  channel (AMQP); ignored (SASL)
+    8   ...  extended header to the data offset, then the body: performative, payload
+
+Rule 1: an AMQP frame without a body is a heartbeat; a frame with one begins with a performative of the frame's type.
+Rule 2: only transfer has a payload.
+"""
+
+from struct import Struct
+from typing import Final
+
+from protocol.composite import Composite
+from protocol.composite_types import COMPOSITES
+from protocol.composites import decode_composite
+from protocol.decode import Buffer
+from protocol.errors import DecodeError
+from protocol.performatives import Transfer
+from protocol.spec import MAJOR, MINOR, REVISION
+
+__all__ = [
+    "AMQP_FRAME",
+    "AMQP_HEADER",
+    "EMPTY_FRAME",
+    "FRAME_HEADER_SIZE",
+    "SASL_FRAME",
+    "SASL_HEADER",
+    "TLS_HEADER",
+    "decode_frame_body",
+    "encode_frame",
+]
+
+AMQP_HEADER: Final = b"AMQP" + bytes((0, MAJOR, MINOR, REVISION))
+TLS_HEADER: Final = b"AMQP" + bytes((2, MAJOR, MINOR, REVISION))
+SASL_HEADER: Final = b"AMQP" + bytes((3, MAJOR, MINOR, REVISION))
+
+AMQP_FRAME: Final = 0
+SASL_FRAME: Final = 1
+FRAME_HEADER_SIZE: Final = 8
+
+_pack_header: Final = Struct(">IBBH").pack
+
+EMPTY_FRAME: Final = _pack_header(FRAME_HEADER_SIZE, 2, AMQP_FRAME, 0)
+"""The heartbeat."""
+
+
+def encode_frame(
+    channel: int, performative: Composite, payload: bytes | bytearray | memoryview = b"", frame_type: int = AMQP_FRAME
+) -> bytes:
+    """Write a whole frame, the performative at full width; LocalError when a field cannot be written."""
+    body = performative.encode()
+    size = FRAME_HEADER_SIZE + len(body) + len(payload)
+    return b"".join((_pack_header(size, 2, frame_type, channel), body, payload))
+
+
+def decode_frame_body(buffer: Buffer, start: int, end: int, frame_type: int = AMQP_FRAME) -> tuple[Composite, int]:
+    """Read a frame's performative; returns it and where the payload begins.
+
+    The body is buffer[start:end], without the header and the extended header, and not empty: a heartbeat is the
+    caller's to notice. DecodeError is the only error; a performative of the other type of frame is one, and so is a
+    payload behind anything but a transfer.
+    """
+    performative, payload_start = decode_composite(buffer, start, end)
+    if performative.CODE not in _PERFORMATIVES[frame_type]:
+        raise DecodeError(f"{performative.NAME} in a frame of type {frame_type}")
+    if payload_start != end and type(performative) is not Transfer:
+        raise DecodeError(f"{end - payload_start} bytes behind {performative.NAME}, which has no payload")
+    return performative, payload_start
+
+
+_PERFORMATIVES: Final = {
+    frame_type: frozenset(table.code for table in COMPOSITES.values() if archetype in table.provides)
+    for frame_type, archetype in ((AMQP_FRAME, "frame"), (SASL_FRAME, "sasl-frame"))
+}
