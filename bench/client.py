@@ -1,0 +1,185 @@
+"""The load process: `python -m bench.client send|receive|idle`, started by the scenarios, one process a role.
+
+It counts on the board and stops when the board says so, then prints one JSON object with its latency percentiles.
+The controlling process reads counters and CPU at the same moments on both brokers and sleeps in between.
+"""
+
+import argparse
+import gc
+import json
+import select
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.board import Board, Phase, Slot
+from bench.connection import Connection
+from bench.receiver import Receiver
+from bench.sender import Sender
+
+__all__ = ["main"]
+
+_UNBOUNDED = 1 << 62
+_LOOK_SECONDS = 0.1
+"""How often a process without traffic looks at the board's phase."""
+_STALLED_SECONDS = 0.001
+"""How often a sender held back by the queue's length looks at the receiver's progress."""
+_DRAIN_SECONDS = 30.0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one role until the board ends it."""
+    options = _parser().parse_args(arguments)
+    gc.disable()  # nothing here makes cycles; a collection would count as the broker's latency
+    roles = {"send": _send, "receive": _receive, "idle": _idle}
+    roles[options.role](options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.client")
+    parser.add_argument("role", choices=("send", "receive", "idle"))
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--address", required=True, help="address of each connection, {} stands for its number")
+    parser.add_argument("--board", type=Path, help="file of shared counters")
+    parser.add_argument("--connections", type=int, default=1)
+    parser.add_argument("--body-bytes", type=int, default=100)
+    parser.add_argument("--window", type=int, default=1000, help="unsettled messages a sender, credit of a receiver")
+    parser.add_argument("--batch-bytes", type=int, default=1 << 15, help="bodies in one write of a sender")
+    parser.add_argument("--backlog", type=int, default=0, help="messages that may wait in all queues, 0: any")
+    parser.add_argument("--count", type=int, default=0, help="stop after so many messages, 0: when the board says")
+    parser.add_argument("--rate", type=int, default=0, help="messages a second, 0: as fast as possible")
+    parser.add_argument("--bare", action="store_true", help="idle connections without session and receiver")
+    return parser
+
+
+def _connect(options: argparse.Namespace, *, receives: bool) -> list[Connection]:
+    connections = []
+    for number in range(options.connections):
+        connection = Connection(options.url, container=f"bench-{options.role}-{number}")
+        connections.append(connection)
+        if not options.bare:
+            connection.begin()
+            address = options.address.replace("{}", str(number))
+            connection.attach(f"bench-{number}", address, receives=receives, credit=options.window)
+    return connections
+
+
+def _send(options: argparse.Namespace) -> None:
+    board = Board(options.board)
+    connections = _connect(options, receives=False)
+    senders = [
+        Sender(connection, bytes(options.body_bytes), window=options.window, batch_bytes=options.batch_bytes)
+        for connection in connections
+    ]
+    if options.rate:
+        _send_paced(senders[0], board, options.rate)
+    else:
+        _send_freely(senders, board, options)
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    while any(sender.settled < sender.sent or sender.is_writing for sender in senders):
+        _exchange(senders, [], _LOOK_SECONDS)
+        _tell_sent(senders, board)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{board.slots[Slot.SENT] - board.slots[Slot.SETTLED]} messages were never settled")
+    _finish(connections, [latency for sender in senders for latency in sender.latencies_ns])
+
+
+def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespace) -> None:
+    slots = board.slots
+    backlog = options.backlog or _UNBOUNDED
+    total = options.count or _UNBOUNDED
+    stalled = False
+    while slots[Slot.PHASE] != Phase.DRAIN:
+        left = total - sum(sender.sent for sender in senders)
+        if left <= 0:
+            break
+        room = backlog - slots[Slot.SENT] + slots[Slot.RECEIVED]
+        stalled = room < backlog // 2 + 1
+        allowance = 0 if stalled else min(room // len(senders), left)
+        began = sum(sender.fill(allowance) for sender in senders)
+        timeout = 0.0 if began else _STALLED_SECONDS if stalled else _LOOK_SECONDS
+        _exchange(senders, [sender for sender in senders if sender.is_writing], timeout)
+        _tell_sent(senders, board)
+
+
+def _send_paced(sender: Sender, board: Board, rate: int) -> None:
+    slots = board.slots
+    interval = 1.0 / rate
+    due = time.monotonic()
+    while slots[Slot.PHASE] != Phase.DRAIN:
+        wait = due - time.monotonic()
+        if wait <= 0:
+            sender.send_timed(keep=slots[Slot.PHASE] == Phase.MEASURE)
+            due += interval
+            _tell_sent([sender], board)
+        _exchange([sender], [sender] if sender.is_writing else [], max(wait, 0))
+    _tell_sent([sender], board)
+
+
+def _exchange(senders: list[Sender], writing: list[Sender], timeout: float) -> None:
+    """Wait for the sockets, then read the senders that have something to read."""
+    readable, writable, _ = select.select(
+        [sender.socket for sender in senders], [sender.socket for sender in writing], [], timeout
+    )
+    for sender in senders:
+        if sender.socket in readable:
+            sender.read()
+        if sender.is_writing and sender.socket in writable:
+            sender.fill(0)
+
+
+def _tell_sent(senders: list[Sender], board: Board) -> None:
+    board.slots[Slot.SENT] = sum(sender.sent for sender in senders)
+    board.slots[Slot.SETTLED] = sum(sender.settled for sender in senders)
+
+
+def _receive(options: argparse.Namespace) -> None:
+    board = Board(options.board)
+    slots = board.slots
+    connections = _connect(options, receives=True)
+    receivers = {
+        connection.socket: Receiver(
+            connection, credit=options.window, body_bytes=options.body_bytes, keep_times=options.rate > 0
+        )
+        for connection in connections
+    }
+    print("ready", flush=True)
+    deadline = float("inf")
+    while slots[Slot.PHASE] != Phase.DRAIN or slots[Slot.RECEIVED] < slots[Slot.SENT]:
+        writing = [socket for socket, receiver in receivers.items() if receiver.is_writing]
+        readable, writable, _ = select.select(receivers, writing, [], _LOOK_SECONDS)
+        for socket in writable:
+            receivers[socket].write()
+        for socket in readable:
+            receivers[socket].read()
+        slots[Slot.RECEIVED] = sum(receiver.received for receiver in receivers.values())
+        if slots[Slot.PHASE] == Phase.DRAIN:
+            deadline = min(deadline, time.monotonic() + _DRAIN_SECONDS)
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{slots[Slot.SENT] - slots[Slot.RECEIVED]} messages never arrived")
+    _finish(connections, [latency for receiver in receivers.values() for latency in receiver.latencies_ns])
+
+
+def _idle(options: argparse.Namespace) -> None:
+    """Open the connections, say so, and hold them until standard input ends."""
+    connections = _connect(options, receives=True)
+    print("ready", flush=True)
+    sys.stdin.read()
+    for connection in connections:
+        connection.socket.close()
+
+
+def _finish(connections: list[Connection], latencies_ns: list[int]) -> None:
+    for connection in connections:
+        connection.close()
+    latencies_ns.sort()
+    report = {"count": len(latencies_ns)}
+    if latencies_ns:
+        for name, share in (("p50_us", 0.5), ("p99_us", 0.99), ("max_us", 1.0)):
+            report[name] = latencies_ns[min(len(latencies_ns) - 1, int(share * len(latencies_ns)))] // 1000
+    print(json.dumps(report), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Load on a broker: a sender process and a receiver process, watched from a controlling process that sleeps.
+
+Counters and CPU are read together when the window opens and when it closes, so start-up, warm-up and draining never
+count. Every queue is new, and empty again when a load ends.
+"""
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]  # its types are a package of their own
+
+from bench.board import Board, Phase, Slot
+from bench.brokers import Broker
+
+__all__ = ["Load", "LoadFailed", "Window", "drain_queue", "fill_queue", "hold_connections", "run_load"]
+
+_READY_SECONDS = 120.0
+_END_SECONDS = 300.0
+
+
+class LoadFailed(Exception):
+    """A load process ended early or never began; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent."""
+
+    body_bytes: int
+    """Bytes in the data section of each message."""
+    connections: int = 1
+    """Senders, queues and receivers, one of each for every connection."""
+    rate: int = 0
+    """Messages a second, 0 for as many as possible."""
+    window: int = 1000
+    """Unsettled messages of a sender, and the credit of a receiver."""
+    backlog: int = 20_000
+    """Messages that may wait in all queues before the senders pause: memory and disk stay bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How long a load is measured."""
+
+    warm_seconds: float
+    """Load before the window opens."""
+    seconds: float
+    """Length of the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    time: float
+    settled: int
+    received: int
+    broker_cpu: float
+    sender_cpu: float
+    receiver_cpu: float
+
+
+def run_load(broker: Broker, load: Load, window: Window, directory: Path) -> dict[str, float]:
+    """Measure a load; return rates a second, CPU in microseconds a message, and percentiles in milliseconds.
+
+    Raises LoadFailed.
+    """
+    with _board(directory) as board, ExitStack() as stack:
+        options = _options(broker, _new_queue(), board, load)
+        receiver = stack.enter_context(_client("receive", options))
+        _await_ready(receiver)
+        sender = stack.enter_context(_client("send", options))
+        _await_traffic(board, sender, receiver)
+        time.sleep(window.warm_seconds)
+        board.slots[Slot.PHASE] = Phase.MEASURE
+        opened = _read(board, broker, sender, receiver)
+        time.sleep(window.seconds)
+        closed = _read(board, broker, sender, receiver)
+        board.slots[Slot.PHASE] = Phase.DRAIN
+        settle, delivery = _report(sender), _report(receiver)
+    return _rates(opened, closed) | _percentiles("settle", settle) | _percentiles("delivery", delivery)
+
+
+def fill_queue(broker: Broker, queue: str, count: int, body_bytes: int, directory: Path) -> float:
+    """Send durable messages that stay; return the seconds until the last was accepted. Raises LoadFailed."""
+    load = Load(body_bytes, backlog=0)
+    with _board(directory) as board:
+        began = time.monotonic()
+        with _client("send", [*_options(broker, queue, board, load), "--count", str(count)]) as sender:
+            _report(sender)
+        return time.monotonic() - began
+
+
+def drain_queue(broker: Broker, queue: str, count: int, body_bytes: int, directory: Path) -> int:
+    """Receive until so many messages have arrived; return how many did. Raises LoadFailed."""
+    with _board(directory) as board:
+        board.slots[Slot.SENT] = count
+        board.slots[Slot.PHASE] = Phase.DRAIN
+        with _client("receive", _options(broker, queue, board, Load(body_bytes))) as receiver:
+            _report(receiver)
+        return int(board.slots[Slot.RECEIVED])
+
+
+@contextmanager
+def hold_connections(broker: Broker, count: int, *, bare: bool) -> Iterator[None]:
+    """Hold idle connections open, bare or each with a session and a receiver on one queue. Raises LoadFailed."""
+    options = ["--url", broker.url, "--address", broker.address(_new_queue()), "--connections", str(count)]
+    with _client("idle", [*options, *(["--bare"] if bare else [])]) as idle:
+        _await_ready(idle)
+        yield
+
+
+def _options(broker: Broker, queue: str, board: Board, load: Load) -> list[str]:
+    numbers = {
+        "--connections": load.connections,
+        "--body-bytes": load.body_bytes,
+        "--window": load.window,
+        "--backlog": load.backlog,
+        "--rate": load.rate,
+    }
+    options = ["--url", broker.url, "--address", broker.address(queue), "--board", str(board.path)]
+    for name, value in numbers.items():
+        options += [name, str(value)]
+    return options
+
+
+def _new_queue() -> str:
+    """Name a queue nobody has used; {} becomes the number of the connection where there are several."""
+    return f"bench-{uuid.uuid4().hex[:12]}-{{}}"
+
+
+@contextmanager
+def _board(directory: Path) -> Iterator[Board]:
+    board = Board.create(directory / f"board-{uuid.uuid4().hex[:12]}")
+    try:
+        yield board
+    finally:
+        board.close()
+
+
+@contextmanager
+def _client(role: str, options: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.client", role, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parent.parent,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _await_ready(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    if process.stdout.readline().strip() != b"ready":
+        raise LoadFailed(f"{process.args!r} ended before it was ready")
+
+
+def _await_traffic(board: Board, *processes: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not board.slots[Slot.RECEIVED]:
+        for process in processes:
+            if process.poll() is not None:
+                raise LoadFailed(f"{process.args!r} ended with code {process.returncode}")
+        if time.monotonic() > deadline:
+            raise LoadFailed(f"no message arrived within {_READY_SECONDS} s")
+        time.sleep(0.01)
+
+
+def _read(board: Board, broker: Broker, sender: subprocess.Popen[bytes], receiver: subprocess.Popen[bytes]) -> _Reading:
+    return _Reading(
+        time=time.monotonic(),
+        settled=board.slots[Slot.SETTLED],
+        received=board.slots[Slot.RECEIVED],
+        broker_cpu=broker.usage().cpu_seconds,
+        sender_cpu=_cpu_seconds(sender),
+        receiver_cpu=_cpu_seconds(receiver),
+    )
+
+
+def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    try:
+        times = psutil.Process(process.pid).cpu_times()
+    except psutil.NoSuchProcess as gone:
+        raise LoadFailed(f"{process.args!r} ended while it was measured") from gone
+    return float(times.user + times.system)
+
+
+def _report(process: subprocess.Popen[bytes]) -> dict[str, float]:
+    try:
+        output, _ = process.communicate(timeout=_END_SECONDS)
+    except subprocess.TimeoutExpired as late:
+        raise LoadFailed(f"{process.args!r} did not end within {_END_SECONDS} s") from late
+    if process.returncode:
+        raise LoadFailed(f"{process.args!r} ended with code {process.returncode}")
+    report: dict[str, float] = json.loads(output.splitlines()[-1])
+    return report
+
+
+def _rates(opened: _Reading, closed: _Reading) -> dict[str, float]:
+    seconds = closed.time - opened.time
+    received = closed.received - opened.received
+    if not received:
+        raise LoadFailed(f"no message arrived in {seconds:.1f} s")
+    each = 1e6 / received
+    return {
+        "received": received / seconds,
+        "settled": (closed.settled - opened.settled) / seconds,
+        "broker_cpu": (closed.broker_cpu - opened.broker_cpu) * each,
+        "sender_cpu": (closed.sender_cpu - opened.sender_cpu) * each,
+        "receiver_cpu": (closed.receiver_cpu - opened.receiver_cpu) * each,
+    }
+
+
+def _percentiles(name: str, report: dict[str, float]) -> dict[str, float]:
+    return {f"{name}_{share}": report[f"{share}_us"] / 1000 for share in ("p50", "p99") if f"{share}_us" in report}

@@ -1,0 +1,97 @@
+"""The figures of a run as rows, for a person as a table, for a program as JSON."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.brokers import AmberMQ, RabbitMQ
+from bench.rounds import Outcome
+from bench.scenarios import Bar, Metric
+
+__all__ = ["Row", "print_json", "print_table", "rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure beside the peer's."""
+
+    scenario: str
+    metric: str
+    unit: str
+    ambermq: float | None
+    rabbitmq: float | None
+    ratio: float | None
+    """Ours divided by the peer's."""
+    bar: str
+    """The goal in words, empty where there is none."""
+    verdict: str
+    """met, missed, not run, or empty where there is no bar."""
+
+
+def rows(outcome: Outcome) -> Iterator[Row]:
+    """Yield a row for every metric of a scenario."""
+    ours = outcome.figures.get(AmberMQ.name, {})
+    peers = outcome.figures.get(RabbitMQ.name, {})
+    for metric in outcome.scenario.metrics:
+        ambermq, rabbitmq = ours.get(metric.name), peers.get(metric.name)
+        ratio = ambermq / rabbitmq if ambermq is not None and rabbitmq else None
+        yield Row(
+            outcome.scenario.title,
+            metric.title,
+            metric.unit,
+            ambermq,
+            rabbitmq,
+            ratio,
+            _goal(metric),
+            _verdict(metric.bar, ambermq, rabbitmq),
+        )
+
+
+def print_table(outcomes: list[Outcome], console: Console) -> None:
+    """Print what was measured, and why something was not."""
+    table = Table("scenario", "measure", "ambermq", "rabbitmq", "ratio", "bar", "verdict")
+    for outcome in outcomes:
+        title = outcome.scenario.title
+        for row in rows(outcome):
+            figures = (_figure(row.ambermq), _figure(row.rabbitmq), _figure(row.ratio))
+            table.add_row(title, f"{row.metric}, {row.unit}", *figures, row.bar, row.verdict)
+            title = ""
+        table.add_section()
+    console.print(table)
+    for outcome in outcomes:
+        for name, reason in outcome.failures.items():
+            console.print(f"not run: {outcome.scenario.name} on {name}: {reason}", markup=False, soft_wrap=True)
+
+
+def print_json(outcomes: list[Outcome]) -> None:
+    """Print one JSON object: rows and failures."""
+    failures = [
+        {"scenario": outcome.scenario.name, "broker": name, "reason": reason}
+        for outcome in outcomes
+        for name, reason in outcome.failures.items()
+    ]
+    print(json.dumps({"rows": [asdict(row) for outcome in outcomes for row in rows(outcome)], "failures": failures}))
+
+
+def _goal(metric: Metric) -> str:
+    bar = metric.bar
+    if bar is None:
+        return ""
+    number = f"{bar.goal:g} x rabbitmq" if bar.relative else f"{bar.goal:g} {metric.unit}"
+    return f"{'at most' if bar.at_most else 'at least'} {number}"
+
+
+def _verdict(bar: Bar | None, ours: float | None, peer: float | None) -> str:
+    if bar is None:
+        return ""
+    met = None if ours is None else bar.is_met(ours, peer)
+    return {True: "met", False: "missed", None: "not run"}[met]
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,104 @@
+"""Rounds: each broker in turn, so that what else the machine does falls on both; the median of the rounds counts."""
+
+import statistics
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
+from bench.load import LoadFailed, Window
+from bench.scenarios import Scenario
+
+__all__ = ["Ground", "Outcome", "run_scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The medians of a scenario, by broker and metric, and why a broker has none."""
+
+    scenario: Scenario
+    figures: dict[str, dict[str, float]]
+    """Broker's name to metric's name to median; a broker that was not run is absent."""
+    failures: dict[str, str]
+    """Broker's name to why it has no figures."""
+
+
+class Ground:
+    """The directory where brokers run, and those that run through several scenarios; a context manager."""
+
+    def __init__(self, directory: Path, *, with_peer: bool) -> None:
+        self.directory = directory
+        self.with_peer = with_peer
+        self._stack = ExitStack()
+        self._running: dict[str, Broker] = {}
+        self._failures: dict[str, str] = {}
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def brokers(self, *, has_peer: bool) -> dict[str, Callable[[], Broker]]:
+        """Return how to come by each broker: shared where a peer stands beside it, else new each time."""
+        if not has_peer:
+            return {AmberMQ.name: self._fresh}
+        kinds: dict[str, Callable[[Path], Broker]] = {AmberMQ.name: AmberMQ}
+        if self.with_peer:
+            kinds[RabbitMQ.name] = RabbitMQ
+        return {name: partial(self._shared, name, kind) for name, kind in kinds.items()}
+
+    def _fresh(self) -> Broker:
+        """Start a new broker; the one before it ends first, so that at most one is idle beside the measured one."""
+        self._stack.close()
+        self._running.clear()
+        return self._start(AmberMQ)
+
+    def _shared(self, name: str, kind: Callable[[Path], Broker]) -> Broker:
+        if name in self._failures:
+            raise BrokerFailed(self._failures[name])
+        if name not in self._running:
+            try:
+                self._running[name] = self._start(kind)
+            except BrokerFailed as failure:
+                self._failures[name] = str(failure)
+                raise
+        return self._running[name]
+
+    def _start(self, kind: Callable[[Path], Broker]) -> Broker:
+        self._count += 1
+        broker = kind(self.directory / f"broker-{self._count}")
+        self._stack.callback(broker.kill)
+        broker.start()
+        return broker
+
+
+def run_scenario(scenario: Scenario, ground: Ground, window: Window, rounds: int) -> Outcome:
+    """Measure a scenario; a broker that fails is left out of the rounds that remain."""
+    brokers = ground.brokers(has_peer=scenario.has_peer)
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in brokers}
+    failures: dict[str, str] = {}
+    for number in range(rounds if scenario.has_peer else 1):
+        for name, acquire in brokers.items():
+            if name in failures:
+                continue
+            print(f"{scenario.name}: {name}, round {number + 1}", file=sys.stderr, flush=True)
+            try:
+                measured[name].append(scenario.measure(acquire(), window, ground.directory))
+            except (BrokerFailed, LoadFailed) as failure:
+                failures[name] = str(failure)
+    figures = {name: _medians(results) for name, results in measured.items() if name not in failures}
+    return Outcome(scenario, figures, failures)
+
+
+def _medians(results: Iterable[dict[str, float]]) -> dict[str, float]:
+    columns: dict[str, list[float]] = {}
+    for result in results:
+        for name, value in result.items():
+            columns.setdefault(name, []).append(value)
+    return {name: statistics.median(values) for name, values in columns.items()}

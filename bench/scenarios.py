@@ -1,0 +1,171 @@
+"""What is measured, and the bars it is held against.
+
+A relative bar compares with the peer of the same run, so a slow machine is slow for both; an absolute bar is a
+number. A bar whose peer was not run is neither met nor missed.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.brokers import Broker
+from bench.load import Load, Window, drain_queue, fill_queue, hold_connections, run_load
+
+__all__ = ["SCENARIOS", "Bar", "Metric", "Scenario"]
+
+_KIB, _MIB = 1024, 1024 * 1024
+_BACKLOG_COUNT, _BACKLOG_BYTES = 1_000_000, 100
+_IDLE_COUNT = 2_000
+_CALM_SECONDS = 2.0
+"""What a broker gets to finish its last work before its memory is read."""
+
+Measure = Callable[[Broker, Window, Path], dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A goal: our figure, or our figure divided by the peer's, at least or at most a number."""
+
+    goal: float
+    at_most: bool
+    relative: bool
+
+    def is_met(self, ours: float, peer: float | None) -> bool | None:
+        """Judge a figure; None when the peer's is needed and missing."""
+        if self.relative:
+            if not peer:
+                return None
+            ours /= peer
+        return ours <= self.goal if self.at_most else ours >= self.goal
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of a scenario, as it is shown."""
+
+    name: str
+    title: str
+    unit: str
+    bar: Bar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One way of using a broker."""
+
+    name: str
+    title: str
+    measure: Measure
+    metrics: tuple[Metric, ...]
+    has_peer: bool = True
+    """Whether the peer is measured too, in turn; without, a new broker is started for each measurement."""
+
+
+def _throughput(load: Load, broker: Broker, window: Window, directory: Path) -> dict[str, float]:
+    return run_load(broker, load, window, directory)
+
+
+def _backlog(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
+    time.sleep(_CALM_SECONDS)
+    idle = broker.usage().rss_bytes
+    seconds = fill_queue(broker, "bench-backlog", _BACKLOG_COUNT, _BACKLOG_BYTES, directory)
+    time.sleep(_CALM_SECONDS)
+    growth = broker.usage().rss_bytes - idle
+    broker.kill()
+    restart = broker.start()
+    restarted = broker.usage().rss_bytes
+    received = drain_queue(broker, "bench-backlog", _BACKLOG_COUNT, _BACKLOG_BYTES, directory)
+    return {
+        "growth": growth / _MIB,
+        "restart": restart,
+        "restarted": (restarted - idle) / _MIB,
+        "filled": _BACKLOG_COUNT / seconds,
+        "received": float(received),
+    }
+
+
+def _idle(bare: bool, broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
+    assert directory.is_dir()
+    with hold_connections(broker, 1, bare=bare):
+        time.sleep(_CALM_SECONDS)
+    idle = broker.usage().rss_bytes
+    with hold_connections(broker, _IDLE_COUNT, bare=bare):
+        time.sleep(_CALM_SECONDS)
+        growth = broker.usage().rss_bytes - idle
+    return {"each": growth / _IDLE_COUNT / _KIB}
+
+
+def _at_least(times: float) -> Bar:
+    return Bar(times, at_most=False, relative=True)
+
+
+def _at_most(share: float) -> Bar:
+    return Bar(share, at_most=True, relative=True)
+
+
+def _below(limit: float) -> Bar:
+    return Bar(limit, at_most=True, relative=False)
+
+
+def _flow_metrics(rate: Bar | None, cpu: Bar | None) -> tuple[Metric, ...]:
+    return (
+        Metric("received", "throughput", "messages/s", rate),
+        Metric("broker_cpu", "broker CPU", "us/message", cpu),
+        Metric("sender_cpu", "sender CPU", "us/message"),
+        Metric("receiver_cpu", "receiver CPU", "us/message"),
+    )
+
+
+def _flow(name: str, title: str, load: Load, rate: Bar, cpu: Bar | None = None) -> Scenario:
+    return Scenario(name, title, partial(_throughput, load), _flow_metrics(rate, cpu))
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    _flow("one-100", "one sender, queue, receiver, 100 B", Load(100), _at_least(3), _at_most(0.2)),
+    _flow("one-1k", "one sender, queue, receiver, 1 KiB", Load(_KIB), _at_least(3), _at_most(0.2)),
+    # 64 messages of 64 KiB are 4 MiB unsettled: more would measure how much a broker lets pile up.
+    _flow("one-64k", "one sender, queue, receiver, 64 KiB", Load(64 * _KIB, window=64, backlog=512), _at_least(2)),
+    _flow("ten-1k", "ten of each, 1 KiB", Load(_KIB, connections=10), _at_least(5)),
+    Scenario(
+        "paced",
+        "1,000 messages/s, 1 KiB",
+        partial(_throughput, Load(_KIB, rate=1000)),
+        (
+            Metric("settle_p50", "settle p50", "ms"),
+            Metric("settle_p99", "settle p99", "ms", _at_most(1)),
+            Metric("delivery_p50", "delivery p50", "ms"),
+            Metric("delivery_p99", "delivery p99", "ms"),
+            Metric("broker_cpu", "broker CPU", "us/message", _at_most(0.5)),
+            Metric("received", "throughput", "messages/s"),
+        ),
+    ),
+    Scenario(
+        "backlog",
+        "1,000,000 messages of 100 B waiting",
+        _backlog,
+        (
+            Metric("growth", "more than idle", "MiB", _below(32)),
+            Metric("restart", "ready after SIGKILL", "s", _below(5)),
+            Metric("restarted", "more than idle, restarted", "MiB"),
+            Metric("filled", "filled with", "messages/s"),
+            Metric("received", "received afterwards", "messages"),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "idle",
+        "2,000 idle connections",
+        partial(_idle, True),
+        (Metric("each", "memory a connection", "KiB", _below(24)),),
+        has_peer=False,
+    ),
+    Scenario(
+        "idle-links",
+        "2,000 idle connections, session and receiver",
+        partial(_idle, False),
+        (Metric("each", "memory a connection", "KiB", _below(64)),),
+        has_peer=False,
+    ),
+)

@@ -1,0 +1,204 @@
+"""A sending link that costs the client as little as Python allows.
+
+Rule 1: never beyond link credit, the session's remote incoming window, or the caller's allowance.
+Rule 2: messages leave in batches of one write; a batch waits until an eighth of the window is open, so that
+dispositions of one message each do not make writes of one message each.
+Rule 3: any outcome but accepted is an error: a bench that loses messages measures nothing.
+"""
+
+import re
+import struct
+import time
+
+from bench import wire
+from bench.connection import Connection, PeerClosed
+
+__all__ = ["Sender"]
+
+# The disposition of a receiver (role true) that settles as accepted, with first and last at any width.
+_NUMBER = rb"(?:\x70(....)|\x52(.)|(\x43))"
+_ACCEPTED_RANGE = re.compile(
+    rb"....\x02\x00..\x00\x53\x15\xc0..\x41"
+    + _NUMBER
+    + rb"(?:"
+    + _NUMBER
+    + rb"|\x40)\x41\x00\x53\x24(?:\x45|\xc0\x01\x00)",
+    re.DOTALL,
+)
+_FULL_WIDTH = struct.Struct(">I")
+_READ_BYTES = 1 << 16
+
+
+class Sender:
+    """One link on one connection; `connection.begin()` and `attach` have been done.
+
+    `window` bounds the unsettled messages. With `keep_times`, every message is stamped and its settle latency kept.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_connection",
+        "_credit_end",
+        "_end",
+        "_pending",
+        "_quantum",
+        "_sent_at_ns",
+        "_window",
+        "latencies_ns",
+        "sent",
+        "settled",
+        "socket",
+    )
+
+    def __init__(self, connection: Connection, body: bytes, *, window: int, batch_bytes: int) -> None:
+        count_max = max(1, min(window, batch_bytes // len(body)))
+        self._batch = wire.TransferBatch(body, count_max=count_max, frame_bytes_max=connection.frame_bytes_max)
+        self._quantum = max(1, min(count_max, window // 8))
+        self._connection = connection
+        self._window = window
+        self._credit_end = 0
+        self._pending = memoryview(b"")
+        self._sent_at_ns: dict[int, int] = {}
+        self.latencies_ns: list[int] = []
+        self.sent = 0
+        self.settled = 0
+        rest = connection.handed_over()
+        self.socket = connection.socket
+        connection.buffer[: len(rest)] = rest
+        connection.buffer.extend(bytes(_READ_BYTES))
+        self._end = len(rest)
+        self._parse()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether part of the last batch still waits for room in the socket."""
+        return bool(self._pending)
+
+    def fill(self, allowance: int) -> int:
+        """Send what credit, windows and the allowance permit, at most one batch; return how many messages began."""
+        if self._pending and not self._write():
+            return 0
+        count = min(allowance, self._room(), self._batch.count_max)
+        # With nothing in flight no settlement will ever open the window further: send what little may be sent.
+        if count <= 0 or (count < min(allowance, self._quantum) and self.settled < self.sent):
+            return 0
+        self._pending = self._batch.stamp(self.sent, count)
+        self.sent += count
+        self._connection.remote_incoming_window -= count * self._batch.frames_each
+        self._write()
+        return count
+
+    def send_timed(self, *, keep: bool) -> bool:
+        """Send one message stamped with the time, if there is room; `keep` its settle latency."""
+        if (self._pending and not self._write()) or self._room() < 1:
+            return False
+        self._pending = self._batch.stamp(self.sent, 1)
+        now_ns = time.monotonic_ns()
+        self._batch.stamp_time(now_ns if keep else 0)
+        if keep:
+            self._sent_at_ns[self.sent] = now_ns
+        self.sent += 1
+        self._connection.remote_incoming_window -= self._batch.frames_each
+        self._write()
+        return True
+
+    def read(self) -> None:
+        """Take in what has arrived: settlements, credit and windows. Raises PeerClosed."""
+        buffer = self._connection.buffer
+        try:
+            with memoryview(buffer) as view:
+                count = self.socket.recv_into(view[self._end :])
+        except BlockingIOError:
+            return
+        if not count:
+            raise PeerClosed(f"the broker hung up after {self.sent} messages")
+        self._end += count
+        self._parse()
+
+    def _room(self) -> int:
+        return min(
+            self._credit_end - self.sent,
+            self._window - self.sent + self.settled,
+            self._connection.remote_incoming_window // self._batch.frames_each,
+        )
+
+    def _write(self) -> bool:
+        try:
+            written = self.socket.send(self._pending)
+        except BlockingIOError:
+            return False
+        self._pending = self._pending[written:]
+        return not self._pending
+
+    def _parse(self) -> None:
+        # One regular expression a disposition: RabbitMQ settles most messages one by one.
+        buffer, position, end = self._connection.buffer, 0, self._end
+        match = _ACCEPTED_RANGE.match
+        unpack = _FULL_WIDTH.unpack
+        size_at = _FULL_WIDTH.unpack_from
+        while end - position >= 8:
+            (size,) = size_at(buffer, position)
+            if end - position < size:
+                break
+            found = match(buffer, position, position + size)
+            if found is None:
+                self._take(next(wire.frames(buffer, position, end)))
+                position += size
+                continue
+            first_wide, first_short, _first_zero, last_wide, last_short, last_zero = found.group(1, 2, 3, 4, 5, 6)
+            first = unpack(first_wide)[0] if first_wide else first_short[0] if first_short else 0
+            last = first
+            if last_wide:
+                last = unpack(last_wide)[0]
+            elif last_short:
+                last = last_short[0]
+            elif last_zero:
+                last = 0
+            self._settle(first, last)
+            position += size
+        self._end = end - position
+        if position and position < end:
+            buffer[: self._end] = buffer[position:end]
+
+    def _settle(self, first: int, last: int) -> None:
+        self.settled += last - first + 1
+        if self._sent_at_ns:
+            now_ns = time.monotonic_ns()
+            for delivery_id in range(first, last + 1):
+                sent_ns = self._sent_at_ns.pop(delivery_id, None)
+                if sent_ns is not None:
+                    self.latencies_ns.append(now_ns - sent_ns)
+
+    def _take(self, frame: wire.Frame) -> None:
+        """Decode a frame of no known shape: flow, a rare disposition, or the end."""
+        if frame.start == frame.end:
+            return
+        performative, _ = wire.decode_value(self._connection.buffer, frame.start)
+        assert isinstance(performative, wire.Described)
+        fields = performative.value
+        assert isinstance(fields, list)
+        fields += [None] * (10 - len(fields))
+        if performative.code == wire.FLOW:
+            self._take_flow(fields)
+        elif performative.code == wire.DISPOSITION:
+            self._take_disposition(fields)
+        else:
+            raise PeerClosed(f"after {self.sent} messages the broker sent {performative}")
+
+    def _take_flow(self, fields: list[object]) -> None:
+        next_incoming_id, incoming_window, delivery_count, link_credit = (fields[n] or 0 for n in (0, 1, 5, 6))
+        assert isinstance(next_incoming_id, int)
+        assert isinstance(incoming_window, int)
+        assert isinstance(delivery_count, int)
+        assert isinstance(link_credit, int)
+        next_outgoing_id = self.sent * self._batch.frames_each
+        self._connection.remote_incoming_window = next_incoming_id + incoming_window - next_outgoing_id
+        if fields[4] is not None:
+            self._credit_end = delivery_count + link_credit
+
+    def _take_disposition(self, fields: list[object]) -> None:
+        first, last, outcome = fields[1], fields[2], fields[4]
+        assert isinstance(first, int)
+        if not isinstance(outcome, wire.Described) or outcome.code != wire.ACCEPTED:
+            raise PeerClosed(f"delivery {first} to {last} was not accepted but {outcome}")
+        self._settle(first, last if isinstance(last, int) else first)
