@@ -1,0 +1,203 @@
+"""Event and state in, state out. Total: it never refuses, so an old log always replays.
+
+A reference to what is no longer there (a queue deleted meanwhile, a record lost to damage) is a no-op.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from engine.entry import Entry
+from engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Settled,
+    Started,
+)
+from engine.muxer import Muxer
+from engine.outcome import MODIFIED_FAILED
+from engine.queue import Queue, new_queue
+from engine.state import Consumer, Producer, State
+from snapshot.map import PersistentMap
+
+__all__ = ["apply", "fold"]
+
+
+def apply(state: State, event: Event) -> State:
+    """Return the state after an event."""
+    return _APPLY[type(event)](state, event)
+
+
+def fold(state: State, events: Iterable[Event]) -> State:
+    """Return the state after events, in order."""
+    for event in events:
+        state = _APPLY[type(event)](state, event)
+    return state
+
+
+def _published(state: State, event: Published) -> State:
+    for queue_id in event.queues:
+        queue = state.queues.get(queue_id)
+        if queue is None:
+            continue
+        queue = queue.pushed(event.words, event.size)
+        if event.chunks:
+            queue = queue.with_entry(event.offset, Entry(chunks=event.chunks))
+        state = state.with_queue(queue, event.time_us)
+    return state
+
+
+def _acquired(state: State, event: Acquired) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(queue.acquire(event.consumers, event.words), event.time_us)
+
+
+def _settled(state: State, event: Settled) -> State:
+    queue = state.queues.get(event.queue)
+    if queue is None:
+        return state
+    return state.with_queue(queue.settle(event.consumer, event.words, event.outcome), event.time_us)
+
+
+def _started(state: State, event: Started) -> State:
+    queues = state.queues
+    with queues.mutate() as mutation:
+        for queue_id, queue in queues.items():
+            if queue.acquired:
+                mutation[queue_id] = _all_given_back(queue)
+        queues = mutation.finish()
+    return state.having(
+        epoch=event.epoch, time_us=event.time_us, queues=queues, consumers=PersistentMap(), producers=PersistentMap()
+    )
+
+
+def _all_given_back(queue: Queue) -> Queue:
+    for consumer in sorted(queue.acquired.keys()):
+        queue = queue.consumer_gone(consumer, MODIFIED_FAILED)
+    return queue
+
+
+def _queue_declared(state: State, event: QueueDeclared) -> State:
+    return state.having(
+        time_us=event.time_us,
+        queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings)),
+        queue_names=state.queue_names.set(event.name, event.offset),
+    )
+
+
+def _queue_deleted(state: State, event: QueueDeleted) -> State:
+    queue = state.queues.get(event.queue)
+    if queue is None:
+        return state
+    gone = [consumer.id for consumer in state.consumers.values() if consumer.queue == event.queue]
+    return state.having(
+        time_us=event.time_us,
+        queues=state.queues.delete(event.queue),
+        queue_names=state.queue_names.delete(queue.name),
+        consumers=_without(state.consumers, gone),
+    )
+
+
+def _muxer_declared(state: State, event: MuxerDeclared) -> State:
+    muxer = Muxer(event.offset, event.name, event.kind, PersistentMap())
+    return state.having(
+        time_us=event.time_us,
+        muxers=state.muxers.set(event.offset, muxer),
+        muxer_names=state.muxer_names.set(event.name, event.offset),
+    )
+
+
+def _attached(state: State, event: Attached) -> State:
+    muxer = state.muxers.get(event.muxer)
+    if muxer is None:
+        return state
+    muxers = state.muxers.set(muxer.id, muxer.attach(event.queue, event.destination))
+    return state.having(time_us=event.time_us, muxers=muxers)
+
+
+def _detached(state: State, event: Detached) -> State:
+    muxer = state.muxers.get(event.muxer)
+    if muxer is None:
+        return state
+    muxers = state.muxers.set(muxer.id, muxer.detach(event.queue, event.destination))
+    return state.having(time_us=event.time_us, muxers=muxers)
+
+
+def _producer_attached(state: State, event: ProducerAttached) -> State:
+    producer = Producer(event.offset, event.muxer, event.destination, event.container, event.link)
+    return state.having(time_us=event.time_us, producers=state.producers.set(event.offset, producer))
+
+
+def _producer_detached(state: State, event: ProducerDetached) -> State:
+    return state.having(time_us=event.time_us, producers=_without(state.producers, [event.producer]))
+
+
+def _consumer_attached(state: State, event: ConsumerAttached) -> State:
+    consumer = Consumer(event.offset, event.queue, event.container, event.link)
+    return state.having(time_us=event.time_us, consumers=state.consumers.set(event.offset, consumer))
+
+
+def _consumer_detached(state: State, event: ConsumerDetached) -> State:
+    consumer = state.consumers.get(event.consumer)
+    if consumer is None:
+        return state
+    state = state.having(time_us=event.time_us, consumers=state.consumers.delete(consumer.id))
+    queue = state.queues.get(consumer.queue)
+    if queue is None:
+        return state
+    return state.with_queue(queue.consumer_gone(consumer.id, MODIFIED_FAILED), event.time_us)
+
+
+def _purged(state: State, event: Purged) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(queue.purged(event.before), event.time_us)
+
+
+def _damaged(state: State, event: Damaged) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(queue.parked(event.word), event.time_us)
+
+
+def _nothing(state: State, event: Chunked | Lost) -> State:
+    return state.having(time_us=event.time_us)
+
+
+def _without(table: "PersistentMap[int, Any]", keys: list[int]) -> "PersistentMap[int, Any]":
+    for key in keys:
+        if key in table:
+            table = table.delete(key)
+    return table
+
+
+_APPLY: dict[type, Callable[[State, Any], State]] = {
+    Started: _started,
+    QueueDeclared: _queue_declared,
+    QueueDeleted: _queue_deleted,
+    MuxerDeclared: _muxer_declared,
+    Attached: _attached,
+    Detached: _detached,
+    ProducerAttached: _producer_attached,
+    ProducerDetached: _producer_detached,
+    ConsumerAttached: _consumer_attached,
+    ConsumerDetached: _consumer_detached,
+    Chunked: _nothing,
+    Published: _published,
+    Acquired: _acquired,
+    Settled: _settled,
+    Purged: _purged,
+    Damaged: _damaged,
+    Lost: _nothing,
+}

@@ -1,0 +1,77 @@
+"""Who wants how much, and whose turn it is: volatile, mutable, empty at the start.
+
+Losing all of it changes no State; its choices enter history as Acquired events. Credit is demand: never logged.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from engine.effects import Deliver
+
+__all__ = ["Demand", "Want"]
+
+
+@final
+@dataclass(slots=True)
+class Want:
+    """One consumer's wish."""
+
+    consumer: int
+    queue: int
+    link: Any
+    settled: bool = False
+    """Deliveries leave settled: they count as accepted when they are dealt."""
+    credit: int = 0
+    """Deliveries that the gateway can still take; dealing them uses it up."""
+    draining: bool = False
+    """The consumer wants to hear when nothing more is available."""
+    held: list[Deliver] = field(default_factory=list)
+    """Deliveries dealt that have not left yet, in order."""
+
+
+@final
+class Demand:
+    """The wants of all consumers, in a ring a queue, and the queues that are worth a look."""
+
+    __slots__ = ("_rings", "dirty", "wants")
+
+    def __init__(self) -> None:
+        self.wants: dict[int, Want] = {}
+        """By consumer."""
+        self.dirty: dict[int, None] = {}
+        """Queues where something became available or wanted, in order."""
+        self._rings: dict[int, deque[Want]] = {}
+
+    def add(self, want: Want) -> None:
+        """Let a consumer take turns on its queue, after the others."""
+        self.wants[want.consumer] = want
+        self._rings.setdefault(want.queue, deque()).append(want)
+
+    def remove(self, consumer: int) -> Want | None:
+        """Forget a consumer and return what it wanted, None when it is unknown."""
+        want = self.wants.pop(consumer, None)
+        if want is not None:
+            ring = self._rings[want.queue]
+            ring.remove(want)
+            if not ring:
+                del self._rings[want.queue]
+        return want
+
+    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
+        """Say how many deliveries a consumer can take from now on."""
+        want = self.wants.get(consumer)
+        if want is not None:
+            want.credit = credit
+            want.draining = draining
+            if credit or draining:
+                self.dirty[want.queue] = None
+
+    def touch(self, queue: int) -> None:
+        """Note that something became available on a queue."""
+        if queue in self._rings:
+            self.dirty[queue] = None
+
+    def ring(self, queue: int) -> deque[Want]:
+        """Return a queue's consumers; whose turn it is stands first."""
+        return self._rings.get(queue) or deque()

@@ -1,0 +1,145 @@
+"""Ready messages meet consumers with credit: one delivery each in turn, exactly.
+
+Rule 1. What came back is served before what is new, each in the order of entries.
+Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; the ring remembers whose turn is next.
+Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by, and never blocks what stands behind it.
+Rule 4. A dispatch deals at most its budget; a queue that has more stays dirty for the next tick.
+"""
+
+from collections import deque
+from itertools import islice
+from typing import NamedTuple
+
+from engine.apply import apply
+from engine.demand import Demand, Want
+from engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from engine.entry import Entry
+from engine.events import Acquired, Event, Settled
+from engine.outcome import ACCEPTED
+from engine.queue import Queue
+from engine.state import State
+from engine.word import pack_words, unpack_words
+
+__all__ = ["Dispatched", "dispatch"]
+
+_EXCLUDED_SCAN_MAX = 200
+
+
+class Dispatched(NamedTuple):
+    """What a dispatch came to."""
+
+    state: State
+    events: list[Event]
+    effects: list[Effect]
+
+
+def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget: int) -> Dispatched:
+    """Deal at most `budget` deliveries on the dirty queues; `next_offset` is that of the first event."""
+    dealer = _Dealer(state, now_us, next_offset, budget)
+    for queue_id in list(demand.dirty):
+        if dealer.budget <= 0:
+            break
+        queue = dealer.state.queues.get(queue_id)
+        ring = demand.ring(queue_id)
+        if queue is None or not dealer.serve(queue, ring):
+            del demand.dirty[queue_id]
+            dealer.drain(ring)
+    return Dispatched(dealer.state, dealer.events, dealer.effects)
+
+
+class _Dealer:
+    """One dispatch under way."""
+
+    __slots__ = ("budget", "effects", "events", "next_offset", "now_us", "state")
+
+    def __init__(self, state: State, now_us: int, next_offset: int, budget: int) -> None:
+        self.state = state
+        self.now_us = now_us
+        self.next_offset = next_offset
+        self.budget = budget
+        self.events: list[Event] = []
+        self.effects: list[Effect] = []
+
+    def serve(self, queue: Queue, ring: deque[Want]) -> bool:
+        """Deal what the queue has; return whether it may have more for the next tick."""
+        if queue.exclusions and queue.returned:
+            queue = self._serve_excluded(queue, ring)
+        while self.budget > 0:
+            wants = [want for want in ring if want.credit > 0]
+            source = queue.ready if queue.exclusions or not queue.returned else queue.returned
+            if not wants or not source:
+                return False
+            queue = self._deal(queue, ring, wants, min(len(source), self.budget))
+        return True
+
+    def _deal(self, queue: Queue, ring: deque[Want], wants: list[Want], count: int) -> Queue:
+        source = queue.ready if queue.exclusions or not queue.returned else queue.returned
+        if len(wants) == 1:
+            words = source.head(min(count, wants[0].credit))
+        else:
+            words = source.head(_fair_share(ring, wants, count))
+        return self._acquire(queue, wants, words)
+
+    def _acquire(self, queue: Queue, wants: list[Want], words: bytes) -> Queue:
+        event = Acquired(self.next_offset, self.now_us, queue.id, tuple([want.consumer for want in wants]), words)
+        self._happened(event)
+        numbers = unpack_words(words)
+        self.budget -= len(numbers)
+        for turn, want in enumerate(wants):
+            share = numbers if len(wants) == 1 else numbers[turn :: len(wants)]
+            want.credit -= len(share)
+            self._deliver(queue, want, share)
+        return self.state.queues[queue.id]
+
+    def _deliver(self, queue: Queue, want: Want, share: tuple[int, ...]) -> None:
+        entries: list[Entry | None] | None = None
+        if queue.entries:
+            entries = [queue.entries.get(word >> 16) for word in share]
+        # The delivery waits for the record that enqueued it; a settled one for its settlement too.
+        after = AT_CLOSE if want.settled else max(share) // 65536 + 1
+        effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
+        want.held.append(effect)
+        self.effects.append(effect)
+        if want.settled:
+            words = pack_words(share)
+            self._happened(Settled(self.next_offset, self.now_us, queue.id, want.consumer, ACCEPTED, words))
+
+    def _serve_excluded(self, queue: Queue, ring: deque[Want]) -> Queue:
+        # Entry by entry: seldom, and bounded, because somebody said undeliverable-here.
+        for word in list(islice(queue.returned, _EXCLUDED_SCAN_MAX)):
+            entry = queue.entries.get(word >> 16)
+            excluded = entry.excluded if entry else ()
+            want = next((want for want in ring if want.credit > 0 and want.consumer not in excluded), None)
+            if want is not None and self.budget > 0:
+                queue = self._acquire(queue, [want], pack_words([word]))
+                ring.remove(want)
+                ring.append(want)
+        return queue
+
+    def _happened(self, event: Event) -> None:
+        self.state = apply(self.state, event)
+        self.events.append(event)
+        self.next_offset += 1
+
+    def drain(self, ring: deque[Want]) -> None:
+        """Tell the consumers that asked for it that nothing more is available."""
+        for want in ring:
+            if want.draining and want.credit > 0:
+                want.draining = False
+                self.effects.append(Drained(want.consumer, want.link))
+
+
+def _fair_share(ring: deque[Want], wants: list[Want], count: int) -> int:
+    """Return how many words whole rounds over `wants` take.
+
+    With less than a round, `wants` is shortened to those whose turn comes, and the ring is moved on.
+    """
+    if count < len(wants):
+        last = wants[count - 1]
+        del wants[count:]
+        while ring[0] is not last:
+            ring.rotate(-1)
+        ring.rotate(-1)
+        return count
+    rounds = min(count // len(wants), *[want.credit for want in wants])
+    return rounds * len(wants)

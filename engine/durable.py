@@ -1,0 +1,329 @@
+"""The durable loop: the engine's step over a real log. It owns State, Demand and the effects that wait.
+
+    submit(command)      gathered until the tick
+    step(now_us)         decide and apply each, dispatch, one write, ask for a sync; effects that may leave are returned
+    completed(now_us)    a sync or a read has ended: effects that waited for it are returned
+    fileno()             readable when completed() has something to take
+
+No callbacks and no event loop in here: whoever drives it registers the file descriptor and obeys `deadline_us`.
+
+Rule 1. State is at the end of what was decided; the log's end follows at the write; the durable end at the sync.
+Rule 2. No effect leaves before its batch was written. A tick that promises nothing may be written lazy_write_ms later.
+Rule 3. Effects leave in the order of ticks. What waits stands in one queue whose `after` never falls.
+Rule 4. A delivery whose message must be read from the disk waits in its consumer's line; the other consumers go on.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from select import select
+from typing import final
+
+from engine.apply import apply
+from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage
+from engine.config import EngineConfig
+from engine.decide import Moment, decide, started
+from engine.demand import Demand, Want
+from engine.dispatch import dispatch
+from engine.effects import AT_CLOSE, ConsumerReady, Deliver, Drained, Effect
+from engine.events import Event, Published, QueueDeleted
+from engine.large import assemble
+from engine.records import write_event
+from engine.state import State
+from engine.volatile import VolatileRanges
+from engine.word import pack_words
+from log.bodies import DAMAGED
+from log.buffer import Buffer
+from log.log import Log
+
+__all__ = ["DurableLoop"]
+
+
+@final
+class DurableLoop:
+    """The engine of one virtual host over its log; one thread calls it."""
+
+    def __init__(self, log: Log, state: State, config: EngineConfig) -> None:
+        self.state = state
+        self.demand = Demand()
+        self.config = config
+        self.log = log
+        self._commands: list[Command] = []
+        self._gathered_count = 0
+        self._gathered_bytes = 0
+        self._waiting: deque[Effect] = deque()
+        self._last_after = 0
+        self._cold: dict[int, deque[Deliver]] = {}
+        self._volatile = VolatileRanges()
+        self._write_by_us = 0
+        self._sync_by_us = 0
+        self._mark_by_us = 0
+
+    def start(self, now_us: int) -> None:
+        """Log that the broker started, and wait until that is durable; call once, before serving."""
+        now_us = max(now_us, self.state.time_us)
+        for event in started(self.state, self._moment(now_us)):
+            self._happened(event)
+        self.log.write(now_us)
+        self.log.request_sync()
+        while self.log.durable_end < self.log.log_end:
+            select([self.log.fileno()], [], [])
+            self.log.completed()
+
+    def submit(self, command: Command) -> None:
+        """Gather a command for the next tick."""
+        self._commands.append(command)
+        if type(command) is Publish:
+            self._gathered_count += len(command.bodies)
+            self._gathered_bytes += command.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the tick should end now rather than with the event loop's iteration."""
+        return (
+            self._gathered_count >= self.config.tick_messages_max or self._gathered_bytes >= self.config.tick_bytes_max
+        )
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a step would do anything now."""
+        return bool(self._commands or self.demand.dirty)
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether so much is unsynced that no more should be read from peers until a sync returns."""
+        return self.log.unsynced_bytes >= self.log.config.unsynced_bytes_max
+
+    def fileno(self) -> int:
+        """Return the file descriptor that is readable when completed() has something to take."""
+        return self.log.fileno()
+
+    @property
+    def deadline_us(self) -> int:
+        """Return when step() wants to be called without any command, 0 for never."""
+        return min((due for due in (self._write_by_us, self._sync_by_us, self._mark_by_us) if due), default=0)
+
+    def step(self, now_us: int) -> list[Effect]:
+        """End the tick: decide everything gathered, dispatch, write. Return the effects that may leave.
+
+        Raises LogFailed when the log cannot be written: nothing may be promised any more.
+        """
+        effects = self._decide_all(max(now_us, self.state.time_us))
+        self._dispatch(now_us, effects)
+        log = self.log
+        if effects or now_us >= self._write_by_us > 0 or log.draft.byte_count >= self.config.tick_bytes_max:
+            self._write(now_us)
+        elif log.draft.record_count and not self._write_by_us:
+            self._write_by_us = now_us + self.config.lazy_write_ms * 1000
+        if now_us >= self._sync_by_us > 0:
+            self._sync(now_us)
+        if now_us >= self._mark_by_us > 0:
+            self._mark(now_us)
+        return self._release(self._stamp(effects, now_us))
+
+    def completed(self, now_us: int) -> list[Effect]:
+        """Take what the log has finished; return the effects that no longer wait.
+
+        Raises LogFailed when a sync failed.
+        """
+        log = self.log
+        before = log.durable_end
+        log.completed()
+        if log.durable_end != before:
+            self._volatile.forget_below(log.durable_end)
+            if log.durable_end >= log.log_end:
+                self._sync_by_us = 0
+                self._mark_by_us = now_us + self.config.mark_ms * 1000
+        ready: list[Effect] = []
+        waiting, durable_end = self._waiting, log.durable_end
+        while waiting and waiting[0].after <= durable_end:
+            ready.append(waiting.popleft())
+        if waiting:
+            log.request_sync()
+        return self._release(ready, thaw=True)
+
+    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
+        """Say how many more deliveries a consumer can take now; replaces what was said before."""
+        self.demand.set_credit(consumer, credit, draining=draining)
+
+    def _moment(self, now_us: int) -> Moment:
+        return Moment(now_us, self.log.draft.next_offset, self.log.room_bytes(), self.config)
+
+    def _decide_all(self, now_us: int) -> list[Effect]:
+        effects: list[Effect] = []
+        commands, self._commands = self._commands, []
+        self._gathered_count = self._gathered_bytes = 0
+        for command in commands:
+            if type(command) is DetachConsumer:
+                command.unsent += self._take_back(command.consumer)
+            events, answers = decide(self.state, command, self._moment(now_us))
+            for event in events:
+                self._happened(event)
+            for effect in answers:
+                if type(effect) is ConsumerReady and type(command) is AttachConsumer:
+                    consumer = self.state.consumers[effect.consumer]
+                    self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled))
+            effects += answers
+        return effects
+
+    def _happened(self, event: Event) -> None:
+        draft = self.log.draft
+        offset = write_event(draft, event)
+        draft.end_command()
+        assert offset == event.offset, (offset, event)
+        self.state = apply(self.state, event)
+        if type(event) is Published:
+            if not event.durable:
+                self._volatile.add(offset, len(event.bodies))
+            for queue in event.queues:
+                self.demand.touch(queue)
+        elif type(event) is not QueueDeleted and hasattr(event, "queue"):
+            self.demand.touch(event.queue)
+
+    def _take_back(self, consumer: int) -> bytes:
+        """Forget a consumer's wishes; return the words that were dealt to it and have not left."""
+        want = self.demand.remove(consumer)
+        self._cold.pop(consumer, None)
+        if want is None:
+            return b""
+        words: list[int] = []
+        for effect in want.held:
+            effect.cancelled = True
+            if not effect.settled:
+                words += effect.words
+        if words:
+            self.demand.touch(want.queue)
+        return pack_words(words)
+
+    def _dispatch(self, now_us: int, effects: list[Effect]) -> None:
+        demand = self.demand
+        if not demand.dirty:
+            return
+        draft = self.log.draft
+        now_us = max(now_us, self.state.time_us)
+        dealt = dispatch(self.state, demand, now_us, draft.next_offset, self.config.dispatch_messages_max)
+        for event in dealt.events:
+            offset = write_event(draft, event)
+            draft.end_command()
+            assert offset == event.offset, (offset, event)
+        self.state = dealt.state
+        effects += dealt.effects
+
+    def _write(self, now_us: int) -> None:
+        self._write_by_us = 0
+        if self.log.draft.record_count:
+            self.log.write(now_us)
+            self._mark_by_us = 0
+            if not self._sync_by_us:
+                self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
+
+    def _sync(self, now_us: int) -> None:
+        self._sync_by_us = 0
+        if self.log.durable_end < self.log.log_end:
+            self.log.request_sync()
+            self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
+
+    def _mark(self, now_us: int) -> None:
+        self._mark_by_us = 0
+        if self.log.write_mark(now_us):
+            self.log.request_sync()
+
+    def _stamp(self, effects: list[Effect], now_us: int) -> list[Effect]:
+        """Put the effects that wait in line, and return those that need not."""
+        log_end, durable_end = self.log.log_end, self.log.durable_end
+        ready: list[Effect] = []
+        waiting = self._waiting
+        had = len(waiting)
+        for effect in effects:
+            after = log_end if effect.after == AT_CLOSE else effect.after
+            if type(effect) is Deliver or type(effect) is Drained:
+                after = self._delivery_after(effect, after, durable_end)
+            if after <= durable_end:
+                ready.append(effect)
+            else:
+                self._last_after = effect.after = max(after, self._last_after)
+                waiting.append(effect)
+        if len(waiting) > had:
+            self.log.request_sync()
+            self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
+        return ready
+
+    def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
+        """Return what a delivery waits for: never less than the delivery before it on the same link."""
+        if type(effect) is Deliver and after > durable_end and not effect.settled and self._volatile:
+            unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]
+            if self._volatile.covers(unsynced):
+                after = 0
+        want = self.demand.wants.get(effect.consumer)
+        if want is not None and want.held:
+            first = want.held[0]
+            if first is not effect and first.after > durable_end:
+                after = max(after, self._last_after)
+        return after
+
+    def _release(self, effects: Iterable[Effect], *, thaw: bool = False) -> list[Effect]:
+        """Return the effects that leave now: deliveries get their bodies, or wait in their consumer's line for them."""
+        leaving: list[Effect] = []
+        if thaw and self._cold:
+            self._thaw(leaving)
+        for effect in effects:
+            if type(effect) is Deliver:
+                if effect.cancelled:
+                    continue
+                line = self._cold.get(effect.consumer)
+                if line is not None:
+                    line.append(effect)
+                elif self._embody(effect):
+                    self._left(effect)
+                    leaving.append(effect)
+                else:
+                    self._cold[effect.consumer] = deque((effect,))
+            elif type(effect) is Drained and effect.consumer in self._cold:
+                self._cold[effect.consumer].append(effect)  # type: ignore[arg-type]  # it only keeps its place in line
+            else:
+                leaving.append(effect)
+        return leaving
+
+    def _thaw(self, leaving: list[Effect]) -> None:
+        for consumer, line in list(self._cold.items()):
+            while line:
+                effect: Effect = line[0]
+                if type(effect) is Deliver:
+                    if not effect.cancelled:
+                        if not self._embody(effect):
+                            break
+                        self._left(effect)
+                        leaving.append(effect)
+                else:
+                    leaving.append(effect)
+                line.popleft()
+            if not line:
+                del self._cold[consumer]
+
+    def _left(self, effect: Deliver) -> None:
+        want = self.demand.wants.get(effect.consumer)
+        if want is not None:
+            want.held.remove(effect)
+
+    def _embody(self, effect: Deliver) -> bool:
+        """Fill in the bodies of a delivery; return False when one must be read from the disk first."""
+        bodies: list[Buffer] | None = self.log.bodies.get_run([word >> 16 for word in effect.words])
+        if bodies is None:
+            return False
+        if effect.entries is not None:
+            bodies = assemble(self.log.bodies, effect.entries, bodies)
+            if bodies is None:
+                return False
+        if any(body is DAMAGED for body in bodies):
+            bodies = self._set_aside_damaged(effect, bodies)
+        effect.bodies = bodies
+        return True
+
+    def _set_aside_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
+        whole = [body is not DAMAGED for body in bodies]
+        for word, is_whole in zip(effect.words, whole, strict=True):
+            if not is_whole:
+                self.submit(ReportDamage(effect.queue, word))
+        effect.words = tuple([word for word, is_whole in zip(effect.words, whole, strict=True) if is_whole])
+        if effect.entries is not None:
+            effect.entries = [entry for entry, is_whole in zip(effect.entries, whole, strict=True) if is_whole]
+        return [body for body in bodies if body is not DAMAGED]

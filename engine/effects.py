@@ -1,0 +1,152 @@
+"""What leaves the engine. Effects are data; the gateway carries them out.
+
+Rule 1. Only effects wait, never decisions: an effect may leave when everything below its `after` is durable.
+Rule 2. `after` is AT_CLOSE until the tick closes, then the log end of that close: an answer promises whatever it was
+        decided upon, even where it wrote nothing itself.
+Rule 3. NOW waits for the write alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from engine.entry import Entry
+from engine.outcome import OutcomeKind
+from log.buffer import Buffer
+
+__all__ = [
+    "AT_CLOSE",
+    "NOW",
+    "Answered",
+    "ConsumerEnded",
+    "ConsumerReady",
+    "Deliver",
+    "Drained",
+    "Effect",
+    "OutcomeApplied",
+    "ProducerReady",
+    "PublishDone",
+    "RefusedCommand",
+]
+
+NOW = 0
+AT_CLOSE = -1
+
+
+@final
+@dataclass(slots=True)
+class PublishDone:
+    """The outcome of a run of messages, for their sender."""
+
+    link: Any
+    first_id: int
+    count: int
+    kind: OutcomeKind
+    settled: bool
+    """The sender settled them itself: nothing is sent, they only count as finished."""
+    condition: str = ""
+    description: str = ""
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
+class Deliver:
+    """A run of deliveries to one consumer, in order."""
+
+    consumer: int
+    link: Any
+    queue: int
+    words: tuple[int, ...]
+    entries: Sequence[Entry | None] | None
+    """The columns of each, None when none has any."""
+    settled: bool = False
+    after: int = AT_CLOSE
+    bodies: Sequence[Buffer] = ()
+    """The messages, filled in when the effect leaves."""
+    cancelled: bool = False
+    """The consumer is gone and the words went back: nothing may be sent."""
+
+
+@final
+@dataclass(slots=True)
+class OutcomeApplied:
+    """A consumer's outcome is on disk; `reply` is as it was given."""
+
+    reply: Any
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
+class ProducerReady:
+    """A producer exists."""
+
+    key: Any
+    producer: int
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
+class ConsumerReady:
+    """A consumer exists; it has no credit yet."""
+
+    key: Any
+    consumer: int
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
+class Answered:
+    """The answer to a command about wiring."""
+
+    key: Any
+    value: Any
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
+class RefusedCommand:
+    """A command was refused, nothing changed."""
+
+    key: Any
+    condition: str
+    description: str
+    after: int = NOW
+
+
+@final
+@dataclass(slots=True)
+class ConsumerEnded:
+    """The engine ends a consumer: its queue is gone."""
+
+    consumer: int
+    condition: str
+    description: str
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
+class Drained:
+    """Nothing more is available for a consumer that asked to be drained."""
+
+    consumer: int
+    link: Any
+    after: int = NOW
+
+
+Effect = (
+    PublishDone
+    | Deliver
+    | OutcomeApplied
+    | ProducerReady
+    | ConsumerReady
+    | Answered
+    | RefusedCommand
+    | ConsumerEnded
+    | Drained
+)

@@ -1,0 +1,38 @@
+"""The outcomes of a delivery, as the log stores them in a record's `aux`."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["ACCEPTED", "MODIFIED_FAILED", "REJECTED", "RELEASED", "Outcome", "OutcomeKind"]
+
+
+class OutcomeKind(IntEnum):
+    """AMQP 1.0 part 3, section 3.4. The numbers are on disk and never change meaning."""
+
+    ACCEPTED = 1
+    REJECTED = 2
+    RELEASED = 3
+    MODIFIED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a consumer said of a run of deliveries."""
+
+    kind: OutcomeKind
+    delivery_failed: bool = False
+    """modified: the delivery counts as an attempt."""
+    undeliverable_here: bool = False
+    """modified: never again to the consumer that says so."""
+    annotations: tuple[tuple[bytes, bytes], ...] = ()
+    """modified: message annotations to merge, as pairs of encoded key and encoded value."""
+    condition: str = ""
+    """rejected: the error condition given."""
+    description: str = ""
+    """rejected: the error description given."""
+
+
+ACCEPTED = Outcome(OutcomeKind.ACCEPTED)
+RELEASED = Outcome(OutcomeKind.RELEASED)
+REJECTED = Outcome(OutcomeKind.REJECTED)
+MODIFIED_FAILED = Outcome(OutcomeKind.MODIFIED, delivery_failed=True)

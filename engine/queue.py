@@ -1,0 +1,321 @@
+"""A queue: which entries are available, acquired or gone. A value; each transition returns another.
+
+Rule 1. An entry is AVAILABLE in `ready` (never acquired yet) or in `returned` (was acquired, came back), or ACQUIRED by
+        one consumer; ARCHIVED ones are gone from here and live on in the log alone.
+Rule 2. `ready` and `returned` are ordered by entry; `returned` is served first: what came back goes out again in order.
+Rule 3. `entries` holds columns for the few entries that have any; it never outlives the entry.
+Rule 4. Words that a transition names and the queue does not hold are ignored: the caller gets back what was there.
+"""
+
+from dataclasses import dataclass, fields
+from typing import final
+
+from engine.entry import PLAIN, Entry
+from engine.outcome import Outcome, OutcomeKind
+from engine.returned import merge_returned
+from engine.word import WORD_BYTES, entry_of, total_size, unpack_words
+from snapshot.map import PersistentMap
+from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+
+__all__ = ["Counters", "Queue", "Settings", "new_queue"]
+
+# Part of the fold: an old log must give the same state, so these never change.
+EXCLUSIONS_MAX = 64
+ANNOTATIONS_BYTES_MAX = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a queue was declared with. A later field is added with a default, so old records stay readable."""
+
+    template: str = "normal"
+    """The template that it was made from."""
+    messages_max: int = 0
+    """Messages waiting at most; 0 for the engine's own limit."""
+
+
+@final
+@dataclass(slots=True)
+class Counters:
+    """What has happened on a queue since it was declared, in messages."""
+
+    published: int = 0
+    acquired: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    released: int = 0
+    """Released, and modified without delivery-failed."""
+    failed: int = 0
+    """Modified with delivery-failed, and lost with their consumer."""
+    purged: int = 0
+    damaged: int = 0
+
+    def plus(self, name: str, count: int) -> "Counters":
+        """Return these counters with one of them moved on."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values[name] += count
+        return Counters(**values)
+
+
+@final
+@dataclass(slots=True)
+class Queue:
+    """One queue of a virtual host; immutable by convention, built by position on the hot path."""
+
+    id: int
+    """The offset of the record that declared it."""
+    name: str
+    settings: Settings
+    ready: PersistentQueue
+    """Words of entries that were never acquired."""
+    returned: PersistentQueue
+    """Words of entries that came back."""
+    acquired: "PersistentMap[int, PersistentQueue]"
+    """Consumer to the words that it holds, in the order it got them."""
+    entries: "PersistentMap[int, Entry]"
+    """Entry offset to its columns."""
+    exclusions: int
+    """How many of `entries` exclude a consumer."""
+    size: int
+    """Bytes of the messages available and acquired."""
+    acquired_count: int
+    """Messages acquired."""
+    published: int
+    """Messages published, ever."""
+    delivered: int
+    """Messages acquired, ever."""
+    accepted: int
+    """Messages accepted, ever: the counters of the hot path stand here, the rest in `counters`."""
+    counters: Counters
+
+    @property
+    def available(self) -> int:
+        """Messages available."""
+        return len(self.ready) + len(self.returned)
+
+    @property
+    def depth(self) -> int:
+        """Messages available and acquired."""
+        return len(self.ready) + len(self.returned) + self.acquired_count
+
+    def pushed(self, words: bytes, size: int) -> "Queue":
+        """Return the queue with these new entries at its tail; `size` is what their words account for."""
+        return Queue(
+            self.id,
+            self.name,
+            self.settings,
+            self.ready.push(words),
+            self.returned,
+            self.acquired,
+            self.entries,
+            self.exclusions,
+            self.size + size,
+            self.acquired_count,
+            self.published + len(words) // WORD_BYTES,
+            self.delivered,
+            self.accepted,
+            self.counters,
+        )
+
+    def with_entry(self, offset: int, entry: Entry) -> "Queue":
+        """Return the queue with columns for one entry."""
+        return self._with(entries=self.entries.set(offset, entry))
+
+    def acquire(self, consumers: tuple[int, ...], words: bytes) -> "Queue":
+        """Return the queue with available `words` dealt to `consumers`, one each in turn, beginning with the first."""
+        ready, returned = self.ready, self.returned
+        taken, rest = returned.remove(words) if returned else (b"", returned)
+        if len(taken) == len(words):
+            returned = rest
+        else:
+            fresh, ready = ready.remove(words)
+            taken, returned = taken + fresh, rest
+        acquired = self.acquired
+        count = len(taken) // WORD_BYTES
+        if len(consumers) == 1:
+            held = acquired.get(consumers[0])
+            acquired = acquired.set(consumers[0], (held or EMPTY_QUEUE).push(taken))
+        else:
+            acquired = self._dealt(consumers, taken)
+        return Queue(
+            self.id,
+            self.name,
+            self.settings,
+            ready,
+            returned,
+            acquired,
+            self.entries,
+            self.exclusions,
+            self.size,
+            self.acquired_count + count,
+            self.published,
+            self.delivered + count,
+            self.accepted,
+            self.counters,
+        )
+
+    def _dealt(self, consumers: tuple[int, ...], words: bytes) -> "PersistentMap[int, PersistentQueue]":
+        view = memoryview(words).cast("Q")
+        acquired = self.acquired.mutate()
+        for turn, consumer in enumerate(consumers):
+            share = bytes(view[turn :: len(consumers)])
+            acquired[consumer] = acquired.get(consumer, EMPTY_QUEUE).push(share)
+        return acquired.finish()
+
+    def held_by(self, consumer: int) -> PersistentQueue:
+        """Return the words that a consumer holds."""
+        return self.acquired.get(consumer, EMPTY_QUEUE)
+
+    def settle(self, consumer: int, words: bytes, outcome: Outcome) -> "Queue":
+        """Return the queue after an outcome over those of `words` that the consumer holds."""
+        held = self.acquired.get(consumer)
+        if held is None:
+            return self
+        taken, rest = held.remove(words)
+        acquired = self.acquired.set(consumer, rest) if rest else self.acquired.delete(consumer)
+        if outcome.kind is OutcomeKind.ACCEPTED:
+            return self._accepted(taken, acquired)
+        if outcome.kind is OutcomeKind.REJECTED:
+            return self._archived(taken, acquired, "rejected")
+        return self._given_back(taken, acquired, consumer, outcome)
+
+    def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
+        count = len(taken) // WORD_BYTES
+        entries, exclusions = self._without(taken) if self.entries else (self.entries, self.exclusions)
+        return Queue(
+            self.id,
+            self.name,
+            self.settings,
+            self.ready,
+            self.returned,
+            acquired,
+            entries,
+            exclusions,
+            self.size - total_size(taken),
+            self.acquired_count - count,
+            self.published,
+            self.delivered,
+            self.accepted + count,
+            self.counters,
+        )
+
+    def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
+        count = len(taken) // WORD_BYTES
+        entries, exclusions = self._without(taken)
+        return self._with(
+            acquired=acquired,
+            acquired_count=self.acquired_count - count,
+            entries=entries,
+            exclusions=exclusions,
+            size=self.size - total_size(taken),
+            counters=self.counters.plus(counter, count),
+        )
+
+    def _given_back(
+        self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", consumer: int, outcome: Outcome
+    ) -> "Queue":
+        count = len(taken) // WORD_BYTES
+        entries, exclusions = self.entries, self.exclusions
+        if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
+            entries, exclusions = self._modified(taken, consumer, outcome)
+        return self._with(
+            returned=merge_returned(self.returned, taken),
+            acquired=acquired,
+            acquired_count=self.acquired_count - count,
+            entries=entries,
+            exclusions=exclusions,
+            counters=self.counters.plus("failed" if outcome.delivery_failed else "released", count),
+        )
+
+    def _modified(self, taken: bytes, consumer: int, outcome: Outcome) -> "tuple[PersistentMap[int, Entry], int]":
+        exclusions = self.exclusions
+        entries = self.entries.mutate()
+        for word in unpack_words(taken):
+            before = entries.get(word >> 16, PLAIN)
+            after = before.modified(
+                outcome, consumer, exclusions_max=EXCLUSIONS_MAX, annotations_bytes_max=ANNOTATIONS_BYTES_MAX
+            )
+            entries[word >> 16] = after
+            exclusions += bool(after.excluded) - bool(before.excluded)
+        return entries.finish(), exclusions
+
+    def _without(self, words: bytes) -> "tuple[PersistentMap[int, Entry], int]":
+        exclusions = self.exclusions
+        entries = self.entries.mutate()
+        for word in unpack_words(words):
+            entry = entries.pop(word >> 16, PLAIN)
+            exclusions -= bool(entry.excluded)
+        return entries.finish(), exclusions
+
+    def consumer_gone(self, consumer: int, outcome: Outcome) -> "Queue":
+        """Return the queue with all that a consumer held given back by `outcome`."""
+        held = self.acquired.get(consumer)
+        return self if held is None else self.settle(consumer, held.to_bytes(), outcome)
+
+    def purged(self, before: int) -> "Queue":
+        """Return the queue without the available entries whose offset is below `before`."""
+        gone = b"".join(_below(words, before) for words in (self.returned, self.ready))
+        entries, exclusions = self._without(gone) if self.entries else (self.entries, self.exclusions)
+        return self._with(
+            ready=self.ready.pop(len(_below(self.ready, before)) // WORD_BYTES)[1],
+            returned=self.returned.pop(len(_below(self.returned, before)) // WORD_BYTES)[1],
+            entries=entries,
+            exclusions=exclusions,
+            size=self.size - total_size(gone),
+            counters=self.counters.plus("purged", len(gone) // WORD_BYTES),
+        )
+
+    def parked(self, word: int) -> "Queue":
+        """Return the queue without an entry whose message cannot be read, wherever the entry stands."""
+        packed = word.to_bytes(WORD_BYTES, "little")
+        for consumer, held in self.acquired.items():
+            taken, left = held.remove(packed)
+            if taken:
+                acquired = self.acquired.set(consumer, left) if left else self.acquired.delete(consumer)
+                return self._archived(taken, acquired, "damaged")
+        taken, ready = self.ready.remove(packed)
+        gone, returned = self.returned.remove(packed)
+        if not taken and not gone:
+            return self
+        # As if it had been acquired: archiving counts it off again.
+        without = self._with(ready=ready, returned=returned, acquired_count=self.acquired_count + 1)
+        return Queue._archived(without, packed, self.acquired, "damaged")
+
+    def _with(self, **changes: object) -> "Queue":
+        # The seldom transitions name what they change; the hot ones build by position.
+        values = {name: getattr(self, name) for name in Queue.__slots__}
+        values.update(changes)
+        return Queue(**values)
+
+
+def _below(words: PersistentQueue, before: int) -> bytes:
+    """Return the packed words at the head of an ordered queue whose entries lie below an offset."""
+    runs = []
+    for run in words.chunks():
+        last = entry_of(int.from_bytes(run[-WORD_BYTES:], "little"))
+        if last >= before:
+            kept = [word for word in unpack_words(run) if entry_of(word) < before]
+            runs.append(run[: len(kept) * WORD_BYTES])
+            break
+        runs.append(run)
+    return b"".join(runs)
+
+
+def new_queue(queue_id: int, name: str, settings: Settings) -> Queue:
+    """Return an empty queue."""
+    return Queue(
+        queue_id,
+        name,
+        settings,
+        EMPTY_QUEUE,
+        EMPTY_QUEUE,
+        PersistentMap(),
+        PersistentMap(),
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        Counters(),
+    )

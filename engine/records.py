@@ -1,0 +1,381 @@
+"""Events as log records, and back. docs/log-format.md draws the same table for readers.
+
+    type  event               queue     ref        count  aux            meta                                    body
+     1    Started             -         epoch      -      -              -                                       -
+     2    QueueDeclared       -         -          -      -              JSON {name, settings}                   -
+     3    QueueDeleted        queue     -          -      -              -                                       -
+     4    MuxerDeclared       -         -          -      kind           JSON {name}                             -
+     5    Attached            queue     muxer      -      -              JSON {destination}                      -
+     6    Detached            queue     muxer      -      -              JSON {destination}                      -
+     7    ProducerAttached    -         muxer      -      -              JSON {destination, container, link}     -
+     8    ProducerDetached    -         producer   -      -              -                                       -
+     9    ConsumerAttached    queue     -          -      -              JSON {container, link}                  -
+    10    ConsumerDetached    -         consumer   -      -              -                                       -
+    11    Chunked             -         producer   -      -              -                                       piece
+    12    Published           queue     producer   1      -              queues (FANOUT), chunks (LARGE)         message
+    13    Acquired            queue     consumer   n      consumers      consumers (when more than 1), n words   -
+    14    Settled             queue     consumer   n      outcome        n words, JSON of the outcome's rest     -
+    15    Purged              queue     before     -      -              -                                       -
+    16    Damaged             queue     -          -      -              the word                                -
+    17    Lost                -         first      -      -              end as u64                              -
+
+A run of n messages published is n Published records, each with its own offset; a run acquired or settled is one record.
+Published: flags bit 0 DURABLE; bit 1 LARGE: meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
+bit 2 FANOUT: meta begins with u64 queue ids and `queue` is 0. `id_hash` is a hash of the message-id, 0 for none.
+Numbers never change meaning; an unknown type refuses to open unless its flags have bit 7, SKIPPABLE.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from engine.errors import EngineError
+from engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Settled,
+    Started,
+)
+from engine.muxer import MuxerKind
+from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from engine.queue import Settings
+from engine.word import WORD_BYTES, make_words, pack_words, size_code, size_of, unpack_words
+from log.batch import Batch
+from log.draft import Draft
+
+__all__ = ["DURABLE", "FANOUT", "LARGE", "TYPE_NAMES", "events_of", "write_event"]
+
+DURABLE = 1
+LARGE = 2
+FANOUT = 4
+SKIPPABLE = 128
+
+_STARTED, _QUEUE_DECLARED, _QUEUE_DELETED, _MUXER_DECLARED, _ATTACHED, _DETACHED = 1, 2, 3, 4, 5, 6
+_PRODUCER_ATTACHED, _PRODUCER_DETACHED, _CONSUMER_ATTACHED, _CONSUMER_DETACHED = 7, 8, 9, 10
+_CHUNKED, _PUBLISHED, _ACQUIRED, _SETTLED, _PURGED, _DAMAGED, _LOST = 11, 12, 13, 14, 15, 16, 17
+
+TYPE_NAMES = {
+    _STARTED: "started",
+    _QUEUE_DECLARED: "queue-declared",
+    _QUEUE_DELETED: "queue-deleted",
+    _MUXER_DECLARED: "muxer-declared",
+    _ATTACHED: "attached",
+    _DETACHED: "detached",
+    _PRODUCER_ATTACHED: "producer-attached",
+    _PRODUCER_DETACHED: "producer-detached",
+    _CONSUMER_ATTACHED: "consumer-attached",
+    _CONSUMER_DETACHED: "consumer-detached",
+    _CHUNKED: "chunk",
+    _PUBLISHED: "published",
+    _ACQUIRED: "acquired",
+    _SETTLED: "settled",
+    _PURGED: "purged",
+    _DAMAGED: "damaged",
+    _LOST: "lost",
+}
+"""Record types by number, as people read them."""
+
+
+class _Names(msgspec.Struct, omit_defaults=True):
+    """The JSON in the meta of wiring events; each type uses the fields that it has."""
+
+    name: str = ""
+    settings: Settings | None = None
+    destination: str = ""
+    container: str = ""
+    link: str = ""
+
+
+class _OutcomeRest(msgspec.Struct, omit_defaults=True):
+    """The JSON behind the words of a Settled record; nothing is written for a plain outcome."""
+
+    delivery_failed: bool = False
+    undeliverable_here: bool = False
+    annotations: tuple[tuple[bytes, bytes], ...] = ()
+    condition: str = ""
+    description: str = ""
+
+
+_PLAIN_OUTCOMES = (ACCEPTED, REJECTED, RELEASED)
+_encode_json = msgspec.json.Encoder().encode
+_decode_names = msgspec.json.Decoder(_Names).decode
+_decode_rest = msgspec.json.Decoder(_OutcomeRest).decode
+
+
+def write_event(draft: Draft, event: Event) -> int:
+    """Add an event's records to the draft and return the offset of the first; it is the event's own."""
+    return _WRITE[type(event)](draft, event)
+
+
+def _write_published(draft: Draft, event: Published) -> int:
+    flags = DURABLE if event.durable else 0
+    if len(event.queues) == 1 and not event.chunks:
+        return draft.add_bodies(
+            _PUBLISHED,
+            timestamp_us=event.time_us,
+            queue=event.queues[0],
+            bodies=event.bodies,
+            id_hashes=event.id_hashes,
+            flags=flags,
+            ref=event.producer,
+        )
+    fans_out = len(event.queues) != 1
+    return draft.add_bodies(
+        _PUBLISHED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        bodies=event.bodies,
+        id_hashes=event.id_hashes,
+        flags=flags | (FANOUT if fans_out else 0) | (LARGE if event.chunks else 0),
+        ref=event.producer,
+        aux=len(event.chunks),
+        meta=(pack_words(event.queues) if fans_out else b"")
+        + (pack_words(event.chunks) + event.words[:2] if event.chunks else b""),
+    )
+
+
+def _write_acquired(draft: Draft, event: Acquired) -> int:
+    consumers = event.consumers
+    return draft.add(
+        _ACQUIRED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        ref=consumers[0],
+        count=len(event.words) // WORD_BYTES,
+        aux=len(consumers),
+        meta=event.words if len(consumers) == 1 else pack_words(consumers) + event.words,
+    )
+
+
+def _write_settled(draft: Draft, event: Settled) -> int:
+    outcome = event.outcome
+    rest = b""
+    if outcome not in _PLAIN_OUTCOMES:
+        rest = _encode_json(
+            _OutcomeRest(
+                outcome.delivery_failed,
+                outcome.undeliverable_here,
+                outcome.annotations,
+                outcome.condition,
+                outcome.description,
+            )
+        )
+    return draft.add(
+        _SETTLED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        ref=event.consumer,
+        count=len(event.words) // WORD_BYTES,
+        aux=outcome.kind,
+        meta=event.words + rest,
+    )
+
+
+class _Add(Protocol):
+    def __call__(self, draft: Draft, event: Any, /) -> int: ...
+
+
+def _seldom(
+    record_type: int,
+    *,
+    queue: str = "",
+    ref: str = "",
+    aux: str = "",
+    meta: Callable[[Any], bytes] = lambda _: b"",
+    body: str = "",
+) -> _Add:
+    """Return the writer of an event whose columns are attributes of it, named here."""
+
+    def write(draft: Draft, event: Any, /) -> int:
+        return draft.add(
+            record_type,
+            timestamp_us=event.time_us,
+            queue=getattr(event, queue) if queue else 0,
+            ref=getattr(event, ref) if ref else 0,
+            aux=getattr(event, aux) if aux else 0,
+            meta=meta(event),
+            body=getattr(event, body) if body else b"",
+        )
+
+    return write
+
+
+def _destination(event: Any) -> bytes:
+    return _encode_json(_Names(destination=event.destination))
+
+
+_WRITE: dict[type, _Add] = {
+    Published: _write_published,
+    Acquired: _write_acquired,
+    Settled: _write_settled,
+    Started: _seldom(_STARTED, ref="epoch"),
+    QueueDeclared: _seldom(
+        _QUEUE_DECLARED, meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings))
+    ),
+    QueueDeleted: _seldom(_QUEUE_DELETED, queue="queue"),
+    MuxerDeclared: _seldom(_MUXER_DECLARED, aux="kind", meta=lambda event: _encode_json(_Names(name=event.name))),
+    Attached: _seldom(_ATTACHED, queue="queue", ref="muxer", meta=_destination),
+    Detached: _seldom(_DETACHED, queue="queue", ref="muxer", meta=_destination),
+    ProducerAttached: _seldom(
+        _PRODUCER_ATTACHED,
+        ref="muxer",
+        meta=lambda event: _encode_json(
+            _Names(destination=event.destination, container=event.container, link=event.link)
+        ),
+    ),
+    ProducerDetached: _seldom(_PRODUCER_DETACHED, ref="producer"),
+    ConsumerAttached: _seldom(
+        _CONSUMER_ATTACHED,
+        queue="queue",
+        meta=lambda event: _encode_json(_Names(container=event.container, link=event.link)),
+    ),
+    ConsumerDetached: _seldom(_CONSUMER_DETACHED, ref="consumer"),
+    Chunked: _seldom(_CHUNKED, ref="producer", body="body"),
+    Purged: _seldom(_PURGED, queue="queue", ref="before"),
+    # A word can use all 64 bits and `ref` is signed, so it travels in meta.
+    Damaged: _seldom(_DAMAGED, queue="queue", meta=lambda event: pack_words([event.word])),
+    Lost: _seldom(_LOST, ref="first", meta=lambda event: pack_words([event.end])),
+}
+
+
+def events_of(batch: Batch) -> Iterator[Event]:
+    """Yield the events of a batch in order, runs of alike messages joined.
+
+    Raises EngineError for a record of an unknown type that is not flagged skippable.
+    """
+    header = batch.header
+    base, base_time = header.base_offset, header.base_timestamp_us
+    meta, position = batch.meta, 0
+    sizes: list[int] = []
+    first, like, delta = 0, None, 0
+    for row in batch.rows():
+        record_type = row[9]
+        if record_type == _PUBLISHED and not row[10] & (LARGE | FANOUT):
+            # The long loop of recovery: alike messages at consecutive offsets are gathered without an object each.
+            alike = (row[4], row[5], row[6], row[10])
+            if alike == like and row[0] == delta + 1:
+                sizes.append(row[1])
+            else:
+                if like is not None:
+                    yield _published_run(base + first, base_time, like, sizes)
+                first, like, sizes = row[0], alike, [row[1]]
+            delta = row[0]
+            continue
+        if like is not None:
+            yield _published_run(base + first, base_time, like, sizes)
+            like = None
+        end = position + row[2]
+        read = _READ.get(record_type)
+        if read is not None:
+            yield read(base + row[0], base_time + row[6], row, bytes(meta[position:end]))
+        elif not row[10] & SKIPPABLE:
+            raise EngineError(
+                f"record {base + row[0]} has the unknown type {record_type}: open this log with a newer version"
+            )
+        position = end
+    if like is not None:
+        yield _published_run(base + first, base_time, like, sizes)
+
+
+def _published_run(first: int, base_time: int, like: tuple[int, int, int, int], sizes: list[int]) -> Published:
+    queue, producer, time_delta, flags = like
+    words = make_words(first, sizes)
+    size = sum(sizes) if max(sizes) < 2048 else sum(map(size_of, unpack_words(words)))
+    return Published(first, base_time + time_delta, (queue,), producer, words, size, bool(flags & DURABLE))
+
+
+def _read_published(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Published:
+    queues: tuple[int, ...] = (row[4],)
+    code = size_code(row[1])
+    chunks: tuple[int, ...] = ()
+    if row[10] & LARGE:
+        code = int.from_bytes(meta[-2:], "little")
+        meta = meta[:-2]
+        split = len(meta) - row[8] * WORD_BYTES
+        chunks = unpack_words(meta[split:])
+        meta = meta[:split]
+    if row[10] & FANOUT:
+        queues = unpack_words(meta)
+    word = offset << 16 | code
+    return Published(
+        offset, time_us, queues, row[5], pack_words([word]), size_of(word), bool(row[10] & DURABLE), chunks
+    )
+
+
+def _read_acquired(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Acquired:
+    split = 0 if row[8] == 1 else row[8] * WORD_BYTES
+    consumers = unpack_words(meta[:split]) if split else (row[5],)
+    return Acquired(offset, time_us, row[4], consumers, meta[split:])
+
+
+def _read_settled(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Settled:
+    split = row[7] * WORD_BYTES
+    outcome = ACCEPTED
+    if row[8] != OutcomeKind.ACCEPTED or len(meta) > split:
+        rest = _decode_rest(meta[split:]) if len(meta) > split else _OutcomeRest()
+        outcome = Outcome(
+            OutcomeKind(row[8]),
+            rest.delivery_failed,
+            rest.undeliverable_here,
+            rest.annotations,
+            rest.condition,
+            rest.description,
+        )
+    return Settled(offset, time_us, row[4], row[5], outcome, meta[:split])
+
+
+def _read_queue_declared(offset: int, time_us: int, _row: tuple[int, ...], meta: bytes) -> QueueDeclared:
+    names = _decode_names(meta)
+    return QueueDeclared(offset, time_us, names.name, names.settings or Settings())
+
+
+def _read_producer_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
+    names = _decode_names(meta)
+    return ProducerAttached(offset, time_us, row[5], names.destination, names.container, names.link)
+
+
+def _read_consumer_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
+    names = _decode_names(meta)
+    return ConsumerAttached(offset, time_us, row[4], names.container, names.link)
+
+
+_READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
+    _STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5]),
+    _QUEUE_DECLARED: _read_queue_declared,
+    _QUEUE_DELETED: lambda offset, time_us, row, _: QueueDeleted(offset, time_us, row[4]),
+    _MUXER_DECLARED: lambda offset, time_us, row, meta: MuxerDeclared(
+        offset, time_us, _decode_names(meta).name, MuxerKind(row[8])
+    ),
+    _ATTACHED: lambda offset, time_us, row, meta: Attached(
+        offset, time_us, row[5], row[4], _decode_names(meta).destination
+    ),
+    _DETACHED: lambda offset, time_us, row, meta: Detached(
+        offset, time_us, row[5], row[4], _decode_names(meta).destination
+    ),
+    _PRODUCER_ATTACHED: _read_producer_attached,
+    _PRODUCER_DETACHED: lambda offset, time_us, row, _: ProducerDetached(offset, time_us, row[5]),
+    _CONSUMER_ATTACHED: _read_consumer_attached,
+    _CONSUMER_DETACHED: lambda offset, time_us, row, _: ConsumerDetached(offset, time_us, row[5]),
+    _CHUNKED: lambda offset, time_us, row, _: Chunked(offset, time_us, row[5], b""),
+    _PUBLISHED: _read_published,
+    _ACQUIRED: _read_acquired,
+    _SETTLED: _read_settled,
+    _PURGED: lambda offset, time_us, row, _: Purged(offset, time_us, row[4], row[5]),
+    _DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], int.from_bytes(meta, "little")),
+    _LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
+}

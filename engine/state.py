@@ -1,0 +1,93 @@
+"""The state of a virtual host: the fold of its log. One immutable value; equal on every replay."""
+
+from dataclasses import dataclass
+from typing import final
+
+from engine.muxer import Muxer
+from engine.queue import Queue
+from snapshot.map import PersistentMap
+
+__all__ = ["EMPTY_STATE", "Consumer", "Producer", "State"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A link on which a peer receives."""
+
+    id: int
+    """The offset of the record that attached it."""
+    queue: int
+    container: str
+    link: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A link on which a peer sends."""
+
+    id: int
+    """The offset of the record that attached it."""
+    muxer: int
+    destination: str
+    container: str
+    link: str
+
+
+@final
+@dataclass(slots=True)
+class State:
+    """Everything that the log says is so; immutable by convention, built by position on the hot path."""
+
+    epoch: int
+    """Starts of the broker so far."""
+    time_us: int
+    """The time of the last event; the engine's clock never runs behind it."""
+    queues: "PersistentMap[int, Queue]"
+    queue_names: "PersistentMap[str, int]"
+    muxers: "PersistentMap[int, Muxer]"
+    muxer_names: "PersistentMap[str, int]"
+    consumers: "PersistentMap[int, Consumer]"
+    producers: "PersistentMap[int, Producer]"
+
+    def with_queue(self, queue: Queue, time_us: int) -> "State":
+        """Return the state with another version of one queue."""
+        return State(
+            self.epoch,
+            time_us,
+            self.queues.set(queue.id, queue),
+            self.queue_names,
+            self.muxers,
+            self.muxer_names,
+            self.consumers,
+            self.producers,
+        )
+
+    def having(self, **changes: object) -> "State":
+        """Return the state with some fields replaced; for the seldom events."""
+        values = {name: getattr(self, name) for name in State.__slots__}
+        values.update(changes)
+        return State(**values)
+
+    def queue_named(self, name: str) -> Queue | None:
+        """Return a queue by its name, None when there is none."""
+        queue_id = self.queue_names.get(name)
+        return None if queue_id is None else self.queues[queue_id]
+
+    def muxer_named(self, name: str) -> Muxer | None:
+        """Return a muxer by its name, None when there is none."""
+        muxer_id = self.muxer_names.get(name)
+        return None if muxer_id is None else self.muxers[muxer_id]
+
+
+EMPTY_STATE = State(
+    0,
+    0,
+    PersistentMap(),
+    PersistentMap(),
+    PersistentMap(),
+    PersistentMap(),
+    PersistentMap(),
+    PersistentMap(),
+)

@@ -1,0 +1,63 @@
+"""A queue entry is one u64 word: the offset of the record that put it there, and a code of its size.
+
+    bits 63..16  offset   48 bits: the entry's identity; words sort by it
+    bits 15..11  exponent  5 bits  | size = mantissa << exponent, rounded up when it was made, so the same value is
+    bits 10..0   mantissa 11 bits  | added and subtracted and byte counts never drift
+
+Runs of words travel packed: `bytes` of little-endian u64, as they lie in queues and in records.
+"""
+
+from collections.abc import Iterable, Sequence
+from struct import pack, unpack
+
+__all__ = ["WORD_BYTES", "entry_of", "make_words", "pack_words", "size_code", "size_of", "total_size", "unpack_words"]
+
+WORD_BYTES = 8
+_CODE_BITS = 16
+_MANTISSA = 0x7FF
+
+
+def size_code(size: int) -> int:
+    """Return the 16-bit code of a size in bytes, rounded up to 11 significant bits."""
+    if size <= _MANTISSA:
+        return size
+    exponent = size.bit_length() - 11
+    mantissa = -(-size >> exponent)
+    if mantissa > _MANTISSA:
+        mantissa >>= 1
+        exponent += 1
+    return exponent << 11 | mantissa
+
+
+def size_of(word: int) -> int:
+    """Return the size in bytes that a word accounts for."""
+    return (word & _MANTISSA) << (word >> 11 & 31)
+
+
+def entry_of(word: int) -> int:
+    """Return the offset of the record that put the entry on its queue."""
+    return word >> _CODE_BITS
+
+
+def make_words(first: int, sizes: Iterable[int]) -> bytes:
+    """Return the packed words of entries at consecutive offsets from `first`, with these sizes in bytes."""
+    codes = [size if size <= _MANTISSA else size_code(size) for size in sizes]
+    base = first << _CODE_BITS
+    return pack(f"<{len(codes)}Q", *[base + (index << _CODE_BITS) + code for index, code in enumerate(codes)])
+
+
+def pack_words(words: Sequence[int]) -> bytes:
+    """Return words packed."""
+    return pack(f"<{len(words)}Q", *words)
+
+
+def unpack_words(words: bytes) -> tuple[int, ...]:
+    """Return packed words as integers."""
+    return unpack(f"<{len(words) // WORD_BYTES}Q", words)
+
+
+def total_size(words: bytes) -> int:
+    """Return the bytes that packed words account for together."""
+    if len(words) == WORD_BYTES:
+        return size_of(int.from_bytes(words, "little"))
+    return sum([(word & _MANTISSA) << (word >> 11 & 31) for word in unpack_words(words)])

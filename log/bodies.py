@@ -1,0 +1,320 @@
+"""Message bodies by their records' offsets: what was written lately from memory, the rest from the segments.
+
+Rule 1. The hot cache holds bodies as they were written, first in, first out, bounded by bytes with the overhead of
+each entry counted. Settled ones may leave early.
+Rule 2. A miss is looked for in batches read before, then in the page cache, without waiting; only then is it cold: a
+reader thread is asked, and the caller is told to come back.
+Rule 3. What a request has brought stays until the next `completed()` at least, however large it is; older batches
+make room.
+Rule 4. A body that cannot be believed is DAMAGED, never bytes (see cold.py).
+
+Everything here is called by one thread; only the append-only lists and tables are shared with
+the other.
+"""
+
+from bisect import bisect_right, insort
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from log.buffer import Buffer
+from log.cold import DAMAGED, NotNow, ReadBatch, damaged_at, read_batches
+from log.config import LogConfig
+from log.errors import LogError
+from log.index import load_positions
+from log.positions import Positions
+from log.segment import Segment
+from log.storage import File, Storage
+from log.worker import Workers
+
+__all__ = ["DAMAGED", "Bodies", "HotBodies"]
+
+_ENTRY_OVERHEAD_BYTES: Final = 150
+_TABLES_MAX: Final = 256
+_FILES_MAX: Final = 64
+
+
+class HotBodies:
+    """Bodies of recent records, first in, first out."""
+
+    __slots__ = ("_bodies", "_bytes_max", "_runs", "size_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bodies: dict[int, Buffer] = {}
+        self._runs: deque[tuple[int, int]] = deque()
+        self.size_bytes = 0
+        """What is held, with 150 bytes of overhead an entry."""
+
+    def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
+        """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
+        next_offset = first_offset + len(bodies)
+        self._bodies.update(zip(range(first_offset, next_offset), bodies, strict=True))
+        self._runs.append((first_offset, next_offset))
+        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * len(bodies)
+        while self.size_bytes > self._bytes_max:
+            self.forget(range(*self._runs.popleft()))
+
+    def forget(self, offsets: Iterable[int]) -> None:
+        """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
+        pop = self._bodies.pop
+        for offset in offsets:
+            body = pop(offset, None)
+            if body is not None:
+                self.size_bytes -= len(body) + _ENTRY_OVERHEAD_BYTES
+
+    def get(self, offset: int) -> Buffer | None:
+        """Return a body, None where it is not held."""
+        return self._bodies.get(offset)
+
+    def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
+        """Return all bodies, None where at least one is not held."""
+        try:
+            return list(map(self._bodies.__getitem__, offsets))
+        except KeyError:
+            return None
+
+    def __len__(self) -> int:
+        return len(self._bodies)
+
+
+class _ReadBatches:
+    """Batches read back, the least recently used dropped first."""
+
+    __slots__ = ("_bases", "_batches", "_bytes_max", "size_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._batches: OrderedDict[int, ReadBatch] = OrderedDict()
+        self._bases: list[int] = []
+        self.size_bytes = 0
+
+    def add(self, batch: ReadBatch) -> None:
+        if batch.base_offset in self._batches:
+            self._drop(batch.base_offset)
+        self._batches[batch.base_offset] = batch
+        insort(self._bases, batch.base_offset)
+        self.size_bytes += batch.cost_bytes
+
+    def find(self, offset: int) -> ReadBatch | None:
+        index = bisect_right(self._bases, offset) - 1
+        if index < 0:
+            return None
+        batch = self._batches[self._bases[index]]
+        if offset >= batch.next_offset:
+            return None
+        self._batches.move_to_end(batch.base_offset)
+        return batch
+
+    def make_room(self) -> None:
+        while self.size_bytes > self._bytes_max:
+            self._drop(next(iter(self._batches)))
+
+    def _drop(self, base_offset: int) -> None:
+        self.size_bytes -= self._batches.pop(base_offset).cost_bytes
+        del self._bases[bisect_right(self._bases, base_offset) - 1]
+
+
+class _Files:
+    """Open segments of one thread, the least recently used closed first."""
+
+    __slots__ = ("_files", "_storage")
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._files: OrderedDict[str, File] = OrderedDict()
+
+    def open(self, path: str) -> File:
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = self._storage.open(path)
+            if len(self._files) > _FILES_MAX:
+                self._files.popitem(last=False)[1].close()
+        self._files.move_to_end(path)
+        return file
+
+    def close(self) -> None:
+        while self._files:
+            self._files.popitem()[1].close()
+
+
+class Bodies:
+    """The bodies of one log.
+
+    Reads that wait run in a lane of `workers`; whoever collects those calls `completed()` then.
+    """
+
+    def __init__(self, storage: Storage, config: LogConfig, workers: Workers) -> None:
+        self._config = config
+        self._lane = workers.lane("ambermq-bodies", self._bring)
+        self._hot = HotBodies(config.hot_bytes_max)
+        self._read = _ReadBatches(config.cold_bytes_max)
+        self._files, self._reader_files = _Files(storage), _Files(storage)
+        self._bases: list[int] = []
+        self._paths: list[str] = []
+        self._segments: list[Segment | None] = []
+        self._tables: dict[str, Positions] = {}
+        self._active: Positions | None = None
+        self._asked: set[int] = set()
+        self._requests: deque[tuple[list[int], dict[str, Positions]]] = deque()
+        self._brought: deque[tuple[list[int], list[ReadBatch], dict[str, Positions]]] = deque()
+
+    def add_sealed(self, segment: Segment) -> None:
+        """Make a sealed segment known, in order of their offsets; its table of positions is read when first needed."""
+        self._append(segment.base_offset, segment.path, segment)
+
+    def begin(self, *, base_offset: int, path: str, salt_crc: int) -> None:
+        """Make the new active segment known: the batches that `wrote` names from now on lie in it."""
+        self._active = self._tables[path] = Positions(salt_crc)
+        self._append(base_offset, path, None)
+
+    def wrote(self, base_offset: int, position: int) -> None:
+        """Note where a batch lies in the active segment."""
+        assert self._active is not None
+        self._active.note(base_offset, position)
+
+    def _append(self, base_offset: int, path: str, segment: Segment | None) -> None:
+        self._bases.append(base_offset)
+        self._paths.append(path)
+        self._segments.append(segment)
+
+    def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
+        """Keep the bodies of consecutive records that were just written."""
+        self._hot.keep(first_offset, bodies)
+
+    def forget(self, offsets: Iterable[int]) -> None:
+        """Drop bodies from the hot cache that nobody will ask for again."""
+        self._hot.forget(offsets)
+
+    def get(self, offset: int) -> Buffer | None:
+        """Return a body, DAMAGED where it cannot be believed, None where it is cold.
+
+        A cold body was asked for by this call; come back after `completed()`.
+        """
+        body = self._hot.get(offset)
+        if body is not None:
+            return body
+        bodies = self.get_run((offset,))
+        return None if bodies is None else bodies[0]
+
+    def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
+        """Return the bodies of `offsets`, each as by `get`; None where at least one is cold, which was asked for."""
+        hot = self._hot.get_run(offsets)
+        if hot is not None:
+            return hot
+        bodies: list[Buffer] = []
+        cold: list[int] = []
+        index, count = 0, len(offsets)
+        while index < count:
+            offset = offsets[index]
+            body = self._hot.get(offset)
+            if body is not None:
+                bodies.append(body)
+                index += 1
+                continue
+            batch = self._find(offset)
+            if batch is None:
+                cold.append(offset)
+                index += 1
+                continue
+            last = index + 1
+            while last < count and batch.base_offset <= offsets[last] < batch.next_offset:
+                last += 1
+            bodies += batch.run(offsets[index:last])
+            index = last
+        if not cold:
+            return bodies
+        self.fetch(cold)
+        return None
+
+    def fetch(self, offsets: Iterable[int]) -> None:
+        """Ask the reader for bodies ahead of their use; those that were asked for already are not asked for twice."""
+        wanted = sorted(offset for offset in offsets if offset not in self._asked)
+        if wanted:
+            self._asked.update(wanted)
+            self._requests.append((wanted, dict(self._tables)))
+            self._lane.wake()
+
+    def completed(self) -> bool:
+        """Take what the reader has brought; tell whether there was anything."""
+        self._read.make_room()
+        taken = False
+        while self._brought:
+            offsets, batches, tables = self._brought.popleft()
+            self._asked.difference_update(offsets)
+            for batch in batches:
+                self._read.add(batch)
+            self._keep_tables(tables)
+            taken = True
+        return taken
+
+    def close(self) -> None:
+        """Close the segments; the workers are closed before."""
+        self._files.close()
+        self._reader_files.close()
+
+    def _find(self, offset: int) -> ReadBatch | None:
+        """Return the batch of `offset` if that needs no waiting."""
+        batch = self._read.find(offset)
+        if batch is not None or offset in self._asked:
+            return batch
+        index = bisect_right(self._bases, offset) - 1
+        if index < 0:
+            return damaged_at(offset)
+        positions = self._tables.get(self._paths[index])
+        if positions is None:
+            return None
+        try:
+            read = self._read_now(self._paths[index])
+            batches = read_batches(read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
+        except (NotNow, OSError):
+            return None
+        self._read.make_room()
+        for batch in batches:
+            self._read.add(batch)
+        return batches[0]
+
+    def _read_now(self, path: str) -> Callable[[int, int], bytes]:
+        file = self._files.open(path)
+
+        def read(length: int, position: int) -> bytes:
+            data = file.read_now(max(0, min(length, file.size() - position)), position)
+            if data is None:
+                raise NotNow
+            return data
+
+        return read
+
+    def _keep_tables(self, tables: dict[str, Positions]) -> None:
+        self._tables.update(tables)
+        while len(self._tables) > _TABLES_MAX:
+            oldest = next(iter(self._tables))
+            if self._tables[oldest] is self._active:
+                self._tables[oldest] = self._tables.pop(oldest)
+            else:
+                del self._tables[oldest]
+
+    def _bring(self) -> None:
+        """Serve all requests: read their batches, and the tables of segments that have none yet. Runs in the lane."""
+        while self._requests:
+            offsets, known = self._requests.popleft()
+            batches: list[ReadBatch] = []
+            loaded: dict[str, Positions] = {}
+            for offset in offsets:
+                if not any(batch.base_offset <= offset < batch.next_offset for batch in batches[-2:]):
+                    batches += self._bring_one(offset, known, loaded)
+            self._brought.append((offsets, batches, loaded))
+
+    def _bring_one(self, offset: int, known: dict[str, Positions], loaded: dict[str, Positions]) -> list[ReadBatch]:
+        index = bisect_right(self._bases, offset) - 1
+        path, segment = self._paths[index], self._segments[index]
+        try:
+            file = self._reader_files.open(path)
+            positions = known.get(path) or loaded.get(path)
+            if positions is None:
+                assert segment is not None
+                positions = loaded[path] = load_positions(file, segment, batch_bytes_max=self._config.batch_bytes_max)
+            return read_batches(file.read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
+        except (OSError, ValueError, LogError):
+            # What cannot be read is as lost as what reads wrong; the engine parks the message either way.
+            return [damaged_at(offset)]

@@ -1,0 +1,146 @@
+"""Batches read back from segments for their bodies.
+
+Rule 1. A batch is read and checked as a whole, once: its head CRC, then its body CRC. Bodies that fail are the marker
+DAMAGED, never bytes; so is an offset that no batch holds, for whoever asks for it asks for what must be there.
+Rule 2. `read_batches` does not know where its bytes come from: the loop gives it a read that never waits and raises
+NotNow, the reader thread one that waits.
+Rule 3. What is kept of a batch is its bodies and where each begins; records and metas are not kept.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from struct import Struct
+from typing import Final
+
+from log.batch import BATCH_HEADER_BYTES, BatchHeader, check, check_bodies, check_bounds, decode_header
+from log.buffer import Buffer
+from log.positions import Positions
+from log.record import RECORD
+
+__all__ = ["DAMAGED", "NotNow", "ReadBatch", "damaged_at", "read_batches"]
+
+DAMAGED: Final = memoryview(b"")
+"""Stands for a body that cannot be believed; compare by identity."""
+
+_WINDOW_BYTES: Final = 64 << 10
+_OVERHEAD_BYTES: Final = 400
+_DELTA_AND_LENGTH: Final = Struct("<II40x")
+
+
+class NotNow(Exception):
+    """The bytes are not in memory; a thread has to wait for them."""
+
+
+class ReadBatch:
+    """The bodies of one batch."""
+
+    __slots__ = ("_data", "_deltas", "_starts", "base_offset", "cost_bytes", "next_offset")
+
+    def __init__(self, base_offset: int, next_offset: int, deltas: array[int], starts: array[int], data: bytes) -> None:
+        """Keep what was read: `starts` has one entry more than `deltas`; both are empty for a batch that is damaged."""
+        self.base_offset = base_offset
+        self.next_offset = next_offset
+        self._deltas = deltas
+        self._starts = starts
+        self._data = data
+        self.cost_bytes = len(data) + 8 * len(starts) + _OVERHEAD_BYTES
+        """What keeping it costs in memory, overhead included."""
+
+    def body(self, offset: int) -> Buffer:
+        """Return the body of one record, DAMAGED where there is none to be believed."""
+        return self.run((offset,))[0]
+
+    def run(self, offsets: Sequence[int]) -> list[Buffer]:
+        """Return the bodies of several records, all of them within [base_offset, next_offset)."""
+        base, starts, data, deltas = self.base_offset, self._starts, self._data, self._deltas
+        if len(deltas) == self.next_offset - base:
+            return [data[starts[offset - base] : starts[offset - base + 1]] for offset in offsets]
+        return [self._sought(offset) for offset in offsets]
+
+    def _sought(self, offset: int) -> Buffer:
+        delta = offset - self.base_offset
+        index = bisect_left(self._deltas, delta)
+        if index == len(self._deltas) or self._deltas[index] != delta:
+            return DAMAGED
+        return self._data[self._starts[index] : self._starts[index + 1]]
+
+
+def damaged_at(offset: int, next_offset: int | None = None) -> ReadBatch:
+    """Return what stands for bodies of [offset, next_offset) that cannot be read; for one body without the latter."""
+    return ReadBatch(offset, offset + 1 if next_offset is None else next_offset, array("I"), array("I"), b"")
+
+
+class _Window:
+    """A piece of a segment, read where it is needed and at least 64 KiB at a time."""
+
+    __slots__ = ("_data", "_read", "_start")
+
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read = read
+        self._start = 0
+        self._data = memoryview(b"")
+
+    def holds(self, position: int) -> bool:
+        """Tell whether a batch header at `position` is in memory already."""
+        return position + BATCH_HEADER_BYTES <= self._start + len(self._data)
+
+    def take(self, position: int, length: int) -> memoryview:
+        """Return `length` bytes, fewer only at the end of the file."""
+        at = position - self._start
+        if at + length > len(self._data):
+            self._data = memoryview(self._read(max(length, _WINDOW_BYTES), position))
+            self._start, at = position, 0
+        return self._data[at : at + length]
+
+
+def read_batches(
+    read: Callable[[int, int], bytes], positions: Positions, offset: int, *, batch_bytes_max: int
+) -> list[ReadBatch]:
+    """Read the batch that holds `offset` and read ahead: the next batch, or all that came along in one piece.
+
+    `read(length, position)` reads from the segment of `positions`, and may raise NotNow. The first batch of the
+    result answers for `offset`, be it DAMAGED.
+    """
+    position = positions.locate(offset)
+    window, batches = _Window(read), list[ReadBatch]()
+    while position is not None and (len(batches) < 2 or window.holds(position)):
+        header = _valid_header(window, position, positions.salt_crc, batch_bytes_max)
+        if header is None or (not batches and header.base_offset > offset):
+            break
+        next_offset = _next_offset(window, position, header)
+        if batches or next_offset > offset:
+            batches.append(_read_batch(window, position, header, next_offset))
+        position += header.length
+    return batches or [damaged_at(offset)]
+
+
+def _valid_header(window: _Window, position: int, salt_crc: int, batch_bytes_max: int) -> BatchHeader | None:
+    start = window.take(position, BATCH_HEADER_BYTES)
+    if len(start) < BATCH_HEADER_BYTES:
+        return None
+    header = decode_header(start)
+    if check_bounds(header, batch_bytes_max=batch_bytes_max):
+        return None
+    head = window.take(position, header.head_bytes)
+    return None if check(salt_crc, head, batch_bytes_max=batch_bytes_max) else header
+
+
+def _next_offset(window: _Window, position: int, header: BatchHeader) -> int:
+    if not header.count:
+        return header.base_offset
+    last = position + BATCH_HEADER_BYTES + (header.count - 1) * RECORD.size
+    return header.base_offset + int.from_bytes(window.take(last, 4), "little") + 1
+
+
+def _read_batch(window: _Window, position: int, header: BatchHeader, next_offset: int) -> ReadBatch:
+    data = window.take(position, header.length)
+    head_bytes = header.head_bytes
+    if check_bodies(header, data[head_bytes:]):
+        return damaged_at(header.base_offset, next_offset)
+    records = data[BATCH_HEADER_BYTES : BATCH_HEADER_BYTES + header.count * RECORD.size]
+    columns = array("I", [column for pair in _DELTA_AND_LENGTH.iter_unpack(records) for column in pair])
+    starts = array("I", accumulate(columns[1::2], initial=0))
+    bodies = bytes(data[head_bytes : head_bytes + header.body_bytes])
+    return ReadBatch(header.base_offset, next_offset, columns[::2], starts, bodies)

@@ -1,0 +1,290 @@
+"""What a running log needs done beside the loop: spares, manifest edits, disk space, page cache, indexes.
+
+Rule 1. Only this thread edits the manifest. A roll is entered after the sealed segment is durable, and the spare is
+        named before its file is made, so that a file id is never used twice.
+Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is given up for one more spare, and
+        every run tries again. Any other failed call ends the lane, which is fatal.
+Rule 3. A spare is written with zeros, 4 MiB at a time and slowly, synced every 8 MiB, while the log is quiet; where it
+        is busy the rest is only promised (fallocate): a bulk writer beside it took its syncs from 3 to 105-365 ms. Its
+        zeros stay in the page cache: a batch ends within a page, and the loop must not wait for the rest of that page.
+Rule 4. Indexes are derived: one that cannot be built is missing, and nothing else.
+"""
+
+import errno
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import lmdb
+
+from log.config import LogConfig
+from log.index import IndexBuilder
+from log.manifest import Manifest, commit, forget_removed, name_spare, roll
+from log.segment import Segment, index_path, segment_path
+from log.storage import File, Storage
+from log.worker import Lane
+
+__all__ = ["Housekeeper", "Space", "Spare", "segment_bytes"]
+
+_STEP_BYTES = 4 * 1024 * 1024
+_SYNC_BYTES = 2 * _STEP_BYTES
+_ZERO_BYTES_PER_S = 64 * 1024 * 1024
+_BUSY_BYTES = 256 * 1024
+"""Written by the log during one step of zeroing (1/16 s): more than this is busy, about 4 MiB a second."""
+_INDEX_PAUSE_S = 0.005
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Spare(NamedTuple):
+    """A segment file that is ready to be used: allocated, synced and named in the manifest."""
+
+    file_id: int
+    size: int
+    """Bytes allocated."""
+
+    file: File
+
+
+class Space(NamedTuple):
+    """What is left of the disk."""
+
+    free_bytes: int
+    """Not allocated by anybody, less the ballast where that is not held yet."""
+
+    is_full: bool
+    """Whether a spare could not be had, or was had from the ballast."""
+
+
+def segment_bytes(config: LogConfig, held_bytes: int) -> int:
+    """Return the size of the segment that follows `held_bytes` of them: 4, 8, 16, 32, 64, 64 MiB by default."""
+    return min(config.segment_bytes_max, config.segment_bytes_min + held_bytes)
+
+
+class Housekeeper:
+    """`run` is the function of its lane; the other methods are the loop's."""
+
+    __slots__ = (
+        "_cached",
+        "_cached_bytes",
+        "_config",
+        "_directory",
+        "_edits",
+        "_has_ballast",
+        "_has_indexes",
+        "_has_spare",
+        "_is_full",
+        "_rolls",
+        "_storage",
+        "_unindexed",
+        "_written_bytes",
+        "lane",
+        "manifest",
+        "space",
+        "spares",
+    )
+
+    lane: Lane
+    """Set by whoever opens the lane, before its first run."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        directory: str,
+        config: LogConfig,
+        manifest: Manifest,
+        written_bytes: Callable[[], int],
+        has_indexes: bool,
+    ) -> None:
+        """Take over the manifest.
+
+        `written_bytes` tells how much the log has written so far. `has_indexes` says whether sealed segments get an
+        index beside them, for which the storage must be the real disk.
+        """
+        self.manifest = manifest
+        self.spares: deque[Spare] = deque()
+        """At most one, for the loop to take."""
+        self._storage = storage
+        self._directory = directory
+        self._config = config
+        self._written_bytes = written_bytes
+        self._has_indexes = has_indexes
+        self._rolls: deque[tuple[Segment, File]] = deque()
+        self._edits: deque[Callable[[Manifest], Manifest]] = deque()
+        self._unindexed: deque[Segment] = deque()
+        self._cached: deque[Segment] = deque()
+        self._cached_bytes = 0
+        self._has_spare = False
+        self._has_ballast = not config.ballast_bytes
+        self._is_full = False
+        self.space = self._sample()
+
+    def seal(self, segment: Segment, file: File) -> None:
+        """Enter into the manifest that `segment` is sealed and durable, and close `file`, its writer's."""
+        self._rolls.append((segment, file))
+        self.lane.wake()
+
+    def edit(self, change: Callable[[Manifest], Manifest]) -> None:
+        """Commit a change of the manifest, after those asked for before."""
+        self._edits.append(change)
+        self.lane.wake()
+
+    def run(self) -> None:
+        """Do all that there is to do. Raises OSError where the disk failed other than by being full."""
+        if not self._succeeds(self._go_ahead) and self._release_ballast():
+            self._succeeds(self._go_ahead)
+        self._succeeds(self._hold_ballast)
+        if self._has_ballast and self._has_spare:
+            self._is_full = False
+        self.space = self._sample()
+        self._succeeds(self._drop_caches)
+        self._build_indexes()
+
+    def _succeeds(self, step: Callable[[], None]) -> bool:
+        try:
+            step()
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            self._is_full = True
+            self.space = self._sample()
+            return False
+        return True
+
+    def _go_ahead(self) -> None:
+        self._enter_rolls()
+        while self._edits:
+            self._commit(self._edits[0])
+            self._edits.popleft()
+        if not self._has_spare:
+            self._prepare_spare()
+        if self.manifest.removed:
+            self._delete_removed()
+
+    def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
+        self.manifest = commit(self._storage, self._directory, change)
+
+    def _enter_rolls(self) -> None:
+        while self._rolls:
+            segment, file = self._rolls[0]
+            self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size))
+            self._rolls.popleft()
+            file.close()
+            self._has_spare = False
+            self._cached.append(segment)
+            self._cached_bytes += segment.size
+            self._unindexed.append(segment)
+
+    def _prepare_spare(self) -> None:
+        if self.manifest.spare is None:
+            self._commit(name_spare)
+        file_id = self.manifest.spare
+        assert file_id is not None
+        size = segment_bytes(self._config, self._held_bytes())
+        path = segment_path(self._directory, file_id)
+        file = self._storage.open(path, create=True)
+        try:
+            self._fill(file, size)
+            file.sync()
+            self._storage.sync_directory(f"{self._directory}/segments")
+        except OSError:
+            file.close()
+            self._storage.unlink(path)
+            raise
+        self._has_spare = True
+        self.spares.append(Spare(file_id, size, file))
+
+    def _held_bytes(self) -> int:
+        """Bytes of all segments before the spare, the active one taken as full."""
+        sealed_bytes = sum(segment.size for segment in self.manifest.sealed)
+        return sealed_bytes + segment_bytes(self._config, sealed_bytes)
+
+    def _fill(self, file: File, size: int) -> None:
+        for position in range(0, size, _STEP_BYTES):
+            before = self._written_bytes()
+            file.allocate(position, min(_STEP_BYTES, size - position), zero=True)
+            if (position + _STEP_BYTES) % _SYNC_BYTES == 0:
+                file.datasync()
+            is_closing = self.lane.pause(_STEP_BYTES / _ZERO_BYTES_PER_S)
+            rest = size - position - _STEP_BYTES
+            if rest > 0 and (is_closing or self._written_bytes() - before > _BUSY_BYTES):
+                file.allocate(position + _STEP_BYTES, rest, zero=False)
+                return
+
+    def _delete_removed(self) -> None:
+        file_ids = frozenset(self.manifest.removed)
+        for file_id in file_ids:
+            for path in (segment_path(self._directory, file_id), index_path(self._directory, file_id)):
+                if self._storage.exists(path):
+                    self._storage.unlink(path)
+        self._storage.sync_directory(f"{self._directory}/segments")
+        self._commit(partial(forget_removed, file_ids=file_ids))
+
+    def _ballast_path(self) -> str:
+        return f"{self._directory}/ballast"
+
+    def _hold_ballast(self) -> None:
+        """Allocate the ballast where it is not held and leaves room for a segment."""
+        if self._has_ballast:
+            return
+        path, size = self._ballast_path(), self._config.ballast_bytes
+        held_bytes = self._storage.size(path) if self._storage.exists(path) else 0
+        if held_bytes < size:
+            wanted_bytes = size - held_bytes + self._config.segment_bytes_max
+            if self._storage.free_bytes(self._directory) < wanted_bytes:
+                self._is_full = True
+                return
+            file = self._storage.open(path, create=True)
+            try:
+                file.allocate(0, size, zero=False)
+                file.sync()
+            finally:
+                file.close()
+            self._storage.sync_directory(self._directory)
+        self._has_ballast = True
+
+    def _release_ballast(self) -> bool:
+        """Give the ballast's space back to the disk, for settlements; tell whether there was any."""
+        path = self._ballast_path()
+        if not self._storage.exists(path):
+            return False
+        self._storage.unlink(path)
+        self._has_ballast = False
+        return True
+
+    def _sample(self) -> Space:
+        held_back = 0 if self._has_ballast else self._config.ballast_bytes
+        return Space(max(0, self._storage.free_bytes(self._directory) - held_back), self._is_full)
+
+    def _drop_caches(self) -> None:
+        while self._cached_bytes > self._config.cached_bytes_max:
+            segment = self._cached.popleft()
+            self._cached_bytes -= segment.size
+            if self._storage.exists(segment.path):
+                file = self._storage.open(segment.path)
+                file.drop_cache(0, 0)
+                file.close()
+
+    def _build_indexes(self) -> None:
+        """Build those of newly sealed segments; rolls that come meanwhile go first."""
+        while self._has_indexes and self._unindexed and not self._rolls:
+            segment = self._unindexed.popleft()
+            file = self._storage.open(segment.path)
+            try:
+                self._build_index(IndexBuilder(file, segment, batch_bytes_max=self._config.batch_bytes_max))
+            except (OSError, ValueError, lmdb.Error):
+                continue
+            finally:
+                file.close()
+
+    def _build_index(self, builder: IndexBuilder) -> None:
+        try:
+            while builder.step():
+                if self.lane.pause(_INDEX_PAUSE_S):
+                    return
+                if self._rolls:
+                    self._succeeds(self._go_ahead)
+        finally:
+            builder.close()

@@ -1,0 +1,285 @@
+"""The index of a sealed segment: one immutable LMDB file beside it, derived from it and rebuilt whenever it does not
+fit.
+
+    batches   base offset u64 -> position u64               one entry per 16 KiB of the segment
+    times     base timestamp u64 (us) -> base offset u64    of the same batches
+    ids       id hash u32 -> offset u64, many a key         one entry a record whose id_hash is not 0
+
+    behind LMDB's last page, 64 bytes:
+     0  magic 8 B "AMBERIDX"   8  version u32    12 salt u32 of the segment   16 file id u64
+    24  base offset i64       32  next offset i64   40 segment size i64       48 bytes before this i64
+    56  crc u32 of those      60  crc u32 of bytes 0 to 60 here
+
+Keys and values in LMDB are native integers, the trailer is little-endian. Rules: it is built under a temporary name
+and renamed, so there is no half an index; it is never synced, for the trailer tells what survived; it is opened
+read-only without a lock, for it never changes. Entries go in sorted order (append mode); id hashes are sorted in 256
+small heaps, so that no single call holds the interpreter for long.
+"""
+
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from typing import Any, Final
+
+import lmdb
+
+from log.batch import Mismatch
+from log.checksum import crc32c
+from log.positions import SPACING_BYTES, Positions
+from log.scan import Walk
+from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from log.storage import File
+
+__all__ = ["Index", "IndexBuilder", "build", "check_index", "load_positions", "path_of_index"]
+
+_TRAILER: Final = Struct("<8sIIQqqqqI")
+_CRC: Final = Struct("<I")
+_TRAILER_BYTES: Final = 64
+_MAGIC: Final = b"AMBERIDX"
+_VERSION: Final = 1
+_MAP_BYTES_MAX: Final = 1 << 36
+_U64: Final = Struct("=Q")
+_U32: Final = Struct("=I")
+_DELTA_AND_HASH: Final = Struct("<I8xI32x")
+_READ_BYTES: Final = 1 << 20
+_PUTS_A_STEP: Final = 1024
+
+
+def path_of_index(segment: Segment) -> str:
+    """Return where the segment's index lies."""
+    return segment.path.removesuffix(".log") + ".index"
+
+
+class IndexBuilder:
+    """Builds one index a step at a time, each step about a millisecond of work.
+
+    All steps must run in one thread. Raises OSError and lmdb.Error where the disk refuses, ValueError where the
+    segment is damaged.
+    """
+
+    def __init__(self, file: File, segment: Segment, *, batch_bytes_max: int) -> None:
+        self._steps = _build_steps(file, segment, batch_bytes_max)
+
+    def step(self) -> bool:
+        """Do a little; tell whether there is more to do."""
+        return next(self._steps, True) is None
+
+    def close(self) -> None:
+        """Give up: what was begun is removed."""
+        self._steps.close()
+
+
+def build(file: File, segment: Segment, *, batch_bytes_max: int) -> None:
+    """Build the index of `segment`, whose bytes are read from `file`, in one go."""
+    builder = IndexBuilder(file, segment, batch_bytes_max=batch_bytes_max)
+    while builder.step():
+        pass
+
+
+def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generator[None, None, None]:
+    target = path_of_index(segment)
+    temporary = target + ".new"
+    _remove(temporary)
+    environment = lmdb.open(
+        temporary, subdir=False, map_size=_MAP_BYTES_MAX, max_dbs=3, lock=False, sync=False, metasync=False, mode=0o644
+    )
+    try:
+        header = _header_of(file, segment)
+        with environment.begin(write=True) as transaction:
+            yield from _fill(environment, transaction, _walk(file, segment, header, batch_bytes_max))
+        environment.close()
+        yield from _seal(temporary, segment, header)
+        Path(temporary).replace(target)
+    except BaseException:
+        environment.close()
+        _remove(temporary)
+        raise
+
+
+def _fill(environment: Any, transaction: Any, walk: Walk) -> Iterator[None]:
+    heaps: list[list[int]] = [[] for _ in range(256)]
+    batches: list[tuple[int, int]] = []
+    times: dict[int, int] = {}
+    next_position = first_offset = 0
+    for header in walk:
+        first_offset = first_offset or header.base_offset
+        if walk.position >= next_position:
+            next_position = walk.position + SPACING_BYTES
+            batches.append((header.base_offset, walk.position))
+            times[header.base_timestamp_us] = header.base_offset
+        if header.count:
+            _heap_up(heaps, walk, header.base_offset - first_offset)
+            yield
+    if walk.mismatch is not None or walk.position < walk.end:
+        raise ValueError(f"the segment is not valid beyond position {walk.position}")
+    yield from _put(environment, transaction, b"batches", dict(batches).items())
+    yield from _put(environment, transaction, b"times", sorted(times.items()))
+    yield from _put_ids(environment, transaction, heaps, first_offset)
+
+
+def _heap_up(heaps: list[list[int]], walk: Walk, distance: int) -> None:
+    for delta, id_hash in _DELTA_AND_HASH.iter_unpack(walk.batch().records):
+        if id_hash:
+            heaps[id_hash >> 24].append(id_hash << 64 | distance + delta)
+
+
+def _put(environment: Any, transaction: Any, name: bytes, rows: Iterable[tuple[int, int]]) -> Iterator[None]:
+    table = environment.open_db(name, txn=transaction, integerkey=True)
+    cursor = transaction.cursor(table)
+    packed = [(_U64.pack(key), _U64.pack(value)) for key, value in rows]
+    for start in range(0, len(packed), _PUTS_A_STEP):
+        cursor.putmulti(packed[start : start + _PUTS_A_STEP], append=True)
+        yield
+
+
+def _put_ids(environment: Any, transaction: Any, heaps: list[list[int]], first_offset: int) -> Iterator[None]:
+    kind = {"integerkey": True, "dupsort": True, "integerdup": True, "dupfixed": True}
+    cursor = transaction.cursor(environment.open_db(b"ids", txn=transaction, **kind))
+    for heap in heaps:
+        heap.sort()
+        yield
+        for start in range(0, len(heap), _PUTS_A_STEP):
+            part = heap[start : start + _PUTS_A_STEP]
+            rows = [(_U32.pack(one >> 64), _U64.pack(first_offset + (one & (1 << 64) - 1))) for one in part]
+            cursor.putmulti(rows, append=True)
+            yield
+
+
+def _seal(path: str, segment: Segment, header: SegmentHeader) -> Iterator[None]:
+    size_bytes = crc = 0
+    with Path(path).open("rb+") as file:
+        while piece := file.read(_READ_BYTES):
+            crc = crc32c(piece, crc)
+            size_bytes += len(piece)
+            yield
+        fields = _TRAILER.pack(*_identity(segment, header), size_bytes, crc)
+        file.write(fields + _CRC.pack(crc32c(fields)))
+
+
+def _identity(segment: Segment, header: SegmentHeader) -> tuple[bytes, int, int, int, int, int, int]:
+    return (_MAGIC, _VERSION, header.salt, segment.file_id, segment.base_offset, segment.next_offset, segment.size)
+
+
+def check_index(path: str, segment: Segment, header: SegmentHeader) -> Mismatch | None:
+    """Tell why the index at `path` is not that of the segment: missing, cut, damaged or stale; None when it fits."""
+    try:
+        with Path(path).open("rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size - _TRAILER_BYTES
+            crc, left = 0, size_bytes
+            while left > 0 and (piece := file.read(min(_READ_BYTES, left))):
+                crc = crc32c(piece, crc)
+                left -= len(piece)
+            trailer = file.read(_TRAILER_BYTES)
+    except FileNotFoundError:
+        return Mismatch("an index", "no file")
+    if len(trailer) < _TRAILER_BYTES or trailer[60:] != _CRC.pack(crc32c(trailer[:60])):
+        return Mismatch("an index's last 64 bytes", "others")
+    *identity, told_bytes, told_crc = _TRAILER.unpack_from(trailer)
+    if tuple(identity) != _identity(segment, header):
+        return Mismatch(f"the index of {_identity(segment, header)}", f"that of {tuple(identity)}")
+    if (told_bytes, told_crc) != (size_bytes, crc):
+        return Mismatch(f"{told_bytes} bytes with CRC {told_crc:#010x}", f"{size_bytes} bytes with CRC {crc:#010x}")
+    return None
+
+
+class Index:
+    """An open index; close it when done. Its look-ups tell where to look: what they name is read and compared."""
+
+    def __init__(self, path: str) -> None:
+        """Open without checking; `open` checks."""
+        # The file may be shorter than the map it was written with; a read-only map beyond its end is never touched.
+        self._environment = lmdb.open(
+            path, subdir=False, readonly=True, lock=False, max_dbs=3, create=False, map_size=_MAP_BYTES_MAX
+        )
+
+    @classmethod
+    def open(cls, path: str, segment: Segment, header: SegmentHeader) -> "Index | None":
+        """Open the index at `path`, None where it is missing or does not fit: it is to be rebuilt then."""
+        if check_index(path, segment, header) is not None:
+            return None
+        try:
+            return cls(path)
+        except lmdb.Error:
+            return None
+
+    def locate(self, offset: int) -> int | None:
+        """Return the position of a batch at or before `offset`, less than 16 KiB of batches before it."""
+        return self._at_or_before(b"batches", offset)
+
+    def at(self, timestamp_us: int) -> int | None:
+        """Return the base offset of a batch at or before a time, less than 16 KiB of batches before the last such."""
+        return self._at_or_before(b"times", timestamp_us)
+
+    def ids(self, id_hash: int) -> list[int]:
+        """Return the offsets of all records with this id hash, in order."""
+        with self._environment.begin() as transaction:
+            table = self._table(transaction, b"ids")
+            cursor = transaction.cursor(table)
+            if table is None or not cursor.set_key(_U32.pack(id_hash)):
+                return []
+            return [_U64.unpack(value)[0] for value in cursor.iternext_dup()]
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Return all pairs of a base offset and a position."""
+        with self._environment.begin() as transaction:
+            cursor = transaction.cursor(self._table(transaction, b"batches"))
+            return [(_U64.unpack(key)[0], _U64.unpack(value)[0]) for key, value in cursor]
+
+    def close(self) -> None:
+        """Close the file; look-ups are over."""
+        self._environment.close()
+
+    def _at_or_before(self, name: bytes, key: int) -> int | None:
+        with self._environment.begin() as transaction:
+            cursor = transaction.cursor(self._table(transaction, name))
+            found = cursor.set_range(_U64.pack(key))
+            if not (found and cursor.key() == _U64.pack(key)) and not (cursor.prev() if found else cursor.last()):
+                return None
+            return int(_U64.unpack(cursor.value())[0])
+
+    def _table(self, transaction: Any, name: bytes) -> Any:
+        return self._environment.open_db(name, txn=transaction, create=False)
+
+
+def load_positions(file: File, segment: Segment, *, batch_bytes_max: int) -> Positions:
+    """Return the table of positions of a sealed segment: from its index where that fits, else by reading the segment.
+
+    Raises DamageError or ValueError where the segment's own header is not valid.
+    """
+    header = _header_of(file, segment)
+    positions = Positions(header.salt_crc)
+    index = Index.open(path_of_index(segment), segment, header)
+    if index is not None:
+        for base_offset, position in index.batches():
+            positions.note(base_offset, position)
+        index.close()
+        return positions
+    walk = _walk(file, segment, header, batch_bytes_max)
+    for batch in walk:
+        positions.note(batch.base_offset, walk.position)
+    return positions
+
+
+def _walk(file: File, segment: Segment, header: SegmentHeader, batch_bytes_max: int) -> Walk:
+    return Walk(
+        file,
+        segment.file_id,
+        salt_crc=header.salt_crc,
+        position=SEGMENT_HEADER_BYTES,
+        end=segment.size,
+        batch_bytes_max=batch_bytes_max,
+    )
+
+
+def _header_of(file: File, segment: Segment) -> SegmentHeader:
+    header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), segment.path)
+    if header is None:
+        raise ValueError(f"{segment.path} has no header")
+    return header
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        Path(path).unlink()

@@ -1,0 +1,373 @@
+"""The open log of a running broker: what the commands of a tick have drafted goes in whole, and in order.
+
+Rule 1. One thread, the loop, calls everything here. It writes; it never waits for a sync, an allocation or a roll.
+Rule 2. `durable_end` is the end as it was before the sync that returned; it never moves back, and never past `log_end`.
+Rule 3. A failed write or sync is fatal: LogFailed then, and from every later call; nothing is tried again.
+Rule 4. A roll goes to the spare, which lies ready; where it does not, the active segment grows instead.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from log.batch import BATCH_HEADER_BYTES, encode_batch
+from log.bodies import Bodies
+from log.buffer import Buffer
+from log.config import LogConfig
+from log.draft import Draft, DraftBatch
+from log.errors import LogFailed
+from log.housekeeping import Housekeeper, Spare
+from log.manifest import Manifest
+from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
+from log.storage import File, Lock, Storage
+from log.worker import Workers
+
+__all__ = ["ActiveSegment", "Log"]
+
+_GROWTH_MAX = 4
+"""Publishing has no room any more when the active segment has grown to so many times its size."""
+_HOUSEKEEPING_PERIOD_S = 1.0
+
+
+class ActiveSegment:
+    """The segment that is written to."""
+
+    __slots__ = ("began_us", "file", "header", "position", "salt_crc", "size")
+
+    def __init__(self, *, file: File, header: SegmentHeader, position: int, size: int, began_us: int) -> None:
+        """Go on writing at `position`, 0 where not even `header` is written; `size` bytes are allocated."""
+        self.file = file
+        self.header = header
+        self.salt_crc = header.salt_crc
+        self.position = position
+        self.size = size
+        self.began_us = began_us
+
+
+class _SyncTarget(NamedTuple):
+    """What one sync makes durable."""
+
+    end: int
+    written_bytes: int
+    files: tuple[tuple[File, int], ...]
+    """In log order: each file and `written_bytes` at its end."""
+
+
+class _Syncer:
+    """The function of the sync lane, and the two objects that it shares with the loop, each replaced whole."""
+
+    __slots__ = ("synced", "target")
+
+    def __init__(self, end: int) -> None:
+        self.synced = self.target = _SyncTarget(end, 0, ())
+
+    def run(self) -> None:
+        target, synced = self.target, self.synced
+        for file, written_bytes in target.files:
+            # A file whose end was synced before may be closed by now.
+            if written_bytes > synced.written_bytes:
+                file.datasync()
+        self.synced = target
+
+
+class _Sealing(NamedTuple):
+    """A segment that is rolled away from and not yet known to be durable."""
+
+    segment: Segment
+    file: File
+    written_bytes: int
+
+
+class Log:
+    """Opened by `Recovery.log()`, which says where the next record goes; closed by `close`."""
+
+    __slots__ = (
+        "_active",
+        "_directory",
+        "_failure",
+        "_housekeeper",
+        "_housekeeping_lane",
+        "_last_us",
+        "_lock",
+        "_marked_end",
+        "_sealing",
+        "_spare",
+        "_sync_lane",
+        "_syncer",
+        "_workers",
+        "_written_bytes",
+        "bodies",
+        "config",
+        "draft",
+        "durable_end",
+        "epoch",
+        "log_end",
+        "log_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        directory: str,
+        config: LogConfig,
+        manifest: Manifest,
+        lock: Lock,
+        active: ActiveSegment,
+        next_offset: int,
+        bodies: Bodies,
+        workers: Workers,
+        has_indexes: bool,
+    ) -> None:
+        """Go on at `next_offset` in `active`; all before it is durable, and `bodies` knows it, `active` included.
+
+        `manifest` names `active` and no spare. `has_indexes` is handed to the Housekeeper. The log owns `lock`, `active`, `bodies` and `workers` from now on.
+        """
+        self.config = config
+        self.epoch = manifest.epoch
+        self.log_id = manifest.log_id
+        self.draft = Draft(config, next_offset=next_offset)
+        self.log_end = next_offset
+        """The offset after everything written."""
+        self.durable_end = next_offset
+        """The offset after everything that a sync has made durable."""
+        self.bodies = bodies
+        self._directory = directory
+        self._lock = lock
+        self._active = active
+        self._spare: Spare | None = None
+        self._sealing: deque[_Sealing] = deque()
+        self._marked_end = next_offset
+        self._written_bytes = 0
+        self._last_us = active.began_us
+        self._failure: LogFailed | None = None
+        self._workers = workers
+        self._syncer = _Syncer(next_offset)
+        self._sync_lane = self._workers.lane("ambermq-sync", self._syncer.run)
+        self._housekeeper = Housekeeper(
+            storage=storage,
+            directory=directory,
+            config=config,
+            manifest=manifest,
+            written_bytes=lambda: self._written_bytes,
+            has_indexes=has_indexes,
+        )
+        self._housekeeping_lane = self._workers.lane(
+            "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
+        )
+        self._housekeeper.lane = self._housekeeping_lane
+        self._housekeeping_lane.wake()
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Bytes written and not yet known to be durable."""
+        return self._written_bytes - self._syncer.synced.written_bytes
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a batch on the disk carries the present durable end."""
+        return self._marked_end >= self.durable_end
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when `completed` has something to take."""
+        return self._workers.fileno()
+
+    def write(self, now_us: int) -> None:
+        """Write all that is drafted, in one call as long as it fits into the active segment. Raises LogFailed."""
+        if self._failure:
+            raise self._failure
+        batches = self.draft.take()
+        if not batches:
+            return
+        self._last_us = now_us
+        active = self._active
+        if now_us - active.began_us > 1000 * self.config.segment_age_ms_max and self._can_roll(active.position):
+            active = self._roll(now_us)
+        buffers: list[Buffer] = []
+        waiting: list[tuple[DraftBatch, int]] = []
+        position = active.position or SEGMENT_HEADER_BYTES
+        for batch in batches:
+            if position + batch.size > active.size and self._can_roll(position):
+                if waiting:
+                    self._put(buffers, waiting)
+                    buffers, waiting = [], []
+                active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
+            buffers += encode_batch(
+                salt_crc=active.salt_crc,
+                base_offset=batch.base_offset,
+                base_timestamp_us=batch.base_timestamp_us,
+                durable_end=self.durable_end,
+                epoch=self.epoch,
+                count=batch.count,
+                records=b"".join(batch.records),
+                meta=b"".join(batch.meta),
+                bodies=batch.bodies,
+                body_bytes=batch.body_bytes,
+            )
+            waiting.append((batch, position))
+            position += batch.size
+        self._put(buffers, waiting)
+
+    def write_mark(self, now_us: int) -> bool:
+        """Write an empty batch, where no batch yet carries the present durable end, and tell whether it did.
+
+        It is durable after the next sync, which is to be asked for. Raises LogFailed.
+        """
+        if self._failure:
+            raise self._failure
+        if self.is_marked:
+            return False
+        active = self._active
+        buffers = encode_batch(
+            salt_crc=active.salt_crc,
+            base_offset=self.log_end,
+            base_timestamp_us=now_us,
+            durable_end=self.durable_end,
+            epoch=self.epoch,
+            count=0,
+            records=b"",
+            meta=b"",
+            bodies=(),
+            body_bytes=0,
+        )
+        self._put_buffers(buffers, BATCH_HEADER_BYTES)
+        return True
+
+    def request_sync(self) -> None:
+        """Ask for what is written to be made durable; while a sync runs, all further requests ride the next one."""
+        if self._failure:
+            raise self._failure
+        written_bytes = self._written_bytes
+        if self._syncer.target.written_bytes == written_bytes:
+            return
+        files: tuple[tuple[File, int], ...] = ((self._active.file, written_bytes),)
+        if self._sealing:
+            files = (*((sealing.file, sealing.written_bytes) for sealing in self._sealing), *files)
+        self._syncer.target = _SyncTarget(self.log_end, written_bytes, files)
+        self._sync_lane.wake()
+
+    def completed(self) -> bool:
+        """Take what ended beside the loop: syncs, cold reads, spares; tell whether the first or second did.
+
+        Raises LogFailed where a sync or the housekeeping failed.
+        """
+        if self._failure:
+            raise self._failure
+        self._workers.collect()
+        self._check_lanes()
+        has_bodies = self.bodies.completed()
+        synced = self._syncer.synced
+        has_moved = synced.end > self.durable_end
+        assert self.durable_end <= synced.end <= self.log_end
+        self.durable_end = synced.end
+        while self._sealing and self._sealing[0].written_bytes <= synced.written_bytes:
+            sealed = self._sealing.popleft()
+            self._housekeeper.seal(sealed.segment, sealed.file)
+        if self._spare is None and self._housekeeper.spares:
+            self._spare = self._housekeeper.spares.popleft()
+        return has_moved or has_bodies
+
+    def room_bytes(self) -> int:
+        """Return how many bytes publishing may still write; settlements may always write."""
+        active, space = self._active, self._housekeeper.space
+        if space.is_full or active.position > _GROWTH_MAX * active.size:
+            return 0
+        allocated_bytes = active.size - active.position + (self._spare.size if self._spare else 0)
+        return max(0, allocated_bytes + space.free_bytes)
+
+    def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
+        """Commit a change of the manifest beside the loop, which alone may edit it."""
+        self._housekeeper.edit(change)
+
+    def close(self) -> None:
+        """Write and sync what is drafted, mark it, and give back threads, files and lock.
+
+        A log that has failed only gives back. Raises LogFailed where the last write or sync fails.
+        """
+        self._workers.close()
+        self.bodies.close()
+        try:
+            if not self._failure:
+                self._finish()
+        finally:
+            for sealing in self._sealing:
+                sealing.file.close()
+            self._active.file.close()
+            if self._spare:
+                self._spare.file.close()
+            self._lock.release()
+
+    def _check_lanes(self) -> None:
+        for operation, lane in (("sync", self._sync_lane), ("housekeeping", self._housekeeping_lane)):
+            if lane.error:
+                raise self._fail(operation, lane.error) from lane.error
+
+    def _finish(self) -> None:
+        # The threads have ended, so no sync that failed a moment ago is repeated here.
+        self._check_lanes()
+        self.write(self._last_us)
+        self._sync_here()
+        if self.write_mark(self._last_us):
+            self._sync_here()
+
+    def _sync_here(self) -> None:
+        """Sync on the loop itself, at the very end."""
+        try:
+            for sealing in self._sealing:
+                sealing.file.datasync()
+            self._active.file.datasync()
+        except OSError as error:
+            raise self._fail("sync", error) from error
+        self.durable_end = self.log_end
+
+    def _can_roll(self, position: int) -> bool:
+        """Tell whether the active segment, written up to `position`, holds anything and a spare lies ready."""
+        if self._spare is None and self._housekeeper.spares:
+            self._spare = self._housekeeper.spares.popleft()
+        return self._spare is not None and position > SEGMENT_HEADER_BYTES
+
+    def _roll(self, now_us: int) -> ActiveSegment:
+        """Go on in the spare; what was active is sealed when it is durable."""
+        old, spare = self._active, self._spare
+        assert spare is not None
+        path = segment_path(self._directory, old.header.file_id)
+        segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
+        self._sealing.append(_Sealing(segment, old.file, self._written_bytes))
+        header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
+        self._active = ActiveSegment(file=spare.file, header=header, position=0, size=spare.size, began_us=now_us)
+        self._spare = None
+        path = segment_path(self._directory, spare.file_id)
+        self.bodies.begin(base_offset=self.log_end, path=path, salt_crc=self._active.salt_crc)
+        return self._active
+
+    def _put(self, buffers: list[Buffer], batches: list[tuple[DraftBatch, int]]) -> None:
+        """Write encoded batches, and only then make them known: to readers, to the hot cache, and as the log's end."""
+        last, position = batches[-1]
+        self._put_buffers(buffers, position + last.size - (self._active.position or SEGMENT_HEADER_BYTES))
+        bodies = self.bodies
+        for batch, position in batches:
+            bodies.wrote(batch.base_offset, position)
+            for first_offset, run in batch.runs:
+                bodies.keep(first_offset, run)
+        next_offset = last.base_offset + last.count
+        assert next_offset > self.log_end
+        self.log_end = next_offset
+
+    def _put_buffers(self, buffers: list[Buffer], size: int) -> None:
+        active = self._active
+        start = active.position
+        if not start:
+            buffers.insert(0, active.header.encode())
+            size += SEGMENT_HEADER_BYTES
+        try:
+            active.file.write(buffers, start)
+        except OSError as error:
+            raise self._fail("write", error) from error
+        active.position = start + size
+        self._written_bytes += size
+        self._marked_end = self.durable_end
+
+    def _fail(self, operation: str, error: Exception) -> LogFailed:
+        path = segment_path(self._directory, self._active.header.file_id)
+        self._failure = LogFailed(f"{operation} failed at position {self._active.position} of {path}: {error}")
+        return self._failure

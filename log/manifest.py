@@ -1,0 +1,297 @@
+r"""The manifest: the one file that says which segments are the log.
+
+    MANIFEST    one JSON object over several lines, then the line "crc32c XXXXXXXX\n": CRC-32C of every byte before it
+
+Rule 1. A segment that the manifest does not name is not part of the log. Unknown files are reported, never deleted;
+only files on the list `removed` are.
+Rule 2. A manifest is never changed in place: a temporary file is written and synced, renamed over it, and the
+directory synced.
+Rule 3. An edit is a pure function Manifest -> Manifest, and `commit` applies it to the generation that is on the disk
+now.
+Rule 4. A damaged manifest is refused. There is no older one to fall back to: an old truth would silently lose the
+newer segments.
+Rule 5. `durable_end` is a floor: what lies below it was synced before the edit was made, so a bad batch there is
+damage, never a tail. An edit that seals a segment is therefore committed only after the last sync of that segment.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from log.checksum import crc32c
+from log.errors import DamageError, ForeignError
+from log.segment import Segment, segment_path
+from log.storage import Storage
+
+__all__ = [
+    "MANIFEST_NAME",
+    "VERSION",
+    "Active",
+    "Lost",
+    "Manifest",
+    "Sealed",
+    "commit",
+    "create",
+    "decode",
+    "encode",
+    "forget_lost",
+    "forget_removed",
+    "load",
+    "manifest_path",
+    "name_spare",
+    "recovered",
+    "repaired",
+    "roll",
+    "segments_path",
+    "store",
+]
+
+VERSION: Final = 1
+MANIFEST_NAME: Final = "MANIFEST"
+_TEMPORARY_NAME: Final = "MANIFEST.new"
+_CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A segment that will never grow."""
+
+    file_id: int
+    """Names the file, as 16 hex digits."""
+    base_offset: int
+    """The segment answers for offsets from here ..."""
+    next_offset: int
+    """... to just below here, where the next segment begins."""
+    size: int
+    """Bytes that count, header included; the file may be longer (unused or ignored space)."""
+
+    def at(self, directory: str) -> Segment:
+        """Return it as a segment below the log's directory."""
+        return Segment(
+            self.file_id, self.base_offset, self.next_offset, self.size, segment_path(directory, self.file_id)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """The segment that was written to when the manifest was edited."""
+
+    file_id: int
+    """Names the file."""
+    base_offset: int
+    """The first offset that the segment answers for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets that a repair could not save: a reference into them is no bug."""
+
+    first_offset: int
+    """The first lost offset."""
+    next_offset: int
+    """The first offset that is not lost any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Which segments are the log, in order of their offsets."""
+
+    version: int
+    """Of this format; a newer one is refused with ForeignError."""
+    log_id: bytes
+    """16 bytes that every segment of this log repeats in its header."""
+    generation: int
+    """Counts the edits."""
+    epoch: int
+    """Counts the recoveries; batches carry the one they were written in."""
+    next_file_id: int
+    """File ids are never used twice."""
+    durable_end: int
+    """Everything below was synced before this edit; see rule 5."""
+    start_offset: int
+    """Where this epoch's own offsets begin: every offset written before it, ignored ones too, lies below."""
+    sealed: tuple[Sealed, ...] = ()
+    """In order of their offsets."""
+    active: Active | None = None
+    """None before the first recovery has made one, and after a repair."""
+    spare: int | None = None
+    """File id of the segment that is used next; recovery looks into it, for a roll does not wait for the edit."""
+    removed: tuple[int, ...] = ()
+    """File ids that may be deleted."""
+    lost: tuple[Lost, ...] = ()
+    """What repairs could not save and the engine has not yet taken into the log."""
+
+
+def manifest_path(directory: str) -> str:
+    """Return the path of the manifest of a log's directory."""
+    return f"{directory}/{MANIFEST_NAME}"
+
+
+def segments_path(directory: str) -> str:
+    """Return the directory of the segments and their indexes."""
+    return f"{directory}/segments"
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Return the bytes of a manifest: JSON, then the CRC line."""
+    document = asdict(manifest) | {"log_id": manifest.log_id.hex()}
+    text = json.dumps(document, indent=1).encode() + b"\n"
+    return text + b"crc32c %08x\n" % crc32c(text)
+
+
+def decode(text: bytes, *, file: str) -> Manifest:
+    """Return the manifest in `text`; raise DamageError naming `file`, or ForeignError for a version we do not know."""
+    body = _checked(text, file)
+    try:
+        document: dict[str, Any] = json.loads(body)
+        version = document["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
+    if version != VERSION:
+        raise ForeignError(file, f"manifest version {VERSION}", f"{version}")
+    try:
+        document["log_id"] = bytes.fromhex(document["log_id"])
+        return msgspec.convert(document, type=Manifest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamageError(file, 0, "the fields of a manifest", str(error)) from error
+
+
+def _checked(text: bytes, file: str) -> bytes:
+    line = _CRC_LINE.search(text)
+    if line is None:
+        raise DamageError(file, len(text), "a last line with a CRC", f"{text[-20:]!r}")
+    body = text[: line.start()]
+    expected, found = int(line[1], 16), crc32c(body)
+    if expected != found:
+        raise DamageError(file, line.start(), f"crc32c {expected:08x}", f"{found:08x}")
+    return body
+
+
+def load(storage: Storage, directory: str) -> Manifest | None:
+    """Return the manifest of a directory, None where there is none; raise DamageError or ForeignError."""
+    path = manifest_path(directory)
+    if not storage.exists(path):
+        return None
+    file = storage.open(path)
+    try:
+        return decode(file.read(file.size(), 0), file=path)
+    finally:
+        file.close()
+
+
+def store(storage: Storage, directory: str, manifest: Manifest) -> None:
+    """Make `manifest` the truth; when this returns it survives a loss of power, and before that the old one does."""
+    temporary = f"{directory}/{_TEMPORARY_NAME}"
+    if storage.exists(temporary):
+        storage.unlink(temporary)
+    file = storage.open(temporary, create=True)
+    try:
+        file.write([encode(manifest)], 0)
+        file.sync()
+    finally:
+        file.close()
+    storage.rename(temporary, manifest_path(directory))
+    storage.sync_directory(directory)
+
+
+def commit(storage: Storage, directory: str, edit: Callable[[Manifest], Manifest]) -> Manifest:
+    """Apply `edit` to the manifest on the disk, store the result and return it."""
+    current = load(storage, directory)
+    if current is None:
+        raise DamageError(manifest_path(directory), 0, "a manifest", "no file")
+    edited = edit(current)
+    assert edited.generation > current.generation
+    store(storage, directory, edited)
+    return edited
+
+
+def create(log_id: bytes) -> Manifest:
+    """Return the manifest of a log in which nothing was ever written."""
+    assert len(log_id) == 16
+    return Manifest(VERSION, log_id, generation=1, epoch=0, next_file_id=1, durable_end=0, start_offset=0)
+
+
+def name_spare(manifest: Manifest) -> Manifest:
+    """Name the next file id as the spare; the file itself exists already, or is made before it is used."""
+    assert manifest.spare is None
+    return _next(manifest, spare=manifest.next_file_id, next_file_id=manifest.next_file_id + 1)
+
+
+def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
+    """Seal the active segment, which ends at `size` and is synced; the spare is active from `base_offset` on."""
+    active, spare = manifest.active, manifest.spare
+    assert active is not None
+    assert spare is not None
+    sealed = Sealed(active.file_id, active.base_offset, base_offset, size)
+    return _next(
+        manifest,
+        sealed=(*manifest.sealed, sealed),
+        active=Active(spare, base_offset),
+        spare=None,
+        durable_end=max(manifest.durable_end, base_offset),
+    )
+
+
+def recovered(
+    manifest: Manifest, *, sealed: tuple[Sealed, ...], file_id: int, durable_end: int, valid_end: int, start_offset: int
+) -> Manifest:
+    """Begin an epoch: [durable_end, valid_end) was copied into the new active segment `file_id`.
+
+    `sealed` are the old active segment and the old spare as far as they hold anything below `durable_end`; what else
+    they were goes on the list `removed`. The copy is synced, so all below `valid_end` is durable from now on.
+    """
+    kept = {segment.file_id for segment in sealed}
+    old = [manifest.active.file_id] if manifest.active else []
+    if manifest.spare is not None:
+        old.append(manifest.spare)
+    return _next(
+        manifest,
+        epoch=manifest.epoch + 1,
+        next_file_id=max(manifest.next_file_id, file_id + 1),
+        durable_end=valid_end,
+        start_offset=start_offset,
+        sealed=manifest.sealed + sealed,
+        active=Active(file_id, durable_end),
+        spare=None,
+        removed=(*manifest.removed, *(one for one in old if one not in kept)),
+    )
+
+
+def repaired(
+    manifest: Manifest,
+    *,
+    sealed: tuple[Sealed, ...],
+    next_file_id: int,
+    durable_end: int,
+    start_offset: int,
+    lost: tuple[Lost, ...],
+) -> Manifest:
+    """Replace every segment: all are sealed, none is active, so the next recovery opens a new one."""
+    return _next(
+        manifest,
+        sealed=sealed,
+        active=None,
+        spare=None,
+        next_file_id=next_file_id,
+        durable_end=durable_end,
+        start_offset=start_offset,
+        lost=(*manifest.lost, *lost),
+    )
+
+
+def forget_removed(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
+    """Take files that are deleted now off the list `removed`."""
+    return _next(manifest, removed=tuple(one for one in manifest.removed if one not in file_ids))
+
+
+def forget_lost(manifest: Manifest) -> Manifest:
+    """Take the lost ranges off the manifest: the log itself records them now."""
+    return _next(manifest, lost=())
+
+
+def _next(manifest: Manifest, **changes: Any) -> Manifest:
+    return replace(manifest, generation=manifest.generation + 1, **changes)

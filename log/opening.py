@@ -1,0 +1,42 @@
+"""What recovery hands to the log that goes on from it: the open files and where everything ends."""
+
+from dataclasses import dataclass
+
+from log.bodies import Bodies
+from log.config import LogConfig
+from log.manifest import Manifest
+from log.segment import SegmentHeader
+from log.storage import File, Lock, Storage
+from log.worker import Workers
+
+__all__ = ["Opening"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An active segment that was just made, synced and named by the manifest."""
+
+    storage: Storage
+    """The disk."""
+    directory: str
+    """The log's directory."""
+    config: LogConfig
+    """Its limits."""
+    workers: Workers
+    """Threads beside the loop; `bodies` has its lane already."""
+    lock: Lock
+    """Of the directory; the log releases it when it closes."""
+    manifest: Manifest
+    """As stored: no spare is named, `active` is the segment below."""
+    file: File
+    """The active segment, with its header and what was copied; nothing ahead of `position` is allocated."""
+    header: SegmentHeader
+    """Of the active segment."""
+    position: int
+    """Where the next batch goes in it."""
+    next_offset: int
+    """The offset that the next record gets."""
+    durable_end: int
+    """Everything below was synced; no batch carries it yet."""
+    bodies: Bodies
+    """Knows every segment and the batches in the active one so far."""

@@ -1,0 +1,184 @@
+"""Walking the batches of one segment, from a position to the first that is not valid.
+
+Rule 1. A walk yields only batches whose head (header, records, meta) is what was written; it ends at the first other
+one and says why.
+Rule 2. Small batches are read many at a time; where bodies are large they are stepped over, for a fold never needs
+them.
+Rule 3. A walk decides nothing: whether its end is the tail or damage depends on the durable end, which recovery
+knows.
+Rule 4. Beyond an invalid batch, valid ones are found by their magic at multiples of 8 and believed by their head CRC
+alone.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from log.batch import (
+    BATCH_ALIGNMENT,
+    BATCH_HEADER_BYTES,
+    BATCH_MAGIC,
+    Batch,
+    BatchHeader,
+    Mismatch,
+    check,
+    check_bounds,
+    decode_header,
+)
+from log.buffer import Buffer
+from log.checksum import crc32c
+from log.record import RECORD
+from log.storage import File
+
+__all__ = ["Walk", "find_later"]
+
+_PIECE_BYTES: Final = 4 << 20
+_SKIPPING_PIECE_BYTES: Final = 64 << 10
+_BODY_BYTES_WORTH_SKIPPING: Final = 64 << 10
+_MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
+
+
+class Walk:
+    """Iterates the headers of valid batches in [position, end) of a segment.
+
+    While it iterates, `position` is that of the current batch and `batch()`, `next_offset()` and `bodies()` read it;
+    when it has ended, `position` is where, and `mismatch` why: None at `end`, or where nothing was ever written.
+    """
+
+    __slots__ = (
+        "_at",
+        "_data",
+        "_file",
+        "_file_id",
+        "_start",
+        "batch_bytes_max",
+        "end",
+        "header",
+        "mismatch",
+        "position",
+        "salt_crc",
+    )
+
+    def __init__(
+        self, file: File, file_id: int, *, salt_crc: int, position: int, end: int, batch_bytes_max: int
+    ) -> None:
+        self._file = file
+        self._file_id = file_id
+        self.salt_crc = salt_crc
+        self.position = position
+        self.end = end
+        self.batch_bytes_max = batch_bytes_max
+        self.header: BatchHeader | None = None
+        self.mismatch: Mismatch | None = None
+        self._data: Buffer = b""
+        self._start = position
+        self._at = 0
+
+    def __iter__(self) -> Iterator[BatchHeader]:
+        # One long loop: recovery runs it for every batch of the log, and a call a step would halve its speed.
+        position, end = self.position, self.end
+        salt_crc, batch_bytes_max = self.salt_crc, self.batch_bytes_max
+        piece_bytes = _PIECE_BYTES
+        view, start = memoryview(b""), position
+        while position < end:
+            at = position - start
+            if at + BATCH_HEADER_BYTES > len(view):
+                view, start, at = self._read(position, piece_bytes), position, 0
+            if len(view) - at < BATCH_HEADER_BYTES:
+                break
+            header = decode_header(view, at)
+            if header.magic != BATCH_MAGIC or check_bounds(header, batch_bytes_max=batch_bytes_max):
+                break
+            head_end = at + BATCH_HEADER_BYTES + header.count * 48 + header.meta_bytes
+            if head_end > len(view):
+                view = self._read(position, max(piece_bytes, head_end - at))
+                start, at, head_end = position, 0, head_end - at
+                if head_end > len(view):
+                    break
+            if crc32c(view[at + 12 : head_end], crc32c(view[at : at + 8], salt_crc)) != header.head_crc:
+                break
+            self.position, self.header, self._at = position, header, at
+            yield header
+            position += header.length
+            skipping = header.body_bytes > _BODY_BYTES_WORTH_SKIPPING
+            piece_bytes = _SKIPPING_PIECE_BYTES if skipping else _PIECE_BYTES
+        self.position, self.header = position, None
+        self.mismatch = self._explain(position)
+
+    def batch(self) -> Batch:
+        """Return the current batch, without its bodies."""
+        header = self._current()
+        records_end = self._at + BATCH_HEADER_BYTES + header.count * RECORD.size
+        records = self._data[self._at + BATCH_HEADER_BYTES : records_end]
+        meta = self._data[records_end : records_end + header.meta_bytes]
+        return Batch(header, bytes(records), bytes(meta), self._file_id, self.position)
+
+    def next_offset(self) -> int:
+        """Return the offset after the current batch's last record; its base offset where it has none."""
+        header = self._current()
+        if not header.count:
+            return header.base_offset
+        last = self._at + BATCH_HEADER_BYTES + (header.count - 1) * RECORD.size
+        return header.base_offset + int.from_bytes(self._data[last : last + 4], "little") + 1
+
+    def bodies(self) -> bytes:
+        """Read the current batch's bodies and padding, fewer where the file ends before; their CRC is not checked."""
+        header = self._current()
+        head_bytes = header.head_bytes
+        first, last = self._at + head_bytes, self._at + header.length
+        if last <= len(self._data):
+            return bytes(self._data[first:last])
+        return self._file.read(header.length - head_bytes, self.position + head_bytes)
+
+    def _current(self) -> BatchHeader:
+        assert self.header is not None
+        return self.header
+
+    def _read(self, position: int, length: int) -> memoryview:
+        self._data = self._file.read(min(length, self.end - position), position)
+        return memoryview(self._data)
+
+    def _explain(self, position: int) -> Mismatch | None:
+        left = self.end - position
+        if left < BATCH_HEADER_BYTES:
+            rest = self._file.read(left, position) if left > 0 else b""
+            return Mismatch("a batch header, or zeros", f"{left} bytes that are neither") if any(rest) else None
+        start = self._file.read(BATCH_HEADER_BYTES, position)
+        if not any(start):
+            return None
+        length = min(self.batch_bytes_max, left)
+        head = self._file.read(length, position)
+        return check(self.salt_crc, head, batch_bytes_max=self.batch_bytes_max) or Mismatch(
+            "a batch that reads the same twice", "other bytes"
+        )
+
+
+def find_later(walk: Walk) -> Iterator[Walk]:
+    """Yield, for each valid batch beyond the end of a finished `walk`, a walk that stands on it."""
+    position = walk.position + BATCH_ALIGNMENT
+    while (position := _find_magic(walk, position)) < walk.end:
+        later = Walk(
+            walk._file,  # noqa: SLF001 - the same class's file
+            walk._file_id,  # noqa: SLF001
+            salt_crc=walk.salt_crc,
+            position=position,
+            end=walk.end,
+            batch_bytes_max=walk.batch_bytes_max,
+        )
+        for _ in later:
+            yield later
+        position = max(later.position, position + BATCH_ALIGNMENT)
+
+
+def _find_magic(walk: Walk, position: int) -> int:
+    """Return the first multiple of 8 from `position` on where a batch's magic lies, else the walk's end."""
+    while position < walk.end:
+        piece = walk._file.read(min(_PIECE_BYTES, walk.end - position), position)  # noqa: SLF001
+        if not piece:
+            break
+        at = piece.find(_MAGIC)
+        while at >= 0 and at % BATCH_ALIGNMENT:
+            at = piece.find(_MAGIC, at + 1)
+        if at >= 0:
+            return position + at
+        position += len(piece)
+    return walk.end

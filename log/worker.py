@@ -1,0 +1,201 @@
+"""The threads beside the loop, and their stand-in for tests that step by hand.
+
+A lane runs one function, each time it was woken: wakes that come while it runs ride the next run, so many requests for
+a sync cost one. After each run the loop is told through one eventfd. Rule 1: a function that raised is never run again,
+for a sync that fails must not be retried; its error stays for the loop to find. Rule 2: a lane shares nothing with the
+loop but objects that are replaced whole, or appended to at one end.
+
+The sync lane does nothing but wait and fdatasync: a thread that also runs Python waits 5 ms at a time for the GIL.
+"""
+
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["InlineLane", "InlineWorkers", "Lane", "ThreadLane", "ThreadWorkers", "Workers"]
+
+
+class Lane(Protocol):
+    """One function that runs when it was woken."""
+
+    error: Exception | None
+    """What ended it, if anything did."""
+
+    def wake(self) -> None:
+        """Ask for one more run, which begins after this call."""
+
+    def pause(self, seconds: float) -> bool:
+        """Wait, called by the function itself; tell, at once, when the lane is being closed."""
+
+
+class Workers(Protocol):
+    """Whoever runs the lanes of one log."""
+
+    def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> Lane:
+        """Open a lane; with `period_s` it also runs when nobody woke it for so long."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when a run has ended since the last `collect`."""
+
+    def collect(self) -> None:
+        """Make it unreadable; inline lanes run now."""
+
+    def close(self) -> None:
+        """End all lanes, each after its run, and give the descriptor back."""
+
+
+class ThreadLane:
+    """A lane with a thread of its own."""
+
+    __slots__ = ("_closing", "_done_fd", "_period_ms", "_poll", "_run", "_thread", "_wake_fd", "error")
+
+    def __init__(self, name: str, run: Callable[[], None], *, done_fd: int, period_s: float | None) -> None:
+        """Start the thread; after each run it adds one to the eventfd `done_fd`."""
+        self.error: Exception | None = None
+        self._run = run
+        self._done_fd = done_fd
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC)
+        self._closing = threading.Event()
+        self._period_ms = None if period_s is None else int(1000 * period_s)
+        self._poll = select.poll()
+        self._poll.register(self._wake_fd, select.POLLIN)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """See Lane."""
+        os.eventfd_write(self._wake_fd, 1)
+
+    def pause(self, seconds: float) -> bool:
+        """See Lane."""
+        return self._closing.wait(seconds)
+
+    def close(self) -> None:
+        """End the thread after its run and wait for it."""
+        self._closing.set()
+        self.wake()
+        self._thread.join()
+        os.close(self._wake_fd)
+
+    def _work(self) -> None:
+        while True:
+            if self._period_ms is None or self._poll.poll(self._period_ms):
+                os.eventfd_read(self._wake_fd)
+            if self._closing.is_set():
+                return
+            try:
+                self._run()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the loop has to hear of it
+                self.error = error
+                return
+            finally:
+                os.eventfd_write(self._done_fd, 1)
+
+
+class ThreadWorkers:
+    """Lanes of a running broker."""
+
+    __slots__ = ("_fd", "_lanes")
+
+    def __init__(self) -> None:
+        """Make the descriptor; lanes come later."""
+        self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._lanes: list[ThreadLane] = []
+
+    def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> ThreadLane:
+        """See Workers."""
+        lane = ThreadLane(name, run, done_fd=self._fd, period_s=period_s)
+        self._lanes.append(lane)
+        return lane
+
+    def fileno(self) -> int:
+        """See Workers."""
+        return self._fd
+
+    def collect(self) -> None:
+        """See Workers."""
+        try:
+            os.eventfd_read(self._fd)
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        """See Workers."""
+        for lane in self._lanes:
+            lane.close()
+        self._lanes.clear()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class InlineLane:
+    """A lane that runs when it is told to."""
+
+    __slots__ = ("_done_fd", "_is_awake", "_run", "error")
+
+    def __init__(self, run: Callable[[], None], *, done_fd: int) -> None:
+        """Wait for the first wake."""
+        self.error: Exception | None = None
+        self._run = run
+        self._done_fd = done_fd
+        self._is_awake = False
+
+    def wake(self) -> None:
+        """See Lane."""
+        self._is_awake = True
+        os.eventfd_write(self._done_fd, 1)
+
+    def pause(self, seconds: float) -> bool:  # noqa: ARG002 - time stands still here
+        """See Lane."""
+        return False
+
+    def run(self) -> bool:
+        """Run once if it was woken, and tell whether it did."""
+        if not self._is_awake or self.error:
+            return False
+        self._is_awake = False
+        try:
+            self._run()
+        except Exception as error:  # noqa: BLE001 - as on a thread
+            self.error = error
+        return True
+
+
+class InlineWorkers:
+    """Lanes that run in `collect`, one after the other in the order they were opened, without threads or time."""
+
+    __slots__ = ("_fd", "_lanes")
+
+    def __init__(self) -> None:
+        """Make the descriptor; lanes come later."""
+        self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._lanes: list[InlineLane] = []
+
+    def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> InlineLane:  # noqa: ARG002
+        """See Workers; nothing runs by period."""
+        lane = InlineLane(run, done_fd=self._fd)
+        self._lanes.append(lane)
+        return lane
+
+    def fileno(self) -> int:
+        """See Workers."""
+        return self._fd
+
+    def collect(self) -> None:
+        """See Workers."""
+        while sum(lane.run() for lane in self._lanes):
+            pass
+        try:
+            os.eventfd_read(self._fd)
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        """See Workers."""
+        self._lanes.clear()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
