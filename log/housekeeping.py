@@ -72,7 +72,6 @@ class Housekeeper:
         "_directory",
         "_edits",
         "_has_ballast",
-        "_has_indexes",
         "_has_spare",
         "_is_full",
         "_rolls",
@@ -96,12 +95,10 @@ class Housekeeper:
         config: LogConfig,
         manifest: Manifest,
         written_bytes: Callable[[], int],
-        has_indexes: bool,
     ) -> None:
         """Take over the manifest.
 
-        `written_bytes` tells how much the log has written so far. `has_indexes` says whether sealed segments get an
-        index beside them, for which the storage must be the real disk.
+        `written_bytes` tells how much the log has written so far.
         """
         self.manifest = manifest
         self.spares: deque[Spare] = deque()
@@ -110,7 +107,6 @@ class Housekeeper:
         self._directory = directory
         self._config = config
         self._written_bytes = written_bytes
-        self._has_indexes = has_indexes
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
         self._unindexed: deque[Segment] = deque()
@@ -120,6 +116,24 @@ class Housekeeper:
         self._has_ballast = not config.ballast_bytes
         self._is_full = False
         self.space = self._sample()
+
+    def allocate_active(self, file: File, position: int) -> int:
+        """Allocate the active segment from `position` on, before the log begins, and return its size.
+
+        Little of it is written with zeros, for a broker that starts is waited for. A full disk allocates nothing.
+        """
+        size = segment_bytes(self._config, sum(segment.size for segment in self.manifest.sealed))
+        zero_bytes = min(_STEP_BYTES, size - position)
+        if zero_bytes <= 0:
+            return position
+
+        def allocate() -> None:
+            file.allocate(position, zero_bytes, zero=True)
+            if size > position + zero_bytes:
+                file.allocate(position + zero_bytes, size - position - zero_bytes, zero=False)
+            file.sync()
+
+        return size if self._succeeds(allocate) else position
 
     def seal(self, segment: Segment, file: File) -> None:
         """Enter into the manifest that `segment` is sealed and durable, and close `file`, its writer's."""
@@ -269,7 +283,7 @@ class Housekeeper:
 
     def _build_indexes(self) -> None:
         """Build those of newly sealed segments; rolls that come meanwhile go first."""
-        while self._has_indexes and self._unindexed and not self._rolls:
+        while self._unindexed and not self._rolls:
             segment = self._unindexed.popleft()
             file = self._storage.open(segment.path)
             try:

@@ -11,37 +11,36 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from log.batch import BATCH_HEADER_BYTES, encode_batch
-from log.bodies import Bodies
 from log.buffer import Buffer
-from log.config import LogConfig
 from log.draft import Draft, DraftBatch
 from log.errors import LogFailed
 from log.housekeeping import Housekeeper, Spare
 from log.manifest import Manifest
+from log.opening import Opening
 from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
-from log.storage import File, Lock, Storage
-from log.worker import Workers
+from log.storage import File
 
-__all__ = ["ActiveSegment", "Log"]
+__all__ = ["Log"]
 
 _GROWTH_MAX = 4
 """Publishing has no room any more when the active segment has grown to so many times its size."""
 _HOUSEKEEPING_PERIOD_S = 1.0
 
 
-class ActiveSegment:
+class _Active:
     """The segment that is written to."""
 
     __slots__ = ("began_us", "file", "header", "position", "salt_crc", "size")
 
-    def __init__(self, *, file: File, header: SegmentHeader, position: int, size: int, began_us: int) -> None:
+    def __init__(self, file: File, header: SegmentHeader, *, position: int, size: int) -> None:
         """Go on writing at `position`, 0 where not even `header` is written; `size` bytes are allocated."""
+        self.began_us = 0
+        """When this process wrote to it first; 0 before that."""
         self.file = file
         self.header = header
         self.salt_crc = header.salt_crc
         self.position = position
         self.size = size
-        self.began_us = began_us
 
 
 class _SyncTarget(NamedTuple):
@@ -105,54 +104,42 @@ class Log:
         "log_id",
     )
 
-    def __init__(
-        self,
-        *,
-        storage: Storage,
-        directory: str,
-        config: LogConfig,
-        manifest: Manifest,
-        lock: Lock,
-        active: ActiveSegment,
-        next_offset: int,
-        bodies: Bodies,
-        workers: Workers,
-        has_indexes: bool,
-    ) -> None:
-        """Go on at `next_offset` in `active`; all before it is durable, and `bodies` knows it, `active` included.
+    def __init__(self, opening: Opening) -> None:
+        """Go on where `opening` ends, and own its lock, file, bodies and workers from now on.
 
-        `manifest` names `active` and no spare. `has_indexes` is handed to the Housekeeper. The log owns `lock`, `active`, `bodies` and `workers` from now on.
+        Raises OSError where the active segment cannot be allocated, other than for want of space.
         """
+        config, workers = opening.config, opening.workers
         self.config = config
-        self.epoch = manifest.epoch
-        self.log_id = manifest.log_id
-        self.draft = Draft(config, next_offset=next_offset)
-        self.log_end = next_offset
+        self.epoch = opening.manifest.epoch
+        self.log_id = opening.manifest.log_id
+        self.draft = Draft(config, next_offset=opening.next_offset)
+        self.log_end = opening.next_offset
         """The offset after everything written."""
-        self.durable_end = next_offset
+        self.durable_end = opening.durable_end
         """The offset after everything that a sync has made durable."""
-        self.bodies = bodies
-        self._directory = directory
-        self._lock = lock
-        self._active = active
+        self.bodies = opening.bodies
+        self._directory = opening.directory
+        self._lock = opening.lock
         self._spare: Spare | None = None
         self._sealing: deque[_Sealing] = deque()
-        self._marked_end = next_offset
+        self._marked_end = 0
         self._written_bytes = 0
-        self._last_us = active.began_us
+        self._last_us = 0
         self._failure: LogFailed | None = None
         self._workers = workers
-        self._syncer = _Syncer(next_offset)
-        self._sync_lane = self._workers.lane("ambermq-sync", self._syncer.run)
+        self._syncer = _Syncer(opening.durable_end)
+        self._sync_lane = workers.lane("ambermq-sync", self._syncer.run)
         self._housekeeper = Housekeeper(
-            storage=storage,
-            directory=directory,
+            storage=opening.storage,
+            directory=opening.directory,
             config=config,
-            manifest=manifest,
+            manifest=opening.manifest,
             written_bytes=lambda: self._written_bytes,
-            has_indexes=has_indexes,
         )
-        self._housekeeping_lane = self._workers.lane(
+        size = self._housekeeper.allocate_active(opening.file, opening.position)
+        self._active = _Active(opening.file, opening.header, position=opening.position, size=size)
+        self._housekeeping_lane = workers.lane(
             "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
         )
         self._housekeeper.lane = self._housekeeping_lane
@@ -181,6 +168,7 @@ class Log:
             return
         self._last_us = now_us
         active = self._active
+        active.began_us = active.began_us or now_us
         if now_us - active.began_us > 1000 * self.config.segment_age_ms_max and self._can_roll(active.position):
             active = self._roll(now_us)
         buffers: list[Buffer] = []
@@ -326,7 +314,7 @@ class Log:
             self._spare = self._housekeeper.spares.popleft()
         return self._spare is not None and position > SEGMENT_HEADER_BYTES
 
-    def _roll(self, now_us: int) -> ActiveSegment:
+    def _roll(self, now_us: int) -> _Active:
         """Go on in the spare; what was active is sealed when it is durable."""
         old, spare = self._active, self._spare
         assert spare is not None
@@ -334,7 +322,8 @@ class Log:
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
         self._sealing.append(_Sealing(segment, old.file, self._written_bytes))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
-        self._active = ActiveSegment(file=spare.file, header=header, position=0, size=spare.size, began_us=now_us)
+        self._active = _Active(spare.file, header, position=0, size=spare.size)
+        self._active.began_us = now_us
         self._spare = None
         path = segment_path(self._directory, spare.file_id)
         self.bodies.begin(base_offset=self.log_end, path=path, salt_crc=self._active.salt_crc)

@@ -206,7 +206,7 @@ class SimulatedStorage:
     # -- on demand
 
     def crash(self, rng: random.Random) -> None:
-        """Lose power: any legal part of what was not synced survives, drawn from `rng`; open files and locks are gone."""
+        """Lose power: any legal part of what was unsynced survives, drawn from `rng`; open files and locks are gone."""
         with self.mutex:
             self.lives += 1
             self.locks.clear()
