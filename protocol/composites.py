@@ -96,7 +96,9 @@ def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[
             if code != 0x40:
                 reader = readers[index](code) or _read_misfit
                 values[names[index]], position = reader(buffer, position, stop)
-    except (error, IndexError, ValueError, DecodeError) as failure:
+    except DecodeError as failure:
+        raise DecodeError(f"{shape.name}: {names[index]}: {failure.description}") from failure
+    except (error, IndexError, ValueError) as failure:
         raise DecodeError(f"{shape.name}: {names[index]}: {failure}") from failure
     if position != stop:
         raise DecodeError(f"{shape.name}: the list ends at byte {stop}, its fields at {position}")

@@ -31,8 +31,8 @@ def field_kinds(field: FieldType) -> tuple[str, ...]:
 
 
 def defaults(composite: CompositeType) -> tuple[Any, ...]:
-    """List the fields' defaults as the classes have them."""
-    return tuple(() if field.multiple else field.default for field in composite.fields)
+    """List the fields' defaults as the classes have them, and ... for a mandatory field, which has none."""
+    return tuple(... if field.mandatory else () if field.multiple else field.default for field in composite.fields)
 
 
 def field_writer(field: FieldType, *, full_width: bool) -> Writer:

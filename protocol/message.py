@@ -1,0 +1,131 @@
+"""A message as a client has it: sections decoded, and encoded again (messaging, 3.2).
+
+The broker itself does not decode messages: protocol/sections.py and protocol/outline.py read what it needs from bytes.
+
+Rule 1: a section that is not there is None, or () for the body.
+Rule 2: the body is one or more Data, one or more AmqpSequence, or one AmqpValue.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from protocol.composites import decode_composite
+from protocol.decode import Buffer, decode
+from protocol.encode import encode
+from protocol.errors import DecodeError, LocalError
+from protocol.performatives import Header, Properties
+from protocol.sections import Section, read_section, scan
+from protocol.values import Map, Symbol, ULong
+
+__all__ = ["AmqpSequence", "AmqpValue", "Data", "Message", "decode_message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A body section of bytes."""
+
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpSequence:
+    """A body section of values in a row."""
+
+    value: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpValue:
+    """The body that is one value."""
+
+    value: Any
+
+
+BodySection = Data | AmqpSequence | AmqpValue
+
+
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """The sections of a message."""
+
+    header: Header | None = None
+    delivery_annotations: dict[Any, Any] | None = None
+    """Keys are symbols, given as such or as str."""
+    message_annotations: dict[Any, Any] | None = None
+    """Keys as above."""
+    properties: Properties | None = None
+    application_properties: dict[str, Any] | None = None
+    """Values are of simple types: no list, map or array."""
+    body: tuple[BodySection, ...] = field(default=(Data(b""),))
+    footer: dict[Any, Any] | None = None
+    """Keys as in the annotations."""
+
+    def encode(self) -> bytes:
+        """Write all sections; LocalError when AMQP cannot say one of them."""
+        if len({type(section) for section in self.body}) > 1:
+            raise LocalError("a body is of one kind of section")
+        if len(self.body) > 1 and isinstance(self.body[0], AmqpValue):
+            raise LocalError("a body has at most one amqp-value")
+        return b"".join(
+            (
+                self.header.encode() if self.header else b"",
+                _annotations(Section.DELIVERY_ANNOTATIONS, self.delivery_annotations),
+                _annotations(Section.MESSAGE_ANNOTATIONS, self.message_annotations),
+                self.properties.encode() if self.properties else b"",
+                _section(Section.APPLICATION_PROPERTIES, self.application_properties),
+                *(_section(_CODE_OF_BODY[type(section)], section) for section in self.body),
+                _annotations(Section.FOOTER, self.footer),
+            )
+        )
+
+
+def decode_message(payload: Buffer) -> Message:
+    """Read a whole message; DecodeError is the only error."""
+    scan(payload)
+    message = Message(body=())
+    body: list[BodySection] = []
+    position, end = 0, len(payload)
+    while position < end:
+        code, start, stop = read_section(payload, position, end)
+        if code in _COMPOSITES:
+            setattr(message, _COMPOSITES[code], decode_composite(payload, position, stop)[0])
+        elif code in _BODY_OF_CODE:
+            body.append(_BODY_OF_CODE[code](_value(payload, start, stop)))
+        else:
+            setattr(message, _MAPS[code], _value(payload, start, stop))
+        position = stop
+    message.body = tuple(body)
+    return message
+
+
+def _value(payload: Buffer, start: int, stop: int) -> Any:
+    value, position = decode(payload, start, stop)
+    if position != stop:
+        raise DecodeError(f"a section's value ends at byte {position}, the section at {stop}")
+    return value
+
+
+def _section(code: int, value: Any) -> bytes:
+    if value is None:
+        return b""
+    content = value.value if isinstance(value, Data | AmqpSequence | AmqpValue) else value
+    return bytes((0, 0x53, code)) + encode(content)
+
+
+def _annotations(code: int, annotations: dict[Any, Any] | None) -> bytes:
+    """Write a map whose keys are symbols, or numbers, which the specification reserves."""
+    if not annotations or isinstance(annotations, Map):
+        return _section(code, annotations)
+    symbols = {key if isinstance(key, ULong) else Symbol(key): value for key, value in annotations.items()}
+    return _section(code, symbols)
+
+
+_COMPOSITES = {Section.HEADER: "header", Section.PROPERTIES: "properties"}
+_MAPS = {
+    Section.DELIVERY_ANNOTATIONS: "delivery_annotations",
+    Section.MESSAGE_ANNOTATIONS: "message_annotations",
+    Section.APPLICATION_PROPERTIES: "application_properties",
+    Section.FOOTER: "footer",
+}
+_CODE_OF_BODY = {Data: Section.DATA, AmqpSequence: Section.AMQP_SEQUENCE, AmqpValue: Section.AMQP_VALUE}
+_BODY_OF_CODE = {code: section for section, code in _CODE_OF_BODY.items()}
