@@ -27,12 +27,13 @@ _ACCEPTED_RANGE = re.compile(
 )
 _FULL_WIDTH = struct.Struct(">I")
 _READ_BYTES = 1 << 16
+_BATCH_COUNT_MIN = 4
 
 
 class Sender:
     """One link on one connection; `connection.begin()` and `attach` have been done.
 
-    `window` bounds the unsettled messages. With `keep_times`, every message is stamped and its settle latency kept.
+    `window` bounds the unsettled messages, `batch_bytes` the bodies of one write, which are never fewer than four.
     """
 
     __slots__ = (
@@ -40,9 +41,11 @@ class Sender:
         "_connection",
         "_credit_end",
         "_end",
+        "_first_unsettled",
         "_pending",
         "_quantum",
         "_sent_at_ns",
+        "_settled_ahead",
         "_window",
         "latencies_ns",
         "sent",
@@ -51,12 +54,14 @@ class Sender:
     )
 
     def __init__(self, connection: Connection, body: bytes, *, window: int, batch_bytes: int) -> None:
-        count_max = max(1, min(window, batch_bytes // len(body)))
+        count_max = max(_BATCH_COUNT_MIN, min(window, batch_bytes // len(body)))
         self._batch = wire.TransferBatch(body, count_max=count_max, frame_bytes_max=connection.frame_bytes_max)
         self._quantum = max(1, min(count_max, window // 8))
         self._connection = connection
         self._window = window
         self._credit_end = 0
+        self._first_unsettled = 0
+        self._settled_ahead: set[int] = set()
         self._pending = memoryview(b"")
         self._sent_at_ns: dict[int, int] = {}
         self.latencies_ns: list[int] = []
@@ -161,13 +166,29 @@ class Sender:
             buffer[: self._end] = buffer[position:end]
 
     def _settle(self, first: int, last: int) -> None:
-        self.settled += last - first + 1
+        if last >= self.sent:
+            raise PeerClosed(f"the broker settled delivery {last} of {self.sent}")
+        # RabbitMQ repeats in a range what it has settled one by one, out of order: a message counts once.
+        first = max(first, self._first_unsettled)
+        ahead = self._settled_ahead
+        if first == self._first_unsettled:
+            ahead.difference_update(range(first, last + 1))
+            self._first_unsettled = max(first, last + 1)
+            while ahead and self._first_unsettled in ahead:
+                ahead.remove(self._first_unsettled)
+                self._first_unsettled += 1
+        else:
+            ahead.update(range(first, last + 1))
+        self.settled = self._first_unsettled + len(ahead)
         if self._sent_at_ns:
-            now_ns = time.monotonic_ns()
-            for delivery_id in range(first, last + 1):
-                sent_ns = self._sent_at_ns.pop(delivery_id, None)
-                if sent_ns is not None:
-                    self.latencies_ns.append(now_ns - sent_ns)
+            self._keep_times(first, last)
+
+    def _keep_times(self, first: int, last: int) -> None:
+        now_ns = time.monotonic_ns()
+        for delivery_id in range(first, last + 1):
+            sent_ns = self._sent_at_ns.pop(delivery_id, None)
+            if sent_ns is not None:
+                self.latencies_ns.append(now_ns - sent_ns)
 
     def _take(self, frame: wire.Frame) -> None:
         """Decode a frame of no known shape: flow, a rare disposition, or the end."""
