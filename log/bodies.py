@@ -48,10 +48,10 @@ class HotBodies:
 
     def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
         """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
-        next_offset = first_offset + len(bodies)
-        self._bodies.update(zip(range(first_offset, next_offset), bodies, strict=True))
-        self._runs.append((first_offset, next_offset))
-        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * len(bodies)
+        count = len(bodies)
+        self._bodies.update(zip(range(first_offset, first_offset + count), bodies, strict=True))
+        self._runs.append((first_offset, first_offset + count))
+        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
         while self.size_bytes > self._bytes_max:
             self.forget(range(*self._runs.popleft()))
 
@@ -312,8 +312,9 @@ class Bodies:
             file = self._reader_files.open(path)
             positions = known.get(path) or loaded.get(path)
             if positions is None:
-                assert segment is not None
-                positions = loaded[path] = load_positions(file, segment, batch_bytes_max=self._config.batch_bytes_max)
+                positions = loaded[path] = load_positions(
+                    file, path, segment, batch_bytes_max=self._config.batch_bytes_max
+                )
             return read_batches(file.read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
         except (OSError, ValueError, LogError):
             # What cannot be read is as lost as what reads wrong; the engine parks the message either way.

@@ -38,7 +38,9 @@ class ReadBatch:
 
     __slots__ = ("_data", "_deltas", "_starts", "base_offset", "cost_bytes", "next_offset")
 
-    def __init__(self, base_offset: int, next_offset: int, deltas: array[int], starts: array[int], data: bytes) -> None:
+    def __init__(
+        self, base_offset: int, next_offset: int, deltas: "array[int]", starts: "array[int]", data: bytes
+    ) -> None:
         """Keep what was read: `starts` has one entry more than `deltas`; both are empty for a batch that is damaged."""
         self.base_offset = base_offset
         self.next_offset = next_offset
@@ -105,7 +107,7 @@ def read_batches(
     """
     position = positions.locate(offset)
     window, batches = _Window(read), list[ReadBatch]()
-    while position is not None and (len(batches) < 2 or window.holds(position)):
+    while position is not None and position < positions.end and (len(batches) < 2 or window.holds(position)):
         header = _valid_header(window, position, positions.salt_crc, batch_bytes_max)
         if header is None or (not batches and header.base_offset > offset):
             break

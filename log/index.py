@@ -1,5 +1,4 @@
-"""The index of a sealed segment: one immutable LMDB file beside it, derived from it and rebuilt whenever it does not
-fit.
+"""The index of a sealed segment: one immutable LMDB file beside it, derived from it and rebuilt where it is missing.
 
     batches   base offset u64 -> position u64               one entry per 16 KiB of the segment
     times     base timestamp u64 (us) -> base offset u64    of the same batches
@@ -86,9 +85,9 @@ def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generato
         temporary, subdir=False, map_size=_MAP_BYTES_MAX, max_dbs=3, lock=False, sync=False, metasync=False, mode=0o644
     )
     try:
-        header = _header_of(file, segment)
+        header = _header_of(file, segment.path)
         with environment.begin(write=True) as transaction:
-            yield from _fill(environment, transaction, _walk(file, segment, header, batch_bytes_max))
+            yield from _fill(environment, transaction, _walk(file, header, segment.size, batch_bytes_max))
         environment.close()
         yield from _seal(temporary, segment, header)
         Path(temporary).replace(target)
@@ -243,40 +242,42 @@ class Index:
         return self._environment.open_db(name, txn=transaction, create=False)
 
 
-def load_positions(file: File, segment: Segment, *, batch_bytes_max: int) -> Positions:
-    """Return the table of positions of a sealed segment: from its index where that fits, else by reading the segment.
+def load_positions(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> Positions:
+    """Return the table of positions of a segment: from its index where that fits, else by reading the segment.
 
-    Raises DamageError or ValueError where the segment's own header is not valid.
+    `segment` is None where nobody knows yet how it was sealed, and so whether an index fits. Raises DamageError or
+    ValueError where the segment's own header is not valid.
     """
-    header = _header_of(file, segment)
-    positions = Positions(header.salt_crc)
-    index = Index.open(path_of_index(segment), segment, header)
+    header = _header_of(file, path)
+    end = file.size() if segment is None else segment.size
+    positions = Positions(header.salt_crc, end=end)
+    index = None if segment is None else Index.open(path_of_index(segment), segment, header)
     if index is not None:
         for base_offset, position in index.batches():
             positions.note(base_offset, position)
         index.close()
         return positions
-    walk = _walk(file, segment, header, batch_bytes_max)
+    walk = _walk(file, header, end, batch_bytes_max)
     for batch in walk:
         positions.note(batch.base_offset, walk.position)
     return positions
 
 
-def _walk(file: File, segment: Segment, header: SegmentHeader, batch_bytes_max: int) -> Walk:
+def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> Walk:
     return Walk(
         file,
-        segment.file_id,
+        header.file_id,
         salt_crc=header.salt_crc,
         position=SEGMENT_HEADER_BYTES,
-        end=segment.size,
+        end=end,
         batch_bytes_max=batch_bytes_max,
     )
 
 
-def _header_of(file: File, segment: Segment) -> SegmentHeader:
-    header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), segment.path)
+def _header_of(file: File, path: str) -> SegmentHeader:
+    header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
     if header is None:
-        raise ValueError(f"{segment.path} has no header")
+        raise ValueError(f"{path} has no header")
     return header
 
 

@@ -38,5 +38,7 @@ class Opening:
     """The offset that the next record gets."""
     durable_end: int
     """Everything below was synced; no batch carries it yet."""
+    now_us: int
+    """When recovery began."""
     bodies: Bodies
     """Knows every segment and the batches in the active one so far."""

@@ -13,15 +13,19 @@ __all__ = ["SPACING_BYTES", "Positions"]
 SPACING_BYTES: Final = 16 << 10
 """Batches that begin nearer than this to the last entry get none of their own."""
 
+_NO_END: Final = 1 << 62
+
 
 class Positions:
     """The sparse table of one segment; grows at the end only."""
 
-    __slots__ = ("_bases", "_next_position", "_positions", "salt_crc")
+    __slots__ = ("_bases", "_next_position", "_positions", "end", "salt_crc")
 
-    def __init__(self, salt_crc: int) -> None:
+    def __init__(self, salt_crc: int, *, end: int = _NO_END) -> None:
         self.salt_crc = salt_crc
         """What the head CRCs of the segment's batches continue from."""
+        self.end = end
+        """No batch that begins here or beyond counts: it may be one that a recovery ignored."""
         self._bases = array("q")
         self._positions = array("q")
         self._next_position = 0

@@ -1,0 +1,267 @@
+"""Opening a log again after whatever ended it.
+
+    open      lock, manifest, survey of the segments that were written last (survey.py): D, the valid end, or damage
+    batches   every batch in order, up to the valid end: what the engine folds
+    log       a new segment with a copy of [D, valid end), synced; one manifest edit; the log that goes on
+
+Rule 1. Nothing is written in place, and nothing that the page cache alone may hold is trusted: the tail is written
+anew and synced before anybody hears of it. The old segment is sealed at D.
+Rule 2. Every step can be cut short and done again: before the manifest edit the old truth stands, and the new file is
+one that nobody names; after it nothing is left to do.
+Rule 3. The new epoch's offsets begin at a multiple of 2^20 above anything that was ever seen, so none is used twice.
+
+Cost: the segments that are not sealed (two, 128 MiB at most by default) are walked twice, for their end must be known
+before their first batch is yielded; sealed ones are walked once, while they are folded, for they are durable
+throughout and any fault in them is damage.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from log import manifest as manifests
+from log.batch import Batch, encode_batch
+from log.bodies import Bodies
+from log.buffer import Buffer
+from log.config import LogConfig
+from log.errors import DamageError, LogFailed
+from log.log import Log
+from log.manifest import Manifest, manifest_path, segments_path
+from log.opening import Opening
+from log.part import open_sealed, walk_whole
+from log.scan import Walk
+from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, draw_salt, segment_path
+from log.storage import File, Lock, Storage
+from log.survey import EPOCH_OFFSETS, Survey, survey
+from log.worker import ThreadWorkers, Workers
+
+__all__ = ["Recovery", "free_file_id", "lock_path"]
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes scanned so far and the total."""
+
+_PROGRESS_BYTES: Final = 4 << 20
+
+
+def lock_path(directory: str) -> str:
+    """Return the path of the lock that a broker, or a repair, holds while it may write."""
+    return f"{directory}/lock"
+
+
+def free_file_id(storage: Storage, directory: str, manifest: Manifest) -> int:
+    """Return the first file id that neither the manifest nor a left-over file uses."""
+    file_id = manifest.next_file_id
+    while storage.exists(segment_path(directory, file_id)):
+        file_id += 1
+    return file_id
+
+
+class Recovery:
+    """A directory that is locked and surveyed; `batches`, then `log`, or `close` to leave all as it is."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        config: LogConfig,
+        *,
+        lock: Lock,
+        manifest: Manifest,
+        found: Survey,
+        now_us: int,
+        progress: Progress | None,
+    ) -> None:
+        """Use `open`."""
+        self._storage = storage
+        self._directory = directory
+        self._config = config
+        self._lock = lock
+        self._survey = found
+        self._now_us = now_us
+        self._progress = progress
+        self.manifest = manifest
+        """As it was found."""
+        self.scanned_bytes = 0
+        """Bytes that `batches` has stepped over."""
+        self.total_bytes = sum(sealed.size for sealed in manifest.sealed) + sum(part.end for part in found.parts)
+        """Bytes that it will have stepped over at its end."""
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        directory: str,
+        config: LogConfig,
+        now_us: int,
+        progress: Progress | None = None,
+    ) -> "Recovery":
+        """Lock the directory, made where it is missing, and find where its log ends.
+
+        `now_us` is the time before which the log writes none. Raises LockedError, DamageError, ForeignError, and
+        LogFailed where the disk refuses.
+        """
+        try:
+            storage.makedirs(segments_path(directory))
+            lock = storage.lock(lock_path(directory))
+            try:
+                manifest = _manifest(storage, directory)
+                found = survey(storage, directory, manifest, batch_bytes_max=config.batch_bytes_max)
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as error:
+            raise LogFailed(f"{directory} cannot be opened: {error}") from error
+        return cls(
+            storage, directory, config, lock=lock, manifest=manifest, found=found, now_us=now_us, progress=progress
+        )
+
+    @property
+    def durable_end(self) -> int:
+        """D: everything below was synced before the end."""
+        return self._survey.durable_end
+
+    @property
+    def valid_end(self) -> int:
+        """The offset at which `batches` ends."""
+        return self._survey.valid_end
+
+    @property
+    def fault(self) -> DamageError | None:
+        """What ended the log at or after D, for the curious; None where nothing more was ever written."""
+        return self._survey.fault
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield every batch, without bodies, in order up to the valid end; raise DamageError at the first bad one."""
+        config, manifest = self._config, self.manifest
+        for sealed in manifest.sealed:
+            part = open_sealed(self._storage, self._directory, manifest, sealed, batch_bytes_max=config.batch_bytes_max)
+            walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
+            yield from self._counted(walks, sealed.size)
+            part.file.close()
+        for part in self._survey.parts:
+            walk = part.walk(end=part.end)
+            yield from self._counted((walk for _ in walk), part.end)
+
+    def _counted(self, walks: Iterator[Walk], size: int) -> Iterator[Batch]:
+        before, told = self.scanned_bytes, 0
+        for walk in walks:
+            yield walk.batch()
+            if walk.position - told > _PROGRESS_BYTES:
+                told = walk.position
+                self._tell(before + told)
+        self._tell(before + size)
+
+    def _tell(self, scanned_bytes: int) -> None:
+        self.scanned_bytes = scanned_bytes
+        if self._progress is not None:
+            self._progress(scanned_bytes, self.total_bytes)
+
+    def log(self, workers: Workers | None = None) -> Log:
+        """Begin the next epoch and return its log, which owns `workers`; the recovery is over.
+
+        The caller appends what its epoch begins with, and syncs it, before it serves.
+        Raises LogFailed where the disk refuses.
+        """
+        workers = workers or ThreadWorkers()
+        try:
+            return Log(self._begin_epoch(workers))
+        except OSError as error:
+            workers.close()
+            raise LogFailed(f"{self._directory} cannot be recovered: {error}") from error
+        finally:
+            self._close_parts()
+
+    def close(self) -> None:
+        """Release the directory; nothing has changed in it."""
+        self._close_parts()
+        self._lock.release()
+
+    def _close_parts(self) -> None:
+        for part in self._survey.parts:
+            part.file.close()
+
+    def _begin_epoch(self, workers: Workers) -> Opening:
+        storage, directory, found, old = self._storage, self._directory, self._survey, self.manifest
+        file_id = free_file_id(storage, directory, old)
+        header = SegmentHeader(draw_salt(), old.log_id, file_id, found.durable_end, old.epoch + 1)
+        sealed = found.sealed()
+        bodies = Bodies(storage, self._config, workers)
+        for one in (*old.sealed, *sealed):
+            bodies.add_sealed(one.at(directory))
+        file, position = self._copy(header, bodies)
+        # Above the last epoch's first offset even where nothing of it is left: somebody may have seen what was lost.
+        start_offset = max(found.next_start, old.start_offset + EPOCH_OFFSETS) if old.epoch else found.next_start
+        edited = manifests.recovered(
+            old,
+            sealed=sealed,
+            file_id=file_id,
+            durable_end=found.durable_end,
+            valid_end=found.valid_end,
+            start_offset=start_offset,
+        )
+        manifests.store(storage, directory, edited)
+        return Opening(
+            storage=storage,
+            directory=directory,
+            config=self._config,
+            workers=workers,
+            lock=self._lock,
+            manifest=edited,
+            file=file,
+            header=header,
+            position=position,
+            next_offset=start_offset,
+            durable_end=start_offset,
+            now_us=self._now_us,
+            bodies=bodies,
+        )
+
+    def _copy(self, header: SegmentHeader, bodies: Bodies) -> tuple[File, int]:
+        """Make the new segment: its header, the tail's batches behind it, all synced, its name too.
+
+        Return the file and where they end.
+        """
+        storage, directory = self._storage, self._directory
+        path = segment_path(directory, header.file_id)
+        file = storage.open(path, create=True)
+        bodies.begin(base_offset=header.base_offset, path=path, salt_crc=header.salt_crc)
+        file.write([header.encode()], 0)
+        position = SEGMENT_HEADER_BYTES
+        for _, walk in self._survey.tail():
+            batch = walk.batch()
+            if batch.header.count:
+                bodies.wrote(batch.header.base_offset, position)
+                file.write(_resalted(batch, walk.bodies(), header.salt_crc), position)
+                position += batch.header.length
+        file.sync()
+        storage.sync_directory(segments_path(directory))
+        return file, position
+
+
+def _resalted(batch: Batch, bodies: bytes, salt_crc: int) -> list[Buffer]:
+    header = batch.header
+    return encode_batch(
+        salt_crc=salt_crc,
+        base_offset=header.base_offset,
+        base_timestamp_us=header.base_timestamp_us,
+        durable_end=header.durable_end,
+        epoch=header.epoch,
+        count=header.count,
+        records=batch.records,
+        meta=batch.meta,
+        bodies=[bodies[: header.body_bytes]],
+        body_bytes=header.body_bytes,
+    )
+
+
+def _manifest(storage: Storage, directory: str) -> Manifest:
+    """Load the manifest, or make that of a new log where no segment lies there."""
+    manifest = manifests.load(storage, directory)
+    if manifest is not None:
+        return manifest
+    segments = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
+    if segments:
+        raise DamageError(manifest_path(directory), 0, f"a manifest beside {len(segments)} segments", "no file")
+    manifest = manifests.create(secrets.token_bytes(16))
+    manifests.store(storage, directory, manifest)
+    return manifest

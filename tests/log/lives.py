@@ -1,0 +1,72 @@
+"""A log on a simulated disk that lives, dies and recovers, and what may be asked of it then."""
+
+import random
+
+from log.config import LogConfig
+from log.log import Log
+from log.recovery import Recovery
+from log.worker import InlineWorkers
+from tests.log.simulated import SimulatedStorage
+
+__all__ = ["CONFIG", "DIRECTORY", "Life", "body_of", "recovered_bodies"]
+
+DIRECTORY = "/data"
+CONFIG = LogConfig(
+    segment_bytes_min=8192,
+    segment_bytes_max=8192,
+    batch_bytes_target=4096,
+    batch_bytes_max=16384,
+    hot_bytes_max=4096,
+    cold_bytes_max=4096,
+    ballast_bytes=0,
+)
+
+
+def body_of(number: int, size: int) -> bytes:
+    """A body that no other number has."""
+    return random.Random(number).randbytes(size)
+
+
+class Life:
+    """One log from its recovery to its end."""
+
+    def __init__(self, storage: SimulatedStorage, *, config: LogConfig = CONFIG) -> None:
+        self.storage = storage
+        self.recovery = Recovery.open(storage, DIRECTORY, config, 1_000_000)
+        self.found = [record for batch in self.recovery.batches() for record in batch.record_list()]
+        self.log: Log = self.recovery.log(InlineWorkers())
+        self.written: dict[int, bytes] = {}
+        """Bodies by offset, in the order they were written."""
+
+    def write(self, bodies: list[bytes]) -> list[int]:
+        """Write one batch of one record a body; return their offsets."""
+        now_us = 1_000_000 + self.log.log_end
+        offsets = [
+            self.log.draft.add(7, timestamp_us=now_us, body=body, id_hash=1 + len(body), meta=b"m" * (len(body) % 5))
+            for body in bodies
+        ]
+        self.log.draft.end_command()
+        self.log.write(now_us)
+        self.written.update(zip(offsets, bodies, strict=True))
+        return offsets
+
+    def sync(self) -> None:
+        """Make all that is written durable."""
+        self.log.request_sync()
+        self.log.completed()
+
+    def bodies(self, offsets: list[int]) -> list[bytes]:
+        """Return bodies, waiting where they are cold."""
+        found = self.log.bodies.get_run(offsets)
+        for _ in range(3):
+            if found is None:
+                self.log.completed()
+                found = self.log.bodies.get_run(offsets)
+        assert found is not None
+        return [bytes(body) for body in found]
+
+
+def recovered_bodies(life: Life) -> dict[int, bytes]:
+    """Return every record that a recovery found, with its body as the log now reads it."""
+    offsets = [record.offset for record in life.found]
+    return dict(zip(offsets, life.bodies(offsets), strict=True))
