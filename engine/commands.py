@@ -3,12 +3,13 @@
 `key` and `link` are opaque to the engine: they come back in the effects that answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from engine.outcome import Outcome
 from engine.queue import Settings
+from engine.state import State
 from log.buffer import Buffer
 
 __all__ = [
@@ -19,11 +20,11 @@ __all__ = [
     "DeleteQueue",
     "DetachConsumer",
     "DetachProducer",
+    "Inspect",
     "Publish",
     "PurgeQueue",
     "ReportDamage",
     "Settle",
-    "WaitDurable",
 ]
 
 
@@ -139,11 +140,11 @@ class ReportDamage:
 
 @final
 @dataclass(slots=True)
-class WaitDurable:
-    """Answer `key` with `value` once everything decided so far is durable."""
+class Inspect:
+    """Answer `key` with what `read` sees in the state, once everything that it saw is durable."""
 
     key: Any
-    value: Any
+    read: Callable[[State], Any]
 
 
 Command = (
@@ -157,5 +158,5 @@ Command = (
     | DeleteQueue
     | PurgeQueue
     | ReportDamage
-    | WaitDurable
+    | Inspect
 )

@@ -15,11 +15,11 @@ from engine.commands import (
     DeleteQueue,
     DetachConsumer,
     DetachProducer,
+    Inspect,
     Publish,
     PurgeQueue,
     ReportDamage,
     Settle,
-    WaitDurable,
 )
 from engine.config import EngineConfig
 from engine.effects import (
@@ -303,8 +303,8 @@ def _report_damage(state: State, command: ReportDamage, moment: Moment) -> Decis
     return [Damaged(moment.next_offset, moment.now_us, command.queue, command.word)], []
 
 
-def _wait_durable(_state: State, command: WaitDurable, _moment: Moment) -> Decision:
-    return [], [Answered(command.key, command.value)]
+def _inspect(state: State, command: Inspect, _moment: Moment) -> Decision:
+    return [], [Answered(command.key, command.read(state))]
 
 
 _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
@@ -318,5 +318,5 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     DeleteQueue: _delete_queue,
     PurgeQueue: _purge_queue,
     ReportDamage: _report_damage,
-    WaitDurable: _wait_durable,
+    Inspect: _inspect,
 }

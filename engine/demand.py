@@ -27,7 +27,9 @@ class Want:
     draining: bool = False
     """The consumer wants to hear when nothing more is available."""
     held: list[Deliver] = field(default_factory=list)
-    """Deliveries dealt that have not left yet, in order."""
+    """Runs dealt that have not left yet, in order."""
+    held_count: int = 0
+    """Deliveries in them."""
 
 
 @final
@@ -59,10 +61,10 @@ class Demand:
         return want
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
-        """Say how many deliveries a consumer can take from now on."""
+        """Say how many deliveries a consumer can take from now on, those held for it included."""
         want = self.wants.get(consumer)
         if want is not None:
-            want.credit = credit
+            credit = want.credit = max(credit - want.held_count, 0)
             want.draining = draining
             if credit or draining:
                 self.dirty[want.queue] = None

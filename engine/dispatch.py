@@ -99,6 +99,7 @@ class _Dealer:
         after = AT_CLOSE if want.settled else max(share) // 65536 + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
         want.held.append(effect)
+        want.held_count += len(share)
         self.effects.append(effect)
         if want.settled:
             words = pack_words(share)

@@ -89,6 +89,12 @@ class DurableLoop:
         return bool(self._commands or self.demand.dirty)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether something has not left yet, or is not on disk yet."""
+        log = self.log
+        return bool(self._waiting or self._cold or log.draft.record_count) or log.durable_end < log.log_end
+
+    @property
     def is_congested(self) -> bool:
         """Whether so much is unsynced that no more should be read from peers until a sync returns."""
         return self.log.unsynced_bytes >= self.log.config.unsynced_bytes_max
@@ -303,6 +309,7 @@ class DurableLoop:
         want = self.demand.wants.get(effect.consumer)
         if want is not None:
             want.held.remove(effect)
+            want.held_count -= len(effect.words)
 
     def _embody(self, effect: Deliver) -> bool:
         """Fill in the bodies of a delivery; return False when one must be read from the disk first."""

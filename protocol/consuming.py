@@ -1,0 +1,119 @@
+"""A link on which a peer receives: deliveries go out on it, the peer's outcomes come back as Settle commands.
+
+Rule 1. The engine is told no more than what the link can take now: its credit, the session's window, free output. So
+        credit behind a closed window acquires nothing.
+Rule 2. A delivery's token is the queue's word; the session alone knows which delivery-id it went by.
+Rule 3. What was never delivered before goes out byte for byte; only a redelivered message gets a new header.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from engine.commands import Settle
+from engine.effects import Deliver, OutcomeApplied
+from engine.entry import Entry
+from engine.outcome import ACCEPTED
+from engine.word import pack_words
+from protocol.decode import Buffer, decode
+from protocol.events import Disposed
+from protocol.outcomes import outcome_of
+from protocol.performatives import Accepted
+from protocol.sections import with_header
+from protocol.sender import Sender
+from protocol.terminus import ConsumingTerms
+
+if TYPE_CHECKING:
+    from protocol.peer import Peer
+
+__all__ = ["Consuming"]
+
+
+class _Delivery(NamedTuple):
+    """A run that waits for its link."""
+
+    words: Sequence[int]
+    payloads: Sequence[Buffer]
+    settled: bool
+
+
+@final
+class Consuming:
+    """One consumer of the engine and the link that it receives on."""
+
+    __slots__ = ("_backlog", "backlog_count", "consumer", "is_open", "link", "peer", "terms")
+
+    def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
+        self.peer = peer
+        self.link = link
+        self.terms = terms
+        self.consumer = 0
+        """The engine's id, 0 until it is attached."""
+        self.is_open = True
+        self._backlog: deque[_Delivery] = deque()
+        self.backlog_count = 0
+        """Deliveries that left the engine and found the window used up by another link meanwhile."""
+
+    def accept(self) -> None:
+        """Answer the attach."""
+        self.link.accept(source=self.terms.source, target=self.terms.target)
+
+    @property
+    def sendable(self) -> int:
+        """Deliveries that the link can take now, beyond those that wait for it already."""
+        return max(self.link.sendable - self.backlog_count, 0)
+
+    def deliver(self, effect: Deliver) -> None:
+        """Send a run of deliveries, as far as the link can take it now."""
+        if not self.is_open or not effect.words:
+            return
+        payloads = effect.bodies
+        if effect.entries is not None:
+            payloads = [_redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
+        if not self._backlog and len(payloads) <= self.link.sendable:
+            self.link.send_run(effect.words, payloads, effect.settled)
+            return
+        self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
+        self.backlog_count += len(payloads)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what waits for the link, as far as it can take it now."""
+        while self._backlog and (count := self.link.sendable):
+            words, payloads, settled = self._backlog.popleft()
+            if len(words) > count:
+                self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled))
+            self.link.send_run(words[:count], payloads[:count], settled)
+            self.backlog_count -= min(count, len(words))
+
+    def unsent(self) -> bytes:
+        """Return the words that never reached the peer and go back to the queue, packed."""
+        return b"".join(pack_words(words) for words, _, settled in self._backlog if not settled)
+
+    def command(self, event: Disposed) -> Settle | None:
+        """Return the command for the peer's outcome over a run, None where it says nothing final."""
+        if type(event.state) is Accepted:
+            outcome = ACCEPTED
+        else:
+            if event.state is None and not event.settled:
+                return None
+            said = outcome_of(event.state, self.terms.default_outcome)
+            if said is None:
+                return None
+            outcome = said
+        reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
+        return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
+
+    @staticmethod
+    def answer(effect: OutcomeApplied) -> None:
+        """Settle a run whose receiver waits for it (receiver-settle-mode second)."""
+        consuming, first_id, count, state = effect.reply
+        if consuming.is_open:
+            consuming.link.settle_sent(first_id, count, state)
+
+
+def _redelivered(body: Buffer, entry: Entry | None) -> Buffer:
+    if entry is None or not (entry.count or entry.annotations):
+        return body
+    annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.annotations}
+    return with_header(body, delivery_count=entry.count, annotations=annotations or None)

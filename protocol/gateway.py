@@ -1,0 +1,127 @@
+"""The gateway: what connections tell becomes commands, what the engine lets leave becomes calls on links.
+
+Pure translation: no clock, no socket, no log. One gateway serves all connections of a server; a `Peer` is one of them.
+
+Rule 1. The gateway decides nothing about messages; it validates what only AMQP knows (termini, states, encodings).
+Rule 2. What a peer did wrong ends its link, session or connection, and nothing else.
+Rule 3. A connection whose output may have grown stands in `touched` until the server has flushed it.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol, final
+
+from engine.commands import Command
+from engine.effects import (
+    Answered,
+    ConsumerEnded,
+    ConsumerReady,
+    Deliver,
+    Drained,
+    Effect,
+    OutcomeApplied,
+    ProducerReady,
+    PublishDone,
+    RefusedCommand,
+)
+from engine.state import State
+from protocol.consuming import Consuming
+from protocol.peer import Peer
+from protocol.performatives import Error
+from protocol.producing import Producing
+from protocol.server_limits import ServerLimits
+from protocol.values import Symbol
+
+__all__ = ["Engine", "Gateway"]
+
+
+class Engine(Protocol):
+    """What the gateway needs of the engine."""
+
+    state: State
+
+    def submit(self, command: Command) -> None:
+        """Gather a command for the next tick."""
+
+    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
+        """Say how many deliveries a consumer's link can take now."""
+
+
+@final
+class Gateway:
+    """All peers of one server, before one engine."""
+
+    def __init__(self, engine: Engine, limits: ServerLimits, *, container_id: str) -> None:
+        self.engine = engine
+        self.limits = limits
+        self.container_id = container_id
+        self.is_room_low = False
+        """Little disk is left: no new credit, and sessions are closed to transfers."""
+        self.touched: dict[Peer, None] = {}
+        """Connections that may have output."""
+        self.consumers: dict[int, Consuming] = {}
+        """By the engine's id."""
+        self.peers: dict[Peer, None] = {}
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        """Do what the engine lets leave, in order."""
+        for effect in effects:
+            match effect:
+                case Deliver():
+                    self._deliver(effect)
+                case PublishDone():
+                    producing: Producing = effect.link
+                    producing.finish(effect)
+                    self._touch(producing)
+                case OutcomeApplied():
+                    Consuming.answer(effect)
+                    self._touch(effect.reply[0])
+                case Drained():
+                    self._drained(effect)
+                case ConsumerReady():
+                    self._consumer_ready(effect)
+                case ProducerReady():
+                    effect.key.peer.producer_ready(effect.key, effect.producer)
+                    self._touch(effect.key)
+                case Answered() | RefusedCommand():
+                    effect.key.peer.answered(effect)
+                    self._touch(effect.key)
+                case ConsumerEnded():
+                    self._consumer_ended(effect)
+
+    def set_room_low(self, *, is_low: bool) -> None:
+        """Close every session to transfers, or open them again."""
+        if is_low is self.is_room_low:
+            return
+        self.is_room_low = is_low
+        for peer in self.peers:
+            peer.set_room_low(is_low=is_low)
+            self.touched[peer] = None
+
+    def _deliver(self, effect: Deliver) -> None:
+        consuming: Consuming = effect.link
+        consuming.deliver(effect)
+        consuming.peer.top_up(consuming)
+        self._touch(consuming)
+
+    def _drained(self, effect: Drained) -> None:
+        consuming: Consuming = effect.link
+        if consuming.is_open:
+            consuming.link.drained()
+            self._touch(consuming)
+
+    def _consumer_ready(self, effect: ConsumerReady) -> None:
+        consuming: Consuming = effect.key
+        self.consumers[effect.consumer] = consuming
+        consuming.peer.consumer_ready(consuming, effect.consumer)
+        self._touch(consuming)
+
+    def _consumer_ended(self, effect: ConsumerEnded) -> None:
+        consuming = self.consumers.pop(effect.consumer, None)
+        if consuming is not None and consuming.is_open:
+            consuming.peer.consumer_ended(
+                consuming, Error(condition=Symbol(effect.condition), description=effect.description)
+            )
+            self._touch(consuming)
+
+    def _touch(self, link: Producing | Consuming) -> None:
+        self.touched[link.peer] = None

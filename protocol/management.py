@@ -1,0 +1,293 @@
+"""The broker's `$management` node: requests and answers about queues, as docs/management.md describes them.
+
+A client attaches a sender to `$management` and a receiver from `$management` whose target address is any name; a
+request's reply-to is that name. Operation, type and name stand in its application properties, attributes in its body.
+
+Rule 1. An answer waits for the log like any promise: what it says is durable when it leaves.
+Rule 2. An operation that cannot be done is an answer too: statusCode and statusDescription say why.
+Rule 3. Answers wait for the receiver's credit, at most `_ANSWERS_MAX` of them; the oldest go first.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, final
+
+from engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue
+from engine.effects import Answered, RefusedCommand
+from engine.errors import Refused
+from engine.queue import Queue, Settings
+from engine.state import State
+from protocol.errors import DecodeError
+from protocol.events import TransferRun
+from protocol.link import Link
+from protocol.message import AmqpValue, Message, decode_message
+from protocol.performatives import Accepted, Properties, Source, Target
+from protocol.receiver import Receiver
+from protocol.sender import Sender
+
+if TYPE_CHECKING:
+    from protocol.peer import Peer
+
+__all__ = ["ADDRESS", "QUEUE_TYPE", "ManagementNode", "queue_attributes"]
+
+ADDRESS: Final = "$management"
+QUEUE_TYPE: Final = "org.ambermq.queue"
+_ANSWERS_MAX: Final = 1000
+_CREDIT: Final = 100
+_STATUS: Final = {
+    "amqp:not-found": 404,
+    "amqp:precondition-failed": 409,
+    "amqp:resource-limit-exceeded": 507,
+}
+
+
+@final
+@dataclass(slots=True)
+class _Request:
+    """One request under way; it is the key of the command that it became."""
+
+    peer: "Peer"
+    link: Receiver
+    delivery_id: int
+    reply_to: str
+    message_id: Any
+    status: int
+    """The status code of success."""
+
+
+@final
+class ManagementNode:
+    """The management links of one connection."""
+
+    __slots__ = ("_answers", "_next_token", "_peer", "_replies")
+
+    def __init__(self, peer: "Peer") -> None:
+        self._peer = peer
+        self._replies: dict[str, Sender] = {}
+        self._answers: dict[Sender, deque[bytes]] = {}
+        self._next_token = 1
+
+    def attach_requests(self, link: Receiver) -> None:
+        """Accept a link for requests."""
+        link.accept(_source(link), Target(address=ADDRESS))
+        link.grant(_CREDIT)
+
+    def attach_replies(self, link: Sender) -> None:
+        """Accept a link for answers; its target address is the name that requests reply to."""
+        target = _target(link)
+        link.accept(Source(address=ADDRESS), target)
+        self._replies[str(target.address or "")] = link
+        self._answers[link] = deque()
+
+    def detached(self, link: Link) -> None:
+        """Forget a link."""
+        if isinstance(link, Sender) and self._answers.pop(link, None) is not None:
+            self._replies = {name: other for name, other in self._replies.items() if other is not link}
+
+    def requested(self, run: TransferRun) -> None:
+        """Take requests."""
+        for index, payload in enumerate(run.payloads):
+            delivery_id = (run.first_id + index) & 0xFFFFFFFF
+            try:
+                self._take(run.link, delivery_id, decode_message(payload))
+            except DecodeError:
+                self._settle(run.link, delivery_id)
+
+    def answered(self, effect: Answered | RefusedCommand) -> None:
+        """Answer a request with what became of its command."""
+        request: _Request = effect.key
+        if isinstance(effect, RefusedCommand):
+            self._answer(request, _STATUS.get(effect.condition, 400), effect.description, {})
+        elif effect.value is None:
+            self._answer(request, 404, "no such queue", {})
+        else:
+            created = effect.value.pop("created", None)
+            self._answer(request, 200 if created is False else request.status, "OK", effect.value)
+
+    def flush(self, link: Sender) -> None:
+        """Send the answers that the link has credit for."""
+        answers = self._answers.get(link)
+        while answers and link.sendable:
+            link.send_run([self._next_token], [answers.popleft()], settled=True)
+            self._next_token += 1
+        if answers is not None and link.drain and link.sendable:
+            link.drained()
+
+    def _take(self, link: Receiver, delivery_id: int, message: Message) -> None:
+        properties = message.properties or Properties()
+        asked = message.application_properties or {}
+        request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""), properties.message_id, 200)
+        operation = str(asked.get("operation", ""))
+        make = _OPERATIONS.get(operation)
+        kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
+        if make is None:
+            self._answer(request, 501, f"unknown operation {operation!r}: {', '.join(sorted(_OPERATIONS))}", {})
+        elif kind != QUEUE_TYPE:
+            self._answer(request, 400, f"unknown type {kind!r}: only {QUEUE_TYPE}", {})
+        else:
+            self._decide(request, make, asked, _body(message))
+
+    def _decide(self, request: _Request, make: "_Operation", asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        try:
+            command = make(request, asked, body, self._peer.gateway.limits.query_results_max)
+        except Refused as refusal:
+            self._answer(request, 400, refusal.description, {})
+        else:
+            self._peer.gateway.engine.submit(command)
+
+    def _answer(self, request: _Request, status: int, description: str, body: Mapping[str, Any]) -> None:
+        self._settle(request.link, request.delivery_id)
+        link = self._replies.get(request.reply_to)
+        if link is None or len(self._answers[link]) >= _ANSWERS_MAX:
+            return
+        message = Message(
+            properties=Properties(correlation_id=request.message_id, to=request.reply_to),
+            application_properties={"statusCode": status, "statusDescription": description},
+            body=(AmqpValue(dict(body)),),
+        )
+        self._answers[link].append(message.encode())
+        self.flush(link)
+
+    def _settle(self, link: Receiver, delivery_id: int) -> None:
+        if link.is_live:
+            link.session.settle(delivery_id, 1, Accepted())
+            if link.credit <= _CREDIT // 2:
+                link.grant(_CREDIT)
+
+
+_Operation = Callable[[_Request, Mapping[str, Any], Mapping[str, Any], int], Command]
+
+
+def _source(link: Link) -> Source:
+    return (link.remote.source if link.remote else None) or Source()
+
+
+def _target(link: Link) -> Target:
+    target = link.remote.target if link.remote else None
+    return target if isinstance(target, Target) else Target()
+
+
+def _body(message: Message) -> Mapping[str, Any]:
+    value = message.body[0].value if message.body else None
+    return value if isinstance(value, dict) else {}
+
+
+def _name(asked: Mapping[str, Any]) -> str:
+    name = asked.get("name")
+    if not isinstance(name, str) or not name:
+        raise Refused("amqp:invalid-field", "the application property `name` must be the queue's name")
+    return name
+
+
+def _number(values: Mapping[str, Any], key: str, default: int) -> int:
+    value = values.get(key, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Refused("amqp:invalid-field", f"{key!r} must be a number, 0 or more, found {value!r:.80}")
+    return int(value)
+
+
+def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    unknown = sorted(str(key) for key in body if key not in ("messages_max", "template"))
+    if unknown:
+        raise Refused("amqp:invalid-field", f"a queue has no attribute {', '.join(unknown)}: only messages_max")
+    request.status = 201
+    return DeclareQueue(request, _name(asked), Settings(messages_max=_number(body, "messages_max", 0)))
+
+
+def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return Inspect(request, partial(_queue_of, _name(asked)))
+
+
+def _queue_of(name: str, state: State) -> dict[str, Any] | None:
+    queue = state.queue_named(name)
+    return None if queue is None else queue_attributes(queue, _consumer_count(state, queue.id))
+
+
+def _delete(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    request.status = 204
+    return DeleteQueue(request, _name(asked), bool(asked.get("if-unused")), bool(asked.get("if-empty")))
+
+
+def _purge(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return PurgeQueue(request, _name(asked))
+
+
+def _query(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> Command:
+    offset, count = _number(asked, "offset", 0), _number(asked, "count", results_max)
+    return Inspect(request, partial(_page, offset, min(count, results_max)))
+
+
+def _page(offset: int, count: int, state: State) -> dict[str, Any]:
+    consumers: dict[int, int] = {}
+    for consumer in state.consumers.values():
+        consumers[consumer.queue] = consumers.get(consumer.queue, 0) + 1
+    # Queues are listed by id, which never changes: a client that pages sees each of them once.
+    ids = sorted(state.queues.keys())
+    rows = [
+        queue_attributes(state.queues[queue_id], consumers.get(queue_id, 0))
+        for queue_id in islice(ids, offset, offset + count)
+    ]
+    return {
+        "attributeNames": list(_ATTRIBUTES),
+        "results": [[row[name] for name in _ATTRIBUTES] for row in rows],
+        "total": len(ids),
+    }
+
+
+_OPERATIONS: Final[dict[str, _Operation]] = {
+    "CREATE": _create,
+    "READ": _read,
+    "DELETE": _delete,
+    "PURGE": _purge,
+    "QUERY": _query,
+}
+
+_ATTRIBUTES: Final = (
+    "name",
+    "id",
+    "available",
+    "acquired",
+    "consumers",
+    "bytes",
+    "published",
+    "delivered",
+    "accepted",
+    "rejected",
+    "released",
+    "failed",
+    "purged",
+    "damaged",
+    "messages_max",
+    "template",
+)
+
+
+def queue_attributes(queue: Queue, consumers: int) -> dict[str, Any]:
+    """Return what `$management` says of a queue: counts in messages, `bytes` those of the messages on it."""
+    counters = queue.counters
+    values = (
+        queue.name,
+        queue.id,
+        queue.available,
+        queue.acquired_count,
+        consumers,
+        queue.size,
+        queue.published,
+        queue.delivered,
+        queue.accepted,
+        counters.rejected,
+        counters.released,
+        counters.failed,
+        counters.purged,
+        counters.damaged,
+        queue.settings.messages_max,
+        queue.settings.template,
+    )
+    return dict(zip(_ATTRIBUTES, values, strict=True))
+
+
+def _consumer_count(state: State, queue_id: int) -> int:
+    return sum(consumer.queue == queue_id for consumer in state.consumers.values())

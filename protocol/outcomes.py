@@ -1,0 +1,61 @@
+"""AMQP's delivery states and the engine's outcomes: the same four words in two languages."""
+
+from collections.abc import Iterable
+
+from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from protocol.encode import encode
+from protocol.performatives import Accepted, DeliveryState, Error, Modified, Rejected, Released
+from protocol.values import Symbol
+
+__all__ = ["outcome_of", "state_of"]
+
+_ACCEPTED = Accepted()
+_RELEASED = Released()
+
+
+def outcome_of(state: DeliveryState | None, default: DeliveryState | None) -> Outcome | None:
+    """Return the outcome that a peer's terminal state means, None for a state that is not terminal.
+
+    `default` is the source's default-outcome: it stands in where a delivery is settled without one. Without a default
+    the message is released.
+    """
+    match state:
+        case Accepted():
+            return ACCEPTED
+        case Released():
+            return RELEASED
+        case Rejected():
+            return _rejected(state.error)
+        case Modified():
+            return Outcome(
+                OutcomeKind.MODIFIED,
+                delivery_failed=bool(state.delivery_failed),
+                undeliverable_here=bool(state.undeliverable_here),
+                annotations=_encoded(state.message_annotations or {}),
+            )
+        case None:
+            return outcome_of(default, _RELEASED) if default is not None else RELEASED
+        case _:
+            return None
+
+
+def _rejected(error: Error | None) -> Outcome:
+    if error is None:
+        return REJECTED
+    return Outcome(OutcomeKind.REJECTED, condition=str(error.condition), description=error.description or "")
+
+
+def _encoded(annotations: dict[object, object]) -> tuple[tuple[bytes, bytes], ...]:
+    pairs: Iterable[tuple[bytes, bytes]] = ((encode(key), encode(value)) for key, value in annotations.items())
+    return tuple(sorted(pairs))
+
+
+def state_of(kind: OutcomeKind, condition: str, description: str) -> DeliveryState:
+    """Return the delivery state that tells a sender what became of its messages."""
+    match kind:
+        case OutcomeKind.ACCEPTED:
+            return _ACCEPTED
+        case OutcomeKind.REJECTED:
+            return Rejected(error=Error(condition=Symbol(condition), description=description))
+        case _:
+            return _RELEASED

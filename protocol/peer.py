@@ -1,0 +1,277 @@
+"""One connection before the engine: its links and the producers and consumers behind them.
+
+A link is answered when the engine has: the attach reply of a node waits for the log like any other promise.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never, final
+
+from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
+from engine.effects import Answered, RefusedCommand
+from protocol import management
+from protocol.connection import Connection
+from protocol.consuming import Consuming
+from protocol.errors import DecodeError
+from protocol.events import (
+    Authenticating,
+    ConnectionClosed,
+    CreditChanged,
+    Disposed,
+    LinkAttached,
+    LinkDetached,
+    Opened,
+    SessionBegun,
+    SessionEnded,
+    TransferRun,
+)
+from protocol.link import Link
+from protocol.performatives import Attach, Error
+from protocol.producing import Producing
+from protocol.receiver import Receiver
+from protocol.sender import Sender
+from protocol.terminus import Refusal, consuming_terms, producing_terms
+from protocol.values import Symbol
+
+if TYPE_CHECKING:
+    from protocol.gateway import Gateway
+
+__all__ = ["Authenticator", "Peer"]
+
+Authenticator = Callable[[str, str | None, str | None], bool]
+"""(mechanism, username, password) -> may this peer come in?"""
+
+
+@final
+class Peer:
+    """The gateway's side of one connection."""
+
+    __slots__ = (
+        "_authenticate",
+        "_consuming",
+        "_management",
+        "_producing",
+        "connection",
+        "container",
+        "gateway",
+        "is_paused",
+    )
+
+    def __init__(self, gateway: "Gateway", connection: Connection, authenticate: Authenticator) -> None:
+        self.gateway = gateway
+        self.connection = connection
+        self.container = ""
+        self.is_paused = False
+        """So much output is unsent that no deliveries are wanted."""
+        self._authenticate = authenticate
+        self._producing: dict[Link, Producing] = {}
+        self._consuming: dict[Link, Consuming] = {}
+        self._management: management.ManagementNode | None = None
+        gateway.peers[self] = None
+
+    def handle_events(self) -> None:
+        """Translate what the connection has to tell."""
+        for event in self.connection.take_events():
+            match event:
+                case TransferRun():
+                    self._transferred(event)
+                case Disposed():
+                    self._disposed(event)
+                case CreditChanged():
+                    self._credit_changed(event)
+                case LinkAttached():
+                    self._attached(event)
+                case LinkDetached():
+                    self._forget(event.link)
+                case SessionBegun():
+                    self._begun(event)
+                case SessionEnded():
+                    self._session_ended(event)
+                case Authenticating():
+                    self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
+                case Opened():
+                    self._opened(event)
+                case ConnectionClosed():
+                    self.lost()
+                case _:
+                    assert_never(event)
+
+    def pause(self) -> None:
+        """Want no more deliveries: the peer does not read what it has got."""
+        self.is_paused = True
+        for consuming in self._consuming.values():
+            self.gateway.engine.set_credit(consuming.consumer, 0)
+
+    def resume(self) -> None:
+        """Want deliveries again."""
+        self.is_paused = False
+        for consuming in self._consuming.values():
+            self.top_up(consuming)
+
+    def set_room_low(self, *, is_low: bool) -> None:
+        """Close the sessions to transfers while little disk is left, or open them again."""
+        for session in self.connection.sessions():
+            if is_low:
+                session.pause()
+            else:
+                session.resume()
+        if not is_low:
+            for producing in self._producing.values():
+                producing.top_up()
+
+    def top_up(self, consuming: Consuming) -> None:
+        """Tell the engine how much the consumer's link can take now."""
+        consuming.flush()
+        if consuming.is_open and consuming.consumer and not self.is_paused:
+            credit = min(consuming.sendable, self.gateway.limits.grant_messages)
+            self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
+
+    def lost(self) -> None:
+        """Tell the engine that everything of this connection is gone."""
+        for link in (*self._producing, *self._consuming):
+            self._forget(link)
+        self._management = None
+        self.gateway.peers.pop(self, None)
+
+    def producer_ready(self, producing: Producing, producer: int) -> None:
+        """Answer a producer's attach; it gets its first credit."""
+        if not producing.is_open:
+            self.gateway.engine.submit(DetachProducer(producer))
+            return
+        producing.producer = producer
+        producing.accept()
+        if self.gateway.is_room_low:
+            producing.link.session.pause()
+        else:
+            producing.top_up()
+
+    def consumer_ready(self, consuming: Consuming, consumer: int) -> None:
+        """Answer a consumer's attach."""
+        if not consuming.is_open:
+            self._detach_consumer(consumer)
+            return
+        consuming.consumer = consumer
+        consuming.accept()
+        self.top_up(consuming)
+
+    def consumer_ended(self, consuming: Consuming, error: Error) -> None:
+        """End a consumer whose queue is gone."""
+        consuming.is_open = False
+        self._consuming.pop(consuming.link, None)
+        consuming.link.detach(closed=True, error=error)
+
+    def answered(self, effect: Answered | RefusedCommand) -> None:
+        """Answer a command that was refused, or one about wiring."""
+        key = effect.key
+        if isinstance(key, Producing | Consuming):
+            assert isinstance(effect, RefusedCommand)
+            self._refuse(key.link, Refusal(effect.condition, effect.description))
+        elif self._management is not None:
+            self._management.answered(effect)
+
+    def _opened(self, event: Opened) -> None:
+        self.container = event.open.container_id
+        self.connection.accept(container_id=self.gateway.container_id)
+
+    def _begun(self, event: SessionBegun) -> None:
+        if self.gateway.is_room_low:
+            event.session.pause()
+
+    def _attached(self, event: LinkAttached) -> None:
+        link = event.link
+        try:
+            if isinstance(link, Receiver):
+                self._attach_producer(link)
+            elif isinstance(link, Sender):
+                self._attach_consumer(link)
+        except Refusal as refusal:
+            self._refuse(link, refusal)
+
+    def _attach_producer(self, link: Receiver) -> None:
+        terms = producing_terms(_attach_of(link))
+        if terms.address == management.ADDRESS:
+            self._manager().attach_requests(link)
+            return
+        producing = Producing(self, link, self.gateway.limits, terms)
+        self._producing[link] = producing
+        self.gateway.engine.submit(AttachProducer(producing, terms.address, self.container, link.name))
+
+    def _attach_consumer(self, link: Sender) -> None:
+        terms = consuming_terms(_attach_of(link))
+        if terms.address == management.ADDRESS:
+            self._manager().attach_replies(link)
+            return
+        consuming = Consuming(self, link, terms)
+        self._consuming[link] = consuming
+        self.gateway.engine.submit(
+            AttachConsumer(consuming, terms.address, self.container, link.name, terms.is_settled)
+        )
+
+    def _manager(self) -> "management.ManagementNode":
+        if self._management is None:
+            self._management = management.ManagementNode(self)
+        return self._management
+
+    def _refuse(self, link: Link, refusal: Refusal) -> None:
+        known = self._producing.pop(link, None) or self._consuming.pop(link, None)
+        if known is None or known.is_open:
+            link.refuse(Error(condition=Symbol(refusal.condition), description=refusal.description))
+        if known is not None:
+            known.is_open = False
+
+    def _transferred(self, event: TransferRun) -> None:
+        producing = self._producing.get(event.link)
+        if producing is None:
+            if self._management is not None:
+                self._management.requested(event)
+            return
+        submit = self.gateway.engine.submit
+        try:
+            for command in producing.commands(event):
+                submit(command)
+        except DecodeError as error:
+            self._forget(event.link)
+            event.link.detach(
+                closed=True, error=Error(condition=Symbol(error.condition), description=error.description)
+            )
+
+    def _disposed(self, event: Disposed) -> None:
+        consuming = self._consuming.get(event.link)
+        if consuming is None:
+            return
+        command = consuming.command(event)
+        if command is not None:
+            self.gateway.engine.submit(command)
+
+    def _credit_changed(self, event: CreditChanged) -> None:
+        consuming = self._consuming.get(event.link)
+        if consuming is not None:
+            self.top_up(consuming)
+        elif self._management is not None and isinstance(event.link, Sender):
+            self._management.flush(event.link)
+
+    def _session_ended(self, event: SessionEnded) -> None:
+        for link in [link for link in (*self._producing, *self._consuming) if link.session is event.session]:
+            self._forget(link)
+
+    def _forget(self, link: Link) -> None:
+        producing = self._producing.pop(link, None)
+        if producing is not None:
+            producing.is_open = False
+            if producing.producer:
+                self.gateway.engine.submit(DetachProducer(producing.producer))
+        consuming = self._consuming.pop(link, None)
+        if consuming is not None:
+            consuming.is_open = False
+            if consuming.consumer:
+                self._detach_consumer(consuming.consumer, consuming.unsent())
+        if self._management is not None:
+            self._management.detached(link)
+
+    def _detach_consumer(self, consumer: int, unsent: bytes = b"") -> None:
+        self.gateway.consumers.pop(consumer, None)
+        self.gateway.engine.submit(DetachConsumer(consumer, unsent))
+
+
+def _attach_of(link: Link) -> Attach:
+    assert link.remote is not None, "a link is told once its peer has attached"
+    return link.remote

@@ -1,0 +1,105 @@
+"""A link on which a peer sends: its messages become Publish commands, their outcomes dispositions.
+
+Rule 1. Credit is pacing: topped up when half is used, by what has become durable. The hard bound is the server's.
+Rule 2. The bare message stays as it came, byte for byte; delivery annotations were meant for us and end here.
+Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, final
+
+from engine.commands import Publish
+from engine.effects import PublishDone
+from protocol.decode import Buffer
+from protocol.errors import DecodeError
+from protocol.events import TransferRun
+from protocol.outcomes import state_of
+from protocol.outline import outline
+from protocol.receiver import Receiver
+from protocol.sections import scan_head
+from protocol.server_limits import ServerLimits
+from protocol.terminus import ProducingTerms
+
+if TYPE_CHECKING:
+    from protocol.peer import Peer
+
+__all__ = ["Producing"]
+
+
+@final
+class Producing:
+    """One producer of the engine and the link that it sends on."""
+
+    __slots__ = ("is_open", "limits", "link", "peer", "producer", "terms", "unfinished")
+
+    def __init__(self, peer: "Peer", link: Receiver, limits: ServerLimits, terms: ProducingTerms) -> None:
+        self.peer = peer
+        self.link = link
+        self.limits = limits
+        self.terms = terms
+        self.producer = 0
+        """The engine's id, 0 until it is attached."""
+        self.unfinished = 0
+        """Messages taken whose outcome has not left yet."""
+        self.is_open = True
+
+    def accept(self) -> None:
+        """Answer the attach."""
+        self.link.accept(source=self.terms.source, target=self.terms.target)
+
+    def commands(self, run: TransferRun) -> Iterator[Publish]:
+        """Yield the commands that publish a run of messages, cut where durability changes and where a command is full.
+
+        Raises DecodeError at the first message that cannot be read, after the commands for those before it.
+        """
+        self.unfinished += len(run.payloads)
+        bodies: list[Buffer] = []
+        hashes: list[int] = []
+        size, is_durable, first_id = 0, False, run.first_id
+        fault: DecodeError | None = None
+        bytes_max = self.limits.run_bytes_max
+        for payload in run.payloads:
+            # Once a message; everything else here is once a run.
+            try:
+                durable, _, id_hash, has_annotations = outline(payload)
+            except DecodeError as error:
+                fault = error
+                break
+            if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
+                yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+                first_id = (first_id + len(bodies)) & 0xFFFFFFFF
+                bodies, hashes, size = [], [], 0
+            is_durable = durable
+            body = without_delivery_annotations(payload) if has_annotations else payload
+            bodies.append(body)
+            hashes.append(id_hash)
+            size += len(body)
+        if bodies:
+            yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+        if fault is not None:
+            raise fault
+
+    def finish(self, done: PublishDone) -> None:
+        """Tell the sender what became of a run, and give it new credit where it is due."""
+        if not self.is_open:
+            return
+        if not done.settled:
+            state = state_of(done.kind, done.condition, done.description)
+            self.link.session.settle(done.first_id, done.count, state)
+        self.unfinished -= done.count
+        self.top_up()
+
+    def top_up(self) -> None:
+        """Grant credit up to the limit less what is unfinished, once half of it is used."""
+        credit = self.limits.credit_max - self.unfinished
+        if credit - self.link.credit >= self.limits.credit_max // 2:
+            self.link.grant(credit)
+
+
+def without_delivery_annotations(payload: Buffer) -> Buffer:
+    """Return the message without its delivery annotations, else byte for byte."""
+    sections = scan_head(payload)
+    if sections.delivery_annotations is None:
+        return payload
+    start, end = sections.delivery_annotations
+    return bytes(payload[:start]) + bytes(payload[end:])

@@ -1,0 +1,322 @@
+"""The server: sockets, one event loop, ticks. The outermost file of protocol/, and the only one that knows asyncio.
+
+    readable socket -> Connection.receive -> Peer -> commands gathered in the engine
+    end of the loop's iteration -> one tick: engine.step -> effects -> links -> one joined write a connection
+    the log's file descriptor -> engine.completed -> effects -> links -> writes
+
+Rule 1. No handler blocks: reads are parsed, commands gathered; the disk belongs to the log's threads.
+Rule 2. A connection is written once a tick. One whose peer does not read gets no deliveries, later is not read either.
+Rule 3. While too much is unsynced no socket is read; the sync alone resumes them.
+Rule 4. A log that failed ends the server: nothing is settled any more, and `failure` says why.
+"""
+
+import asyncio
+import time
+from typing import Final, final
+
+from engine.durable import DurableLoop
+from log.errors import LogFailed
+from protocol.connection import Connection
+from protocol.gateway import Gateway
+from protocol.limits import ConnectionLimits
+from protocol.peer import Authenticator, Peer
+from protocol.performatives import Error
+from protocol.reader import ReadBuffer
+from protocol.server_limits import ServerLimits
+from protocol.spec import ConnectionCondition
+from protocol.values import Symbol
+
+__all__ = ["Server"]
+
+_SWEEP_S: Final = 1.0
+
+
+@final
+class Server:
+    """One listening socket before one engine."""
+
+    def __init__(
+        self,
+        engine: DurableLoop,
+        *,
+        limits: ConnectionLimits,
+        server_limits: ServerLimits,
+        container_id: str,
+        authenticate: Authenticator,
+        allows_anonymous: bool,
+        offers_plain: bool,
+    ) -> None:
+        self.engine = engine
+        self.limits = limits
+        self.server_limits = server_limits
+        self.gateway = Gateway(engine, server_limits, container_id=container_id)
+        self.authenticate = authenticate
+        self.allows_anonymous = allows_anonymous
+        self.offers_plain = offers_plain
+        self.read_buffer = ReadBuffer()
+        self.sockets: dict[Peer, _Socket] = {}
+        self.failure: LogFailed | None = None
+        """Why the log can no longer be written."""
+        self.stopped = asyncio.Event()
+        """Set when the server is down, by `stop` or by a failure."""
+        self._loop = asyncio.get_running_loop()
+        self._server: asyncio.Server | None = None
+        self._is_tick_due = False
+        self._is_stopping = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_us = 0
+        self._paused: list[_Socket] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
+        self._server = await self._loop.create_server(lambda: _Socket(self), host, port, backlog=1024)
+        self._loop.add_reader(self.engine.fileno(), self._log_has_news)
+        self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
+        listening: int = self._server.sockets[0].getsockname()[1]
+        return listening
+
+    async def stop(self) -> None:
+        """Accept nothing more, close every connection with amqp:connection:forced, let everything promised leave."""
+        self._is_stopping = True
+        if self._server is not None:
+            self._server.close()
+        await self._settle_everything()
+        error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description="the broker is stopping")
+        for socket in list(self.sockets.values()):
+            socket.peer.lost()
+            socket.peer.connection.close(error)
+            self.gateway.touched[socket.peer] = None
+        await self._settle_everything()
+        deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
+        while self.sockets and time.monotonic() < deadline:
+            for socket in list(self.sockets.values()):
+                socket.close_when_sent()
+            await asyncio.sleep(0.01)
+        for socket in list(self.sockets.values()):
+            socket.transport.abort()
+        self._end()
+
+    def tick_soon(self) -> None:
+        """Let a tick follow when this iteration of the event loop has read everything."""
+        if not self._is_tick_due:
+            self._is_tick_due = True
+            self._loop.call_soon(self.tick)
+
+    def tick(self) -> None:
+        """End the tick: decide, write, let go what may leave, flush."""
+        self._is_tick_due = False
+        if self.failure is not None:
+            return
+        try:
+            self.gateway.carry_out(self.engine.step(time.time_ns() // 1000))
+        except LogFailed as failure:
+            self._fail(failure)
+            return
+        self._after_effects()
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether reading must wait for a sync."""
+        return self.engine.is_congested
+
+    def pause_reading(self, socket: "_Socket") -> None:
+        """Read a socket no more until a sync returns."""
+        socket.transport.pause_reading()
+        self._paused.append(socket)
+
+    def _log_has_news(self) -> None:
+        if self.failure is not None:
+            return
+        try:
+            self.gateway.carry_out(self.engine.completed(time.time_ns() // 1000))
+        except LogFailed as failure:
+            self._fail(failure)
+            return
+        if self._paused and not self.engine.is_congested:
+            paused, self._paused = self._paused, []
+            for socket in paused:
+                socket.resume_reading()
+        self._after_effects()
+
+    def _after_effects(self) -> None:
+        if self.engine.is_pending:
+            self.tick_soon()
+        self._flush()
+        due_us = self.engine.deadline_us
+        if due_us and not (self._timer_us and self._timer_us <= due_us):
+            self._arm(due_us)
+
+    def _arm(self, due_us: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_us = due_us
+        self._timer = self._loop.call_later(max(due_us / 1e6 - time.time(), 0), self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer, self._timer_us = None, 0
+        self.tick()
+
+    def _flush(self) -> None:
+        touched = self.gateway.touched
+        while touched:
+            peer, _ = touched.popitem()
+            socket = self.sockets.get(peer)
+            if socket is not None:
+                socket.flush()
+
+    def _sweep(self) -> None:
+        now_ms = int(time.monotonic() * 1000)
+        for socket in list(self.sockets.values()):
+            socket.look_at_clock(now_ms)
+        room = self.engine.log.room_bytes()
+        self.gateway.set_room_low(is_low=room < self.server_limits.room_low_bytes)
+        self._flush()
+        if not self.stopped.is_set():
+            self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
+
+    async def _settle_everything(self) -> None:
+        deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
+        while self.failure is None and time.monotonic() < deadline:
+            self.tick()
+            if not self.engine.is_pending and not self.engine.is_waiting:
+                return
+            await asyncio.sleep(0.001)
+
+    def _fail(self, failure: LogFailed) -> None:
+        self.failure = failure
+        for socket in list(self.sockets.values()):
+            socket.transport.abort()
+        self._end()
+
+    def _end(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._loop.remove_reader(self.engine.fileno())
+        for timer in (self._timer, self._sweeper):
+            if timer is not None:
+                timer.cancel()
+        self.stopped.set()
+
+
+@final
+class _Socket(asyncio.BufferedProtocol):
+    """One accepted connection: bytes between its transport and its Connection."""
+
+    __slots__ = ("_is_draining", "_opened_by_ms", "_server", "peer", "transport")
+
+    transport: asyncio.Transport
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._opened_by_ms = 0
+        self._is_draining = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin a connection, unless there are too many or the server stops."""
+        assert isinstance(transport, asyncio.Transport)
+        server = self._server
+        self.transport = transport
+        now_ms = int(time.monotonic() * 1000)
+        connection = Connection.server(
+            server.limits,
+            now_ms=now_ms,
+            allows_anonymous=server.allows_anonymous,
+            offers_plain=server.offers_plain,
+        )
+        self.peer = Peer(server.gateway, connection, server.authenticate)
+        limits = server.server_limits
+        if len(server.sockets) >= limits.connections_max or server.failure is not None:
+            transport.abort()
+            return
+        server.sockets[self.peer] = self
+        self._opened_by_ms = now_ms + limits.handshake_ms
+        transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the engine that the peer is gone."""
+        del exc
+        server = self._server
+        if server.sockets.pop(self.peer, None) is not None:
+            self.peer.lost()
+            server.tick_soon()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Lend the shared read buffer."""
+        del sizehint
+        return self._server.read_buffer.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read."""
+        server = self._server
+        buffer = server.read_buffer
+        connection = self.peer.connection
+        if connection.receive(buffer.filled(nbytes), time.monotonic_ns() // 1_000_000):
+            buffer.keep()
+        self.peer.handle_events()
+        server.gateway.touched[self.peer] = None
+        if server.engine.is_full:
+            server.tick()
+        else:
+            server.tick_soon()
+        if server.is_congested:
+            server.pause_reading(self)
+
+    def eof_received(self) -> bool:
+        """Let the transport close: the peer sends no more."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Hand the peer nothing more: it does not read what it got."""
+        self.peer.pause()
+
+    def resume_writing(self) -> None:
+        """Go on: the peer has read."""
+        self.peer.resume()
+        if self._is_draining:
+            self._is_draining = False
+            self.resume_reading()
+        self._server.gateway.touched[self.peer] = None
+        self._server.tick_soon()
+
+    def resume_reading(self) -> None:
+        """Read again, unless so much is unsent that the peer must read first."""
+        if not self._is_draining and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def flush(self) -> None:
+        """Write what the connection has for its peer."""
+        connection = self.peer.connection
+        output = connection.take_output()
+        transport = self.transport
+        if output and not transport.is_closing():
+            if len(output) == 1:
+                transport.write(output[0])
+            else:
+                transport.writelines(output)
+            if (
+                not self._is_draining
+                and self.peer.is_paused
+                and transport.get_write_buffer_size() > self._server.server_limits.output_max_bytes
+            ):
+                self._is_draining = True
+                transport.pause_reading()
+        if connection.is_finished:
+            self.close_when_sent()
+
+    def close_when_sent(self) -> None:
+        """Close the transport; what is buffered is still sent."""
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def look_at_clock(self, now_ms: int) -> None:
+        """Send a heartbeat where one is due; drop a peer that is silent or never opened."""
+        connection = self.peer.connection
+        if self._opened_by_ms and connection.is_open:
+            self._opened_by_ms = 0
+        if self._opened_by_ms and now_ms > self._opened_by_ms:
+            self.transport.abort()
+            return
+        connection.poll(now_ms)
+        self.peer.handle_events()
+        self.flush()

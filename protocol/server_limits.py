@@ -1,0 +1,33 @@
+"""What a server may cost: every bound of the gateway and the server has its name here."""
+
+from dataclasses import dataclass
+
+__all__ = ["ServerLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """The limits of one server; the connections' own stand in ConnectionLimits."""
+
+    connections_max: int = 10_000
+    """Connections at a time; one more is closed at once."""
+    handshake_ms: int = 10_000
+    """A peer that has not opened its connection by then is dropped."""
+    credit_max: int = 1000
+    """Credit of a producer: pacing only, topped up at half as its messages become durable."""
+    run_bytes_max: int = 1 << 20
+    """Messages of one command together; a longer run is cut."""
+    output_high_bytes: int = 1 << 20
+    """A connection with so much unsent gets no more deliveries until its peer has read."""
+    output_max_bytes: int = 16 << 20
+    """A connection with so much unsent is not read from either."""
+    grant_bytes: int = 4 << 20
+    """Deliveries handed to one consumer at a time, in bytes of their messages on the average."""
+    grant_messages: int = 2000
+    """Deliveries handed to one consumer at a time."""
+    room_low_bytes: int = 64 << 20
+    """With less room on the disk, sessions are closed to transfers and producers get no credit."""
+    shutdown_ms: int = 5000
+    """Time for peers to take their last frames when the server stops."""
+    query_results_max: int = 1000
+    """Rows of one management answer; a client pages through the rest."""

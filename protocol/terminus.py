@@ -1,0 +1,87 @@
+"""The termini of an attach: what a peer asks for, what it gets, and what is refused.
+
+Rule 1. What can be given otherwise is adjusted and reported as it is: durability, expiry, filters that are not applied.
+Rule 2. What would do something else than asked for is refused: browsing, dynamic nodes, transactions, the null address.
+"""
+
+from dataclasses import dataclass
+
+from protocol.performatives import Attach, Coordinator, DeliveryState, Source, Target
+from protocol.spec import SenderSettleMode, StdDistMode
+
+__all__ = ["ConsumingTerms", "ProducingTerms", "Refusal", "consuming_terms", "producing_terms"]
+
+
+class Refusal(Exception):
+    """An attach that cannot be; the link is refused with this condition."""
+
+    def __init__(self, condition: str, description: str) -> None:
+        super().__init__(f"{condition}: {description}")
+        self.condition = condition
+        self.description = description
+
+
+@dataclass(frozen=True, slots=True)
+class ProducingTerms:
+    """What a sending peer gets."""
+
+    address: str
+    source: Source
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumingTerms:
+    """What a receiving peer gets."""
+
+    address: str
+    source: Source
+    target: Target
+    default_outcome: DeliveryState | None
+    """Stands in for the outcome of a delivery that is settled without one."""
+    is_settled: bool
+    """Deliveries are sent settled."""
+
+
+def producing_terms(attach: Attach) -> ProducingTerms:
+    """Return the terms for a peer that wants to send. Raises Refusal."""
+    target = attach.target
+    if isinstance(target, Coordinator):
+        raise Refusal("amqp:not-implemented", "transactions are not supported")
+    if target is None:
+        raise Refusal("amqp:invalid-field", "the attach has no target")
+    if target.dynamic:
+        raise Refusal("amqp:not-implemented", "dynamic targets are not supported: name an address")
+    address = _address(target.address, "target", "the anonymous terminus is not supported: name an address")
+    source = attach.source or Source()
+    return ProducingTerms(address, source, Target(address=address, capabilities=target.capabilities))
+
+
+def consuming_terms(attach: Attach) -> ConsumingTerms:
+    """Return the terms for a peer that wants to receive. Raises Refusal."""
+    source = attach.source
+    if source is None:
+        raise Refusal("amqp:invalid-field", "the attach has no source")
+    if source.dynamic:
+        raise Refusal("amqp:not-implemented", "dynamic sources are not supported: name an address")
+    if source.distribution_mode == StdDistMode.COPY:
+        raise Refusal("amqp:not-implemented", "browsing (distribution-mode copy) is not supported")
+    address = _address(source.address, "source", "the attach names no address to receive from")
+    given = Source(
+        address=address,
+        distribution_mode=source.distribution_mode,
+        default_outcome=source.default_outcome,
+        outcomes=source.outcomes,
+        capabilities=source.capabilities,
+    )
+    target = attach.target if isinstance(attach.target, Target) else Target()
+    is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
+    return ConsumingTerms(address, given, target, source.default_outcome, is_settled)
+
+
+def _address(address: object, field: str, missing: str) -> str:
+    if address is None or address == "":
+        raise Refusal("amqp:not-implemented" if field == "target" else "amqp:invalid-field", missing)
+    if not isinstance(address, str):
+        raise Refusal("amqp:invalid-field", f"the {field}'s address is {type(address).__name__}, expected a string")
+    return address
