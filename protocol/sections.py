@@ -5,7 +5,7 @@
 
 Rule 1: a section is a descriptor and a list, map, binary or value; `scan` steps over it by its size.
 Rule 2: order and number of sections are the specification's, anything else is a DecodeError; a value inside a section
-is its reader's affair. A missing body is let pass: some clients leave an empty one out.
+is its reader's affair. A missing body is let pass where no footer follows: some clients leave an empty one out.
 Rule 3: a rebuilt message differs in the first three sections alone.
 """
 
@@ -71,10 +71,10 @@ def scan_head(payload: Buffer) -> MessageSections:
     ranges: dict[int, tuple[int, int]] = {}
     while position < end:
         code, _ = read_descriptor(payload, position, end)
-        if code >= Section.PROPERTIES:
-            break
         if code not in _FOLLOWERS[previous]:
             raise DecodeError(f"section 0x{code:02x} at byte {position} cannot follow 0x{previous:02x}")
+        if code >= Section.PROPERTIES:
+            break
         stop = read_section(payload, position, end)[2]
         ranges[code] = (position, stop)
         previous, position = code, stop
@@ -223,7 +223,7 @@ _BEFORE_BODY: Final = range(Section.HEADER, Section.DATA)
 # Section -> those that may come next; 0 is the beginning. Sections before the body come once and in ascending order.
 _FOLLOWERS: Final[dict[int, frozenset[int]]] = {
     0: frozenset(_CODES.values()) - {Section.FOOTER},
-    **{code: frozenset(range(code + 1, Section.FOOTER + 1)) for code in _BEFORE_BODY},
+    **{code: frozenset(range(code + 1, Section.FOOTER)) for code in _BEFORE_BODY},
     Section.DATA: frozenset((Section.DATA, Section.FOOTER)),
     Section.AMQP_SEQUENCE: frozenset((Section.AMQP_SEQUENCE, Section.FOOTER)),
     Section.AMQP_VALUE: frozenset((Section.FOOTER,)),

@@ -73,7 +73,18 @@ OF_KIND: dict[str, st.SearchStrategy[Any]] = {
 }
 """Name of a primitive type without parts -> its values."""
 
-leaves = st.one_of(*OF_KIND.values())
+
+def _unprinted(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """The same strategy with a short repr, since hypothesis prints strategies now and then, and warns of long ones."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Any:
+        return draw(strategy)
+
+    return drawn()
+
+
+leaves = _unprinted(st.one_of(*OF_KIND.values()))
 
 
 def arrays(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Array]:
@@ -103,15 +114,17 @@ def as_decoded(pairs: list[tuple[Any, Any]]) -> dict[Any, Any] | Map:
     return dict(pairs)
 
 
-values = st.recursive(
-    leaves,
-    lambda children: st.one_of(
-        st.lists(children, max_size=4),
-        maps(children),
-        arrays(children),
-        st.builds(Described, OF_KIND["ulong"] | OF_KIND["symbol"] | children, children),
-    ),
-    max_leaves=12,
+values = _unprinted(
+    st.recursive(
+        leaves,
+        lambda children: st.one_of(
+            st.lists(children, max_size=4),
+            maps(children),
+            arrays(children),
+            st.builds(Described, OF_KIND["ulong"] | OF_KIND["symbol"] | children, children),
+        ),
+        max_leaves=12,
+    )
 )
 """Any AMQP value."""
 
@@ -135,7 +148,7 @@ def typed(value: Any) -> Any:
             return (type(value), value)
 
 
-symbol_maps = st.dictionaries(words.map(Symbol), leaves, max_size=3)
+symbol_maps = _unprinted(st.dictionaries(words.map(Symbol), leaves, max_size=3))
 
 
 def _field_values(field: FieldType) -> st.SearchStrategy[Any]:
@@ -166,7 +179,7 @@ def composites_named(name: str) -> st.SearchStrategy[Composite]:
     fields = dict(zip(make.FIELDS, table.fields, strict=True))
     mandatory = {key: _field_values(field) for key, field in fields.items() if field.mandatory}
     optional = {key: _field_values(field) for key, field in fields.items() if not field.mandatory}
-    return st.fixed_dictionaries(mandatory, optional=optional).map(lambda chosen: make(**chosen))
+    return _unprinted(st.fixed_dictionaries(mandatory, optional=optional).map(lambda chosen: make(**chosen)))
 
 
 composites = st.sampled_from(sorted(COMPOSITES)).flatmap(composites_named)

@@ -1,0 +1,145 @@
+"""The sections of a message: found, kept, and rebuilt."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.errors import DecodeError
+from protocol.message import Message, decode_message
+from protocol.performatives import Header
+from protocol.sections import scan, scan_head, with_header
+from protocol.values import Symbol, ULong
+from tests.protocol.amqp_messages import messages
+
+VALUE = "00 53 77 40"
+DATA = "00 53 75 a0 01 61"
+SEQUENCE = "00 53 76 45"
+HEADER = "00 53 70 45"
+DELIVERY = "00 53 71 c1 01 00"
+ANNOTATIONS = "00 53 72 c1 01 00"
+PROPERTIES = "00 53 73 45"
+APPLICATION = "00 53 74 c1 01 00"
+FOOTER = "00 53 78 c1 01 00"
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        [VALUE],
+        [DATA, DATA],
+        [SEQUENCE, SEQUENCE, FOOTER],
+        [HEADER, DELIVERY, ANNOTATIONS, PROPERTIES, APPLICATION, VALUE, FOOTER],
+        [HEADER, VALUE],
+        [ANNOTATIONS, DATA, FOOTER],
+        ["00 80 0000000000000077 40"],
+        ["00 a3 10 616d71703a646174613a62696e617279 a0 00"],
+        ["00 53 77 00 53 01 00 53 02 56 01"],
+        ["00 53 77 00 00 53 01 53 02 40"],
+        [PROPERTIES],
+        [],
+    ],
+)
+def test_legal_orders(sections: list[str]) -> None:
+    """Sections in the specification's order are a message; a missing body is let pass."""
+    data = bytes.fromhex("".join(sections))
+    assert len(data) == scan(data).end
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        [VALUE, VALUE],
+        [VALUE, DATA],
+        [DATA, SEQUENCE],
+        [DATA, HEADER],
+        [DELIVERY, HEADER, VALUE],
+        [ANNOTATIONS, DELIVERY, VALUE],
+        [HEADER, HEADER, VALUE],
+        [PROPERTIES, PROPERTIES, VALUE],
+        [APPLICATION, PROPERTIES, VALUE],
+        [PROPERTIES, HEADER, VALUE],
+        [FOOTER],
+        [VALUE, FOOTER, FOOTER],
+        ["00 53 79 40"],
+        ["00 53 00 40"],
+        ["00 44 40"],
+        ["00 a3 01 78 40"],
+        ["00 45 40"],
+        ["00 53 70 c1 01 00", VALUE],
+        ["00 53 75 a1 01 61"],
+        ["00 53 77 3f"],
+        ["00 53 77 00 53 01"],
+        ["40"],
+        ["00"],
+    ],
+)
+def test_illegal_orders(sections: list[str]) -> None:
+    """Anything else is a DecodeError: wrong order, a section twice, mixed bodies, unknown or of a wrong type."""
+    with pytest.raises(DecodeError):
+        scan(bytes.fromhex("".join(sections)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages)
+def test_ranges_are_the_sections(message: Message) -> None:
+    """Each range holds its section, and the bare message is the rest."""
+    data = message.encode()
+    sections = scan(data)
+    ranges = (sections.header, sections.delivery_annotations, sections.message_annotations)
+    codes = [data[start + 2] for start, _ in filter(None, ranges)]
+    expected = (message.header, message.delivery_annotations, message.message_annotations)
+    assert [code for code, part in zip((0x70, 0x71, 0x72), expected, strict=True) if part is not None] == codes
+    assert sections.bare_start == max((stop for _, stop in filter(None, ranges)), default=0)
+    assert sections == scan_head(data)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages, st.data())
+def test_bad_bytes(message: Message, data: st.DataObject) -> None:
+    """A message with a byte changed, or cut off, is a message or a DecodeError, however it is read."""
+    mutated = bytearray(message.encode())
+    mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
+    for payload in (bytes(mutated), cut):
+        for read in (scan, scan_head, decode_message, lambda payload: with_header(payload, delivery_count=1)):
+            with suppress(DecodeError):
+                read(payload)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages, st.integers(0, 2**32 - 1), st.none() | st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 9)))
+def test_with_header_changes_the_head_alone(message: Message, count: int, annotations: dict[str, Any] | None) -> None:
+    """The count is set, annotations merged, delivery annotations gone, and the bare message kept to the byte."""
+    before = message.encode()
+    after = with_header(memoryview(before), delivery_count=count, annotations=annotations)
+    assert before[scan(before).bare_start :] == after[scan(after).bare_start :]
+    rebuilt = decode_message(after)
+    assert rebuilt.delivery_annotations is None
+    assert (message.message_annotations or {}) | (annotations or {}) == (rebuilt.message_annotations or {})
+    assert count == (rebuilt.header.delivery_count or 0 if rebuilt.header else 0)
+    if message.header:
+        assert message.header.durable == rebuilt.header.durable
+        assert message.header.ttl == rebuilt.header.ttl
+
+
+def test_with_header_on_the_first_frames() -> None:
+    """The head of a message whose body is still to come is rebuilt alike."""
+    data = Message(header=Header(durable=True)).encode()
+    assert with_header(data[:-1], delivery_count=3)[-4:] == b"\x00\x53\x75\xa0"
+
+
+def test_a_header_is_not_made_for_nothing() -> None:
+    """A message without a header and without failed deliveries stays as it is."""
+    data = Message(message_annotations={"a": 1}).encode()
+    assert data == with_header(data, delivery_count=0)
+    assert Header(delivery_count=1) == decode_message(with_header(data, delivery_count=1)).header
+
+
+def test_annotation_keys() -> None:
+    """Keys are symbols, whether given as such or as str, or numbers."""
+    annotations = {"a": 1, Symbol("b"): 2, ULong(3): 3}
+    found = decode_message(with_header(bytes.fromhex(VALUE), delivery_count=0, annotations=annotations))
+    assert [Symbol, Symbol, ULong] == [type(key) for key in found.message_annotations]
