@@ -61,7 +61,8 @@ class Space(NamedTuple):
 
 def segment_bytes(config: LogConfig, held_bytes: int) -> int:
     """Return the size of the segment that follows `held_bytes` of them: 4, 8, 16, 32, 64, 64 MiB by default."""
-    return min(config.segment_bytes_max, config.segment_bytes_min + held_bytes)
+    smallest = config.segment_bytes_min
+    return min(config.segment_bytes_max, smallest + held_bytes + -held_bytes % smallest)
 
 
 class Housekeeper:
@@ -226,10 +227,11 @@ class Housekeeper:
     def _fill(self, file: File, size: int) -> None:
         for position in range(0, size, _STEP_BYTES):
             before = self._written_bytes()
-            file.allocate(position, min(_STEP_BYTES, size - position), zero=True)
+            step_bytes = min(_STEP_BYTES, size - position)
+            file.allocate(position, step_bytes, zero=True)
             if (position + _STEP_BYTES) % _SYNC_BYTES == 0:
                 file.datasync()
-            is_closing = self.lane.pause(_STEP_BYTES / _ZERO_BYTES_PER_S)
+            is_closing = self.lane.pause(step_bytes / _ZERO_BYTES_PER_S)
             rest = size - position - _STEP_BYTES
             if rest > 0 and (is_closing or self._written_bytes() - before > _BUSY_BYTES):
                 file.allocate(position + _STEP_BYTES, rest, zero=False)
