@@ -4,7 +4,7 @@ A link is answered when the engine has: the attach reply of a node waits for the
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, assert_never, final
+from typing import TYPE_CHECKING, Final, assert_never, final
 
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from engine.effects import Answered, RefusedCommand
@@ -17,6 +17,7 @@ from protocol.events import (
     ConnectionClosed,
     CreditChanged,
     Disposed,
+    Event,
     LinkAttached,
     LinkDetached,
     Opened,
@@ -35,7 +36,10 @@ from protocol.values import Symbol
 if TYPE_CHECKING:
     from protocol.gateway import Gateway
 
-__all__ = ["Authenticator", "Peer"]
+__all__ = ["PRODUCT", "Authenticator", "Peer"]
+
+PRODUCT: Final = {Symbol("product"): "AmberMQ"}
+"""What our open says of us."""
 
 Authenticator = Callable[[str, str | None, str | None], bool]
 """(mechanism, username, password) -> may this peer come in?"""
@@ -70,30 +74,35 @@ class Peer:
 
     def handle_events(self) -> None:
         """Translate what the connection has to tell."""
-        for event in self.connection.take_events():
-            match event:
-                case TransferRun():
-                    self._transferred(event)
-                case Disposed():
-                    self._disposed(event)
-                case CreditChanged():
-                    self._credit_changed(event)
-                case LinkAttached():
-                    self._attached(event)
-                case LinkDetached():
-                    self._forget(event.link)
-                case SessionBegun():
-                    self._begun(event)
-                case SessionEnded():
-                    self._session_ended(event)
-                case Authenticating():
-                    self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
-                case Opened():
-                    self._opened(event)
-                case ConnectionClosed():
-                    self.lost()
-                case _:
-                    assert_never(event)
+        # An answer lets the connection read on, so there may be more.
+        while events := self.connection.take_events():
+            for event in events:
+                self._handle(event)
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case TransferRun():
+                self._transferred(event)
+            case Disposed():
+                self._disposed(event)
+            case CreditChanged():
+                self._credit_changed(event)
+            case LinkAttached():
+                self._attached(event)
+            case LinkDetached():
+                self._forget(event.link)
+            case SessionBegun():
+                self._begun(event)
+            case SessionEnded():
+                self._session_ended(event)
+            case Authenticating():
+                self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
+            case Opened():
+                self._opened(event)
+            case ConnectionClosed():
+                self.lost()
+            case _:
+                assert_never(event)
 
     def pause(self) -> None:
         """Want no more deliveries: the peer does not read what it has got."""
@@ -170,7 +179,7 @@ class Peer:
 
     def _opened(self, event: Opened) -> None:
         self.container = event.open.container_id
-        self.connection.accept(container_id=self.gateway.container_id)
+        self.connection.accept(properties=PRODUCT)
 
     def _begun(self, event: SessionBegun) -> None:
         if self.gateway.is_room_low:

@@ -12,16 +12,17 @@ Rule 4. A log that failed ends the server: nothing is settled any more, and `fai
 
 import asyncio
 import time
-from typing import Final, final
+from typing import Final, cast, final
 
 from engine.durable import DurableLoop
 from log.errors import LogFailed
-from protocol.connection import Connection
+from protocol.connection import Connection, ConnectionRole
 from protocol.gateway import Gateway
 from protocol.limits import ConnectionLimits
 from protocol.peer import Authenticator, Peer
 from protocol.performatives import Error
 from protocol.reader import ReadBuffer
+from protocol.sasl import SaslServer
 from protocol.server_limits import ServerLimits
 from protocol.spec import ConnectionCondition
 from protocol.values import Symbol
@@ -43,16 +44,16 @@ class Server:
         server_limits: ServerLimits,
         container_id: str,
         authenticate: Authenticator,
-        allows_anonymous: bool,
-        offers_plain: bool,
+        sasl: SaslServer,
+        allow_bare: bool,
     ) -> None:
         self.engine = engine
         self.limits = limits
         self.server_limits = server_limits
         self.gateway = Gateway(engine, server_limits, container_id=container_id)
         self.authenticate = authenticate
-        self.allows_anonymous = allows_anonymous
-        self.offers_plain = offers_plain
+        self.sasl = sasl
+        self.allow_bare = allow_bare
         self.read_buffer = ReadBuffer()
         self.sockets: dict[Peer, _Socket] = {}
         self.failure: LogFailed | None = None
@@ -214,24 +215,25 @@ class _Socket(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a connection, unless there are too many or the server stops."""
-        assert isinstance(transport, asyncio.Transport)
         server = self._server
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
         now_ms = int(time.monotonic() * 1000)
-        connection = Connection.server(
+        connection = Connection(
+            ConnectionRole.SERVER,
             server.limits,
             now_ms=now_ms,
-            allows_anonymous=server.allows_anonymous,
-            offers_plain=server.offers_plain,
+            container_id=server.gateway.container_id,
+            sasl=server.sasl,
+            allow_bare=server.allow_bare,
         )
         self.peer = Peer(server.gateway, connection, server.authenticate)
         limits = server.server_limits
         if len(server.sockets) >= limits.connections_max or server.failure is not None:
-            transport.abort()
+            self.transport.abort()
             return
         server.sockets[self.peer] = self
         self._opened_by_ms = now_ms + limits.handshake_ms
-        transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
+        self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the engine that the peer is gone."""
@@ -301,7 +303,7 @@ class _Socket(asyncio.BufferedProtocol):
             ):
                 self._is_draining = True
                 transport.pause_reading()
-        if connection.is_finished:
+        if connection.is_ended:
             self.close_when_sent()
 
     def close_when_sent(self) -> None:
@@ -312,7 +314,7 @@ class _Socket(asyncio.BufferedProtocol):
     def look_at_clock(self, now_ms: int) -> None:
         """Send a heartbeat where one is due; drop a peer that is silent or never opened."""
         connection = self.peer.connection
-        if self._opened_by_ms and connection.is_open:
+        if self._opened_by_ms and connection.remote_open is not None:
             self._opened_by_ms = 0
         if self._opened_by_ms and now_ms > self._opened_by_ms:
             self.transport.abort()
