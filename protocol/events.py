@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from protocol.performatives import DeliveryState, Error, Open
 
 if TYPE_CHECKING:
-    from protocol.link import Link, Receiver, Sender
+    from protocol.link import Link, Receiver
     from protocol.session import Session
 
 __all__ = [

@@ -1,0 +1,539 @@
+"""A connection: bytes in, events and bytes out (transport, 2.2 to 2.4); the same class for server and client.
+
+Rule 1: `receive` never raises. A fault ends the scope that it belongs to, here or below, and is told by the event of that end.
+Rule 2: a server asks twice, by Authenticating and Opened; what came behind is kept unread until it is answered, so a peer may
+        pipeline everything and still be refused.
+Rule 3: after close or a fault nothing is read any more, and nothing is told after ConnectionClosed.
+Rule 4: time comes with every call that can do with it; a silent peer is dropped after the whole idle timeout, of which we
+        advertise half, and is itself sent something twice in each of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, Final
+
+from protocol.composite import Composite
+from protocol.decode import Buffer
+from protocol.errors import AmqpError, ConnectionFault, FramingError, LocalError, SessionFault
+from protocol.events import ConnectionClosed, Event, Opened, SessionBegun, SessionEnded
+from protocol.frames import (
+    AMQP_FRAME,
+    AMQP_HEADER,
+    EMPTY_FRAME,
+    SASL_FRAME,
+    decode_frame_body,
+    encode_frame,
+)
+from protocol.handshake import ClientHandshake, Handshake, ServerHandshake
+from protocol.limits import ConnectionLimits
+from protocol.link import Link
+from protocol.output import Output
+from protocol.performatives import Begin, Close, Disposition, End, Error, Flow, Open
+from protocol.reader import Frame, FrameReader
+from protocol.sasl import SaslClient, SaslServer
+from protocol.session import Session
+from protocol.shape import DISPOSITION_CODE, FLOW_CODE, TRANSFER_CODE, read_disposition, read_flow
+from protocol.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
+from protocol.tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
+
+__all__ = ["Connection", "ConnectionRole"]
+
+_OPEN_SENT: Final = frozenset(
+    {
+        ConnectionState.OPEN_PIPE,
+        ConnectionState.OPEN_SENT,
+        ConnectionState.OPENED,
+    }
+)
+_FAILED_TO_ESTABLISH: Final = "amqp:connection-establishment-failed"
+
+
+class ConnectionRole(IntEnum):
+    """Who speaks first: the client does."""
+
+    SERVER = 0
+    CLIENT = 1
+
+
+class Connection:
+    """One end of one AMQP connection.
+
+    sasl: what a server offers, or who a client is; None: no SASL. allow_bare: a server with SASL lets in without it too.
+    """
+
+    __slots__ = (
+        "_by_channel",
+        "_container_id",
+        "_first_delivery_id",
+        "_handshake",
+        "_heartbeat_ms",
+        "_is_asking",
+        "_is_kept",
+        "_local",
+        "_now_ms",
+        "_reader",
+        "_received_ms",
+        "_sasl",
+        "_sent_ms",
+        "dirty",
+        "events",
+        "limits",
+        "links_by_name",
+        "output",
+        "owner",
+        "partial_bytes",
+        "remote_frame_bytes_max",
+        "remote_open",
+        "role",
+        "state",
+    )
+
+    def __init__(
+        self,
+        role: ConnectionRole,
+        limits: ConnectionLimits,
+        *,
+        now_ms: int,
+        container_id: str = "",
+        sasl: SaslServer | SaslClient | None = None,
+        allow_bare: bool = True,
+        first_delivery_id: int = 0,
+    ) -> None:
+        self.role = role
+        self.limits = limits
+        self.state = ConnectionState.START
+        self.remote_open: Open | None = None
+        """The peer's open, once it came."""
+        self.remote_frame_bytes_max = MIN_MAX_FRAME_SIZE
+        """The largest frame that the peer takes; the spec's minimum until its open."""
+        self.owner: Any = None
+        """Yours."""
+        self._container_id = container_id
+        self._sasl = sasl
+        self._handshake: Handshake | None
+        if role is ConnectionRole.SERVER:
+            self._handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
+        else:
+            self._handshake = ClientHandshake(None, None)
+        self._reader = FrameReader(limits.large_payload_bytes)
+        self._first_delivery_id = first_delivery_id
+        # Of the protocol: sessions and links write here.
+        self.events: list[Event] = []
+        self.output = Output()
+        self.dirty: list[Session] = []
+        self.links_by_name: dict[tuple[str, bool], Link] = {}
+        self.partial_bytes = 0
+        self._local: dict[int, Session] = {}
+        self._by_channel: dict[int, Session] = {}
+        self._is_asking = False
+        self._is_kept = False
+        self._now_ms = self._received_ms = self._sent_ms = now_ms
+        self._heartbeat_ms = 0
+
+    # What comes and goes
+
+    def receive(self, data: bytes | memoryview, now_ms: int) -> bool:
+        """Take bytes of the peer, cut anywhere. Never raises.
+
+        Returns True when events hold views of the memory of `data`, which must then not be written again.
+        """
+        self._now_ms = self._received_ms = now_ms
+        if self.state is ConnectionState.END:
+            return False
+        self._is_kept = False
+        if not self._is_asking:
+            self._reader.put(data)
+            self._read()
+        elif self._reader.hold(data) > self.limits.held_bytes_max:
+            self._fail_held()
+        return self._is_kept
+
+    def take_events(self) -> list[Event]:
+        """What happened since the last call, in order; answers may bring more."""
+        events = self.events
+        self.events = []
+        return events
+
+    def take_output(self) -> list[Buffer]:
+        """What to write now, in order; settlements of the tick have become ranges."""
+        if self.dirty:
+            for session in self.dirty:
+                session.flush()
+            self.dirty.clear()
+        self._sent_ms = self._now_ms
+        return self.output.take()
+
+    @property
+    def output_bytes(self) -> int:
+        """The bytes that wait to be taken, settlements of this tick aside."""
+        return self.output.size
+
+    def poll(self, now_ms: int) -> int | None:
+        """Do what time asks for; returns when to call again at the latest, None: never."""
+        self._now_ms = now_ms
+        if self.state is ConnectionState.END:
+            return None
+        deadlines = []
+        if self.limits.idle_timeout_ms:
+            drop_ms = self._received_ms + self.limits.idle_timeout_ms
+            if now_ms >= drop_ms:
+                self._fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"nothing came for {self.limits.idle_timeout_ms} ms")
+                return None
+            deadlines.append(drop_ms)
+        if self._heartbeat_ms:
+            if now_ms >= self._sent_ms + self._heartbeat_ms:
+                self.output.add(EMPTY_FRAME)
+                self._sent_ms = now_ms
+            deadlines.append(self._sent_ms + self._heartbeat_ms)
+        return min(deadlines, default=None)
+
+    # What its owner calls
+
+    @property
+    def is_ended(self) -> bool:
+        """ConnectionClosed was told: write what take_output still has, then hang up."""
+        return self.state is ConnectionState.END
+
+    @property
+    def remote_container_id(self) -> str:
+        """The peer's container id; empty until its open."""
+        return "" if self.remote_open is None else self.remote_open.container_id
+
+    def sessions(self) -> list[Session]:
+        """The sessions that are not ended at both ends; of an ended connection those that it had."""
+        return list(self._local.values())
+
+    def authenticated(self, ok: bool) -> None:
+        """Answer Authenticating. What waited behind is read at once, so there may be new events."""
+        handshake = self._handshake
+        if not self._is_asking or not isinstance(handshake, ServerHandshake):
+            return
+        self.output.add(handshake.authenticated(ok=ok))
+        if ok:
+            self._resume()
+        else:
+            self._end(AmqpCondition.UNAUTHORIZED_ACCESS, "authentication failed")
+
+    def accept(
+        self,
+        *,
+        properties: dict[Any, Any] | None = None,
+        offered_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (),
+    ) -> None:
+        """Answer Opened with our open. What waited behind is read at once, so there may be new events."""
+        if self.state is ConnectionState.OPEN_RECEIVED:
+            self._send_open(None, properties, offered_capabilities, desired_capabilities)
+            self._resume()
+
+    def refuse(self, error: Error) -> None:
+        """Answer Opened with an open that says so, and a close; ConnectionClosed follows when the peer closes too."""
+        if self.state is ConnectionState.OPEN_RECEIVED:
+            self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
+            self.close(error)
+            self._resume()
+
+    def open(
+        self,
+        hostname: str | None = None,
+        *,
+        properties: dict[Any, Any] | None = None,
+        offered_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (),
+    ) -> None:
+        """Begin to speak, as a client: SASL if asked for, header, open; what follows may be called at once."""
+        sasl = self._sasl if isinstance(self._sasl, SaslClient) else None
+        handshake = ClientHandshake(sasl, hostname)
+        self._handshake = handshake
+        if sasl is not None:
+            self.output.is_gated = True
+            self.output.lead(handshake.first_header)
+        self._advance(ConnectionInput.SEND_HEADER)
+        self.output.add(AMQP_HEADER)
+        self._send_open(hostname, properties, offered_capabilities, desired_capabilities)
+
+    def begin(self) -> Session:
+        """Begin a session; SessionBegun tells the peer's answer. LocalError when there is no open or no channel left."""
+        self._advance(ConnectionInput.SEND_FRAME)
+        session = self._new_session()
+        session.begin()
+        return session
+
+    def close(self, error: Error | None = None) -> None:
+        """Close from our side; ConnectionClosed follows when the peer closes too. Without an open there is only the end."""
+        if self.state in (ConnectionState.END, ConnectionState.CLOSE_SENT, ConnectionState.CLOSE_PIPE):
+            return
+        if self.state not in _OPEN_SENT:
+            self._finish(error)
+            return
+        for session in self._local.values():
+            session.flush()
+        self._advance(ConnectionInput.SEND_CLOSE)
+        self.output.add(encode_frame(0, Close(error=error)))
+
+    def lost(self) -> None:
+        """The transport is gone; ConnectionClosed is told if it was not."""
+        if self.state is not ConnectionState.END:
+            closing = self.state in (ConnectionState.CLOSE_SENT, ConnectionState.CLOSE_PIPE)
+            error = None if closing else Error(condition=ConnectionCondition.CONNECTION_FORCED, description="lost")
+            self._finish(error)
+
+    def send(self, channel: int, performative: Composite) -> None:
+        """Write a frame; of the protocol, not for owners."""
+        if (self.state, ConnectionInput.SEND_FRAME) in CONNECTION_TABLE:
+            self.output.add(encode_frame(channel, performative))
+
+    # Reading
+
+    def _read(self) -> None:
+        """Take headers and frames as long as there are whole ones and nothing has to be answered first."""
+        reader = self._reader
+        try:
+            while self.state is not ConnectionState.END and not self._is_asking:
+                if self._handshake is not None and not self._handshake.is_sasl:
+                    if not self._receive_header(self._handshake):
+                        break
+                    continue
+                size_max = self.limits.frame_bytes_max if self._handshake is None else self.limits.sasl_frame_bytes_max
+                frame = reader.frame(size_max)
+                if frame is None:
+                    break
+                reader.skip(frame, self._receive_frame(frame))
+        except AmqpError as fault:
+            self._fail(fault.condition, fault.description)
+        if reader.stop() > self.limits.held_bytes_max and self._is_asking:
+            self._fail_held()
+
+    def _receive_header(self, handshake: Handshake) -> bool:
+        """Take a protocol header; returns whether it was there."""
+        try:
+            header = self._reader.header()
+            if header is None:
+                handshake.check(self._reader.peek())
+                return False
+            answer = handshake.receive_header(header)
+        except FramingError:
+            self.output.add(handshake.supported)
+            raise
+        if handshake.is_done:
+            self._handshake = None
+            self._advance(ConnectionInput.RECEIVE_HEADER)
+            if self.state is ConnectionState.HEADER_RECEIVED:
+                self._advance(ConnectionInput.SEND_HEADER)
+        self.output.add(answer)
+        return True
+
+    def _receive_sasl(self, handshake: Handshake, frame: Frame) -> None:
+        if frame.kind != SASL_FRAME or frame.body == frame.frame_end:
+            raise FramingError(f"a frame of type {frame.kind} within SASL")
+        performative, _ = decode_frame_body(frame.data, frame.body, frame.frame_end, SASL_FRAME)
+        answer, question = handshake.receive_frame(performative)
+        if self.output.is_gated:
+            self.output.lead(answer)
+        else:
+            self.output.add(answer)
+        if question is not None:
+            self._is_asking = True
+            self.events.append(question)
+        elif handshake.failure is not None:
+            self._end(AmqpCondition.UNAUTHORIZED_ACCESS, handshake.failure)
+        else:
+            self.output.is_gated = self.output.is_gated and handshake.is_sasl
+
+    def _receive_frame(self, frame: Frame) -> int:
+        """Take a whole frame, and transfers like it behind; returns the position behind."""
+        data, position, body, frame_end, end, kind, channel = frame
+        if self._handshake is not None:
+            self._receive_sasl(self._handshake, frame)
+            return frame_end
+        if kind != AMQP_FRAME:
+            raise FramingError(f"a frame of type {kind} behind the AMQP header")
+        if channel > self.limits.channel_max:
+            raise FramingError(f"channel {channel} where channel-max is {self.limits.channel_max}")
+        if body == frame_end:
+            return frame_end
+        session = self._by_channel.get(channel)
+        if session is not None and self.state is ConnectionState.OPENED and session.state is SessionState.MAPPED:
+            try:
+                return self._receive_in_session(session, data, position, body, frame_end, end)
+            except SessionFault as fault:
+                session.fail(fault.condition, fault.description)
+                return frame_end
+        performative, _ = decode_frame_body(data, body, frame_end)
+        self._receive_performative(performative, channel)
+        return frame_end
+
+    def _receive_in_session(
+        self, session: Session, data: Buffer, position: int, body: int, frame_end: int, end: int
+    ) -> int:
+        """Take a frame of a mapped session; the three frequent ones are read directly where they are plain."""
+        code = data[body + 2] if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53 else -1
+        if code == TRANSFER_CODE:
+            if type(data) is memoryview:
+                self._is_kept = True
+            return session.receive_transfer(data, position, body, frame_end, end)
+        if code == FLOW_CODE:
+            fields = read_flow(data, body, frame_end)
+            if fields is not None:
+                session.receive_flow(fields)
+                return frame_end
+        elif code == DISPOSITION_CODE:
+            said = read_disposition(data, body, frame_end)
+            if said is not None:
+                role, first_id, last_id, settled, state = said
+                session.receive_disposition(first_id, last_id, state, role=role, settled=settled)
+                return frame_end
+        performative, _ = decode_frame_body(data, body, frame_end)
+        match performative:
+            case Flow():
+                session.receive_flow([getattr(performative, name) for name in Flow.FIELDS[:10]])
+            case Disposition():
+                first_id = performative.first
+                last_id = first_id if performative.last is None else performative.last
+                session.receive_disposition(
+                    first_id, last_id, performative.state, role=performative.role, settled=performative.settled
+                )
+            case Open() | Begin() | End() | Close():
+                self._receive_performative(performative, session.remote_channel)
+            case _ if performative.CODE == TRANSFER_CODE:
+                if type(data) is memoryview:
+                    self._is_kept = True
+                return session.receive_transfer(data, position, body, frame_end, end)
+            case _:
+                session.receive(performative)
+        return frame_end
+
+    def _receive_performative(self, performative: Composite, channel: int) -> None:
+        """Take what moves the connection or a session, or what comes where it has no place."""
+        match performative:
+            case Open():
+                self._receive_open(performative, channel)
+            case Close():
+                self._receive_close(performative)
+            case _:
+                self._advance(ConnectionInput.RECEIVE_FRAME)
+                if self.state is not ConnectionState.CLOSE_SENT:
+                    self._receive_begin_or_end(performative, channel)
+
+    def _receive_begin_or_end(self, performative: Composite, channel: int) -> None:
+        session = self._by_channel.get(channel)
+        match performative:
+            case Begin():
+                if session is not None:
+                    raise FramingError(f"begin on channel {channel}, which is in use")
+                self._receive_begin(performative, channel)
+            case _ if session is None:
+                raise FramingError(f"{performative.NAME} on channel {channel}, which has no session")
+            case End():
+                del self._by_channel[channel]
+                if session.receive_end():
+                    self.events.append(SessionEnded(session, performative.error))
+                del self._local[session.channel]
+            case _:
+                pass  # the session was ended by us: what comes until the peer's end is ignored
+
+    def _receive_begin(self, begin: Begin, channel: int) -> None:
+        if begin.remote_channel is None:
+            session = self._new_session()
+            session.receive_begin(begin, channel)
+            session.begin(channel)
+        else:
+            answered = self._local.get(begin.remote_channel)
+            if answered is None or answered.remote_channel >= 0:
+                raise FramingError(f"begin for channel {begin.remote_channel}, which waits for none")
+            session = answered
+            session.receive_begin(begin, channel)
+        self._by_channel[channel] = session
+        if session.state is SessionState.MAPPED:
+            self.events.append(SessionBegun(session))
+
+    def _receive_open(self, remote: Open, channel: int) -> None:
+        if channel != 0:
+            raise FramingError(f"open on channel {channel}")
+        self._advance(ConnectionInput.RECEIVE_OPEN)
+        if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
+            raise ConnectionFault(AmqpCondition.INVALID_FIELD, f"max-frame-size {remote.max_frame_size} is below 512")
+        self.remote_open = remote
+        self.remote_frame_bytes_max = remote.max_frame_size
+        # At no more than half of what the peer takes for silence, whatever it will in fact stand.
+        self._heartbeat_ms = (remote.idle_time_out + 1) // 2 if remote.idle_time_out else 0
+        if self.state is ConnectionState.CLOSE_SENT:
+            return
+        self._is_asking = self.role is ConnectionRole.SERVER
+        self.events.append(Opened(remote))
+
+    def _receive_close(self, close: Close) -> None:
+        self._advance(ConnectionInput.RECEIVE_CLOSE)
+        if self.state is ConnectionState.CLOSE_RECEIVED:
+            self.output.add(encode_frame(0, Close()))
+            self._advance(ConnectionInput.SEND_CLOSE)
+        self._finish(close.error)
+
+    # Moving
+
+    def _advance(self, given: ConnectionInput) -> None:
+        """Go where the table says; FramingError for an input of the peer that has no place, LocalError for one of ours."""
+        state = CONNECTION_TABLE.get((self.state, given))
+        if state is None:
+            fault = FramingError if given.name.startswith("RECEIVE") else LocalError
+            raise fault(f"{given.name} in connection state {self.state.name}")
+        self.state = state
+
+    def _resume(self) -> None:
+        """Read what was held."""
+        self._is_asking = False
+        self._reader.resume()
+        self._read()
+
+    def _fail_held(self) -> None:
+        self._fail(
+            AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"more than {self.limits.held_bytes_max} bytes ahead of an answer"
+        )
+
+    def _send_open(
+        self,
+        hostname: str | None,
+        properties: dict[Any, Any] | None,
+        offered_capabilities: Sequence[str],
+        desired_capabilities: Sequence[str],
+    ) -> None:
+        self._advance(ConnectionInput.SEND_OPEN)
+        limits = self.limits
+        performative = Open(
+            container_id=self._container_id,
+            hostname=hostname,
+            max_frame_size=limits.frame_bytes_max,
+            channel_max=limits.channel_max,
+            idle_time_out=limits.idle_timeout_ms // 2 or None,
+            offered_capabilities=tuple(offered_capabilities),
+            desired_capabilities=tuple(desired_capabilities),
+            properties=properties,
+        )
+        self.output.add(encode_frame(0, performative))
+
+    def _new_session(self) -> Session:
+        channel = next(number for number in range(len(self._local) + 1) if number not in self._local)
+        if self.remote_open is not None and channel > self.remote_open.channel_max:
+            raise LocalError(f"channel {channel} where the peer's channel-max is {self.remote_open.channel_max}")
+        session = Session(self, channel, self._first_delivery_id)
+        self._local[channel] = session
+        return session
+
+    def _fail(self, condition: str, description: str) -> None:
+        """End for the peer's fault: with a close where we have opened, and silently otherwise."""
+        if self.state in _OPEN_SENT:
+            self.output.add(encode_frame(0, Close(error=Error(condition=condition, description=description))))
+        self._end(condition, description)
+
+    def _end(self, condition: str, description: str) -> None:
+        self._finish(Error(condition=condition, description=description))
+
+    def _finish(self, error: Error | None) -> None:
+        """Forget what was kept, and tell the end."""
+        self.state = ConnectionState.END
+        self.output.is_gated = False
+        self._is_asking = False
+        self.dirty.clear()
+        self.events.append(ConnectionClosed(error))

@@ -1,0 +1,191 @@
+"""The deliveries of a session that are not settled yet, one ring a direction.
+
+A ring is a sorted list of runs: consecutive delivery-ids of one link, with their tokens in one shared list.
+
+Rule 1: a range that a peer claims costs what is held of it, never what is claimed: 0 .. 2**32 - 1 in one frame is one walk.
+Rule 2: taking the head of a run copies nothing; runs are bounded, so taking from their middle costs little too.
+Rule 3: a range goes forwards round the circle of ids, from first to last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from protocol.serial import MASK
+
+if TYPE_CHECKING:
+    from protocol.link import Link
+
+__all__ = ["DeliveryRing", "Run"]
+
+_RUN_COUNT_MAX: Final = 1024
+
+
+class Run:
+    """Consecutive unsettled deliveries of one link."""
+
+    __slots__ = ("_start", "_tokens", "count", "first_id", "is_second", "link")
+
+    def __init__(
+        self, link: Link, first_id: int, count: int, tokens: list[int] | None, start: int, *, is_second: bool
+    ) -> None:
+        self.link = link
+        self.first_id = first_id
+        self.count = count
+        self._tokens = tokens
+        self._start = start
+        self.is_second = is_second
+
+    def tokens(self) -> list[int]:
+        """What the deliveries were named when sent; the delivery-ids where they were received."""
+        if self._tokens is None:
+            return [(self.first_id + index) & MASK for index in range(self.count)]
+        return self._tokens[self._start : self._start + self.count]
+
+    def part(self, start: int, count: int) -> Run:
+        """The run of `count` deliveries from the `start`-th; the tokens are shared."""
+        return Run(
+            self.link,
+            (self.first_id + start) & MASK,
+            count,
+            self._tokens,
+            self._start + start,
+            is_second=self.is_second,
+        )
+
+    def shorten(self, count: int) -> None:
+        """Forget the first `count` deliveries, but not all."""
+        self.first_id = (self.first_id + count) & MASK
+        self.count -= count
+        self._start += count
+
+    def extend(self, link: Link, first_id: int, count: int, tokens: Sequence[int] | None, *, is_second: bool) -> bool:
+        """Take what follows into this run, when it does follow and there is room."""
+        if (
+            link is not self.link
+            or first_id != (self.first_id + self.count) & MASK
+            or self.count + count > _RUN_COUNT_MAX
+            or is_second != self.is_second
+        ):
+            return False
+        if tokens is not None:
+            mine = self._tokens
+            # A run whose tail was taken shares its list with nobody who could use it: its next token stands elsewhere.
+            if mine is None or len(mine) != self._start + self.count or len(mine) > 4 * _RUN_COUNT_MAX:
+                return False
+            mine.extend(tokens)
+        self.count += count
+        return True
+
+
+class DeliveryRing:
+    """What is unsettled in one direction, in the order of delivery-ids."""
+
+    __slots__ = ("_runs", "count")
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self.count = 0
+        """Deliveries held."""
+
+    def append(
+        self, link: Link, first_id: int, count: int, tokens: Sequence[int] | None = None, *, is_second: bool = False
+    ) -> None:
+        """Hold `count` deliveries from `first_id`; tokens None: the ids name them. Nothing of them may be held yet."""
+        runs = self._runs
+        self.count += count
+        if runs and runs[-1].extend(link, first_id, count, tokens, is_second=is_second):
+            return
+        run = Run(link, first_id, count, None if tokens is None else list(tokens), 0, is_second=is_second)
+        if not runs or (first_id - runs[-1].first_id) & MASK < 0x80000000:
+            runs.append(run)
+        elif (runs[0].first_id - first_id) & MASK < 0x80000000:
+            runs.insert(0, run)
+        else:
+            runs.insert(self._index((first_id - runs[0].first_id) & MASK) + 1, run)
+
+    def take(self, first_id: int, last_id: int) -> list[Run]:
+        """Forget what is held of the range; returns it as runs, in order of the ring."""
+        runs = self._runs
+        if not runs:
+            return []
+        head = runs[0]
+        count = ((last_id - first_id) & MASK) + 1
+        # Settlements mostly come in order, from the head: the hot path.
+        if first_id == head.first_id and count <= head.count:
+            self.count -= count
+            if count == head.count:
+                del runs[0]
+                return [head]
+            taken = head.part(0, count)
+            head.shorten(count)
+            return [taken]
+        parts: list[Run] = []
+        for low, high in self._intervals(first_id, last_id):
+            parts += self._remove(low, high)
+        self.count -= sum(part.count for part in parts)
+        return parts
+
+    def find(self, first_id: int, last_id: int) -> list[Run]:
+        """What is held of the range, as runs; nothing is forgotten."""
+        parts: list[Run] = []
+        for low, high in self._intervals(first_id, last_id):
+            base = self._runs[0].first_id
+            for index in range(max(self._index(low), 0), len(self._runs)):
+                run = self._runs[index]
+                at = (run.first_id - base) & MASK
+                if at > high:
+                    break
+                start, end = max(low - at, 0), min(high - at + 1, run.count)
+                if start < end:
+                    parts.append(run.part(start, end - start))
+        return parts
+
+    def drop(self, link: Link) -> None:
+        """Forget all of one link."""
+        if self._runs:
+            self._runs = [run for run in self._runs if run.link is not link]
+            self.count = sum(run.count for run in self._runs)
+
+    def _index(self, at: int) -> int:
+        """The last run that begins at or before `at` (counted from the first id held); -1 when none does."""
+        base = self._runs[0].first_id
+        return bisect_right(self._runs, at, key=lambda run: (run.first_id - base) & MASK) - 1
+
+    def _intervals(self, first_id: int, last_id: int) -> list[tuple[int, int]]:
+        """The range as one or two intervals counted from the first id held, the one that wraps first."""
+        if not self._runs:
+            return []
+        low = (first_id - self._runs[0].first_id) & MASK
+        high = low + ((last_id - first_id) & MASK)
+        if high <= MASK:
+            return [(low, high)]
+        if high - MASK >= low:
+            return [(0, MASK)]
+        return [(low, MASK), (0, high - MASK - 1)]
+
+    def _remove(self, low: int, high: int) -> list[Run]:
+        """Take the interval out of the list; the runs at its ends are split where they stick out."""
+        runs = self._runs
+        if not runs:
+            return []
+        base = runs[0].first_id
+        begin = max(self._index(low), 0)
+        end = self._index(high) + 1
+        taken: list[Run] = []
+        left: list[Run] = []
+        for run in runs[begin:end]:
+            at = (run.first_id - base) & MASK
+            start, stop = max(low - at, 0), min(high - at + 1, run.count)
+            if start >= stop:
+                left.append(run)
+                continue
+            if start > 0:
+                left.append(run.part(0, start))
+            taken.append(run.part(start, stop - start))
+            if stop < run.count:
+                left.append(run.part(stop, run.count - stop))
+        runs[begin:end] = left
+        return taken

@@ -1,0 +1,208 @@
+"""A link: one direction of messages between two termini (transport, 2.6).
+
+Rule 1: what the peer attached is answered by accept or refuse, whenever its owner knows; what we attached needs no answer.
+Rule 2: after our detach the peer's frames are ignored until its own, but not without end: a link that goes on is errant.
+Rule 3: every call on a dead link does nothing, since its owner may hear of the end later than it came.
+
+A Sender is a link on which we send, a Receiver one on which we receive, whichever side attached it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from protocol.events import LinkDetached
+from protocol.performatives import Attach, Coordinator, DeliveryState, Detach, Error, Source, Target
+from protocol.spec import Role
+from protocol.tables import LINK_TABLE, LinkInput, LinkState
+
+if TYPE_CHECKING:
+    from protocol.partial import Partial
+    from protocol.session import Session
+    from protocol.shape import TransferShape
+
+__all__ = ["Link"]
+
+
+class Link:
+    """What both ends of a link have in common."""
+
+    __slots__ = (
+        "_ignored_frames",
+        "_initial_count",
+        "credit",
+        "delivery_count",
+        "drain",
+        "handle",
+        "name",
+        "owner",
+        "partial",
+        "receiver_settle_mode",
+        "remote",
+        "remote_handle",
+        "sender_settle_mode",
+        "session",
+        "shape",
+        "state",
+    )
+
+    is_sender: bool
+
+    def __init__(self, session: Session, name: str, handle: int) -> None:
+        self.session = session
+        self.name = name
+        self.handle = handle
+        """Our handle for it; the peer's is its own."""
+        self.remote_handle = -1
+        self.state = LinkState.DETACHED
+        self.remote: Attach | None = None
+        """The peer's attach, once it came."""
+        self.credit = 0
+        """Messages that may still be sent, as far as we know."""
+        self.drain = False
+        """The receiver wants the credit used up."""
+        self.delivery_count = 0
+        self._initial_count = 0
+        self.sender_settle_mode = 2
+        self.receiver_settle_mode = 0
+        self.owner: Any = None
+        """Yours."""
+        self.partial: Partial | None = None
+        self.shape: TransferShape | None = None
+        self._ignored_frames = 0
+
+    @property
+    def is_live(self) -> bool:
+        """Attached at both ends, as far as we know."""
+        return self.state is LinkState.ATTACHED
+
+    @property
+    def key(self) -> tuple[str, str, bool]:
+        """What names the link for ever: the peer's container id, the link's name, and whether we send."""
+        return (self.session.connection.remote_container_id, self.name, self.is_sender)
+
+    def accept(
+        self,
+        source: Source | None,
+        target: Target | Coordinator | None,
+        *,
+        sender_settle_mode: int | None = None,
+        receiver_settle_mode: int | None = None,
+        max_message_size: int | None = None,
+        offered_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (),
+        properties: dict[Any, Any] | None = None,
+    ) -> None:
+        """Answer the peer's attach with the termini as they really are; settle modes are the peer's unless given."""
+        if self.state is not LinkState.ATTACH_RECEIVED or self.remote is None:
+            return
+        self.sender_settle_mode = self.remote.snd_settle_mode if sender_settle_mode is None else sender_settle_mode
+        self.receiver_settle_mode = (
+            self.remote.rcv_settle_mode if receiver_settle_mode is None else receiver_settle_mode
+        )
+        self.send_attach(
+            source,
+            target,
+            max_message_size=max_message_size,
+            offered_capabilities=offered_capabilities,
+            desired_capabilities=desired_capabilities,
+            properties=properties,
+        )
+
+    def refuse(self, error: Error) -> None:
+        """Answer the peer's attach with a null terminus of ours, then detach for good."""
+        if self.state is LinkState.ATTACH_RECEIVED:
+            self._attach_null()
+            self.detach(closed=True, error=error)
+
+    def detach(self, *, closed: bool = True, error: Error | None = None) -> None:
+        """End the link from our side; the peer's answer is awaited silently."""
+        if self.state is LinkState.ATTACH_RECEIVED:
+            self._attach_null()
+        state = LINK_TABLE.get((self.state, LinkInput.SEND_DETACH))
+        if state is not LinkState.DETACH_SENT:
+            return
+        self.state = state
+        self.session.flush_settlements()
+        self.session.send(Detach(handle=self.handle, closed=closed, error=error))
+        self.session.release(self)
+
+    def fail(self, condition: str, description: str) -> None:
+        """Detach for the peer's fault, and tell."""
+        error = Error(condition=condition, description=description)
+        self.detach(closed=True, error=error)
+        self.session.connection.events.append(LinkDetached(self, closed=True, error=error))
+
+    def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
+        """As `session.settle`, for deliveries of this link."""
+        self.session.settle(first_id, count, state)
+
+    def send_attach(
+        self,
+        source: Source | None,
+        target: Target | Coordinator | None,
+        *,
+        max_message_size: int | None = None,
+        offered_capabilities: Sequence[str] = (),
+        desired_capabilities: Sequence[str] = (),
+        properties: dict[Any, Any] | None = None,
+    ) -> None:
+        """Write our attach; of the protocol, not for owners."""
+        self.state = LINK_TABLE[self.state, LinkInput.SEND_ATTACH]
+        size_max = self.session.connection.limits.message_bytes_max
+        attach = Attach(
+            name=self.name,
+            handle=self.handle,
+            role=Role.SENDER if self.is_sender else Role.RECEIVER,
+            snd_settle_mode=self.sender_settle_mode,
+            rcv_settle_mode=self.receiver_settle_mode,
+            source=source,
+            target=target,
+            initial_delivery_count=self.delivery_count if self.is_sender else None,
+            max_message_size=size_max if max_message_size is None else max_message_size,
+            offered_capabilities=tuple(offered_capabilities),
+            desired_capabilities=tuple(desired_capabilities),
+            properties=properties,
+        )
+        self.session.send(attach)
+
+    def receive_attach(self, attach: Attach) -> None:
+        """Take the peer's attach; of the protocol, not for owners."""
+        self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_ATTACH]
+        self.remote = attach
+        self.remote_handle = attach.handle
+        if self.state is LinkState.ATTACHED:
+            self.sender_settle_mode = attach.snd_settle_mode
+            self.receiver_settle_mode = attach.rcv_settle_mode
+
+    def answer_detach(self, *, closed: bool) -> None:
+        """Answer the peer's detach; of the protocol, not for owners."""
+        if self.state is LinkState.ATTACH_RECEIVED:
+            self._attach_null()
+        self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_DETACH]
+        self.session.flush_settlements()
+        self.session.send(Detach(handle=self.handle, closed=closed))
+        self.state = LINK_TABLE[self.state, LinkInput.SEND_DETACH]
+
+    def receive_flow(self, count: int | None, credit: int | None, *, drain: bool, echo: bool) -> None:
+        """Take the peer's flow for this link; of the protocol, not for owners."""
+        raise NotImplementedError
+
+    def flow_fields(self) -> tuple[int | None, int, int]:
+        """Delivery-count, link-credit and available for our flow; of the protocol, not for owners."""
+        return self.delivery_count, self.credit, 0
+
+    def is_errant(self, frames_max: int) -> bool:
+        """Count a frame that came after our detach; True when there were too many."""
+        self._ignored_frames += 1
+        return self._ignored_frames > frames_max
+
+    def _attach_null(self) -> None:
+        """Answer the peer's attach with nothing at our end."""
+        remote = self.remote
+        assert remote is not None
+        if self.is_sender:
+            self.send_attach(None, remote.target)
+        else:
+            self.send_attach(remote.source, None)

@@ -1,0 +1,72 @@
+"""What waits to be written, in order.
+
+Rule 1: small pieces are joined when taken, large ones handed out as they are.
+Rule 2: while a client negotiates SASL, only the lead is handed out: what it pipelines behind waits.
+"""
+
+from protocol.decode import Buffer
+
+__all__ = ["Output"]
+
+_LARGE_BYTES = 16 * 1024
+
+
+class Output:
+    """The outgoing bytes of one connection."""
+
+    __slots__ = ("_has_large", "_lead", "_pieces", "is_gated", "size")
+
+    def __init__(self) -> None:
+        self._pieces: list[Buffer] = []
+        self._lead = b""
+        self._has_large = False
+        self.is_gated = False
+        """True while only the lead may leave."""
+        self.size = 0
+        """Bytes that wait, the lead aside."""
+
+    def add(self, piece: Buffer) -> None:
+        """Write `piece` behind what waits; it must not change any more."""
+        self._pieces.append(piece)
+        self.size += len(piece)
+        if len(piece) >= _LARGE_BYTES:
+            self._has_large = True
+
+    def lead(self, piece: bytes) -> None:
+        """Write `piece` before everything that waits but for other leads."""
+        self._lead += piece
+
+    def take(self) -> list[Buffer]:
+        """Everything that may leave now."""
+        pieces: list[Buffer] = []
+        if self._lead:
+            pieces.append(self._lead)
+            self._lead = b""
+        if self.is_gated or not self.size:
+            return pieces
+        pieces += self._pieces
+        self._pieces = []
+        self.size = 0
+        if len(pieces) == 1:
+            self._has_large = False
+            return pieces
+        if not self._has_large:
+            return [b"".join(pieces)]
+        self._has_large = False
+        return _join_small(pieces)
+
+
+def _join_small(pieces: list[Buffer]) -> list[Buffer]:
+    joined: list[Buffer] = []
+    small: list[Buffer] = []
+    for piece in pieces:
+        if len(piece) < _LARGE_BYTES:
+            small.append(piece)
+            continue
+        if small:
+            joined.append(b"".join(small))
+            small = []
+        joined.append(piece)
+    if small:
+        joined.append(b"".join(small))
+    return joined

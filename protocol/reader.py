@@ -1,0 +1,172 @@
+"""Where reads land, and how they are cut into headers and frames.
+
+Rule 1: a read is handed over whole before the next one begins, so one chunk serves any number of connections, and an idle
+        connection holds none; the rest of a partial frame is copied into its connection, where it grows with what comes,
+        never by what is claimed.
+Rule 2: a chunk that events still refer to (large payloads are views of it) is never written again: the next read gets a new one.
+Rule 3: small frames are cut from bytes: one copy of a read is cheaper than a copy of each payload.
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from protocol.decode import Buffer
+from protocol.errors import FramingError
+
+__all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
+
+CHUNK_BYTES: Final = 256 * 1024
+
+_HEADER: Final = Struct(">IBBH").unpack_from
+_HEADER_BYTES: Final = 8
+
+
+class ReadBuffer:
+    """The chunk for the next read; for asyncio.BufferedProtocol and for `recv_into`.
+
+    Use: `size = socket.recv_into(chunk.get_buffer())`, then `if connection.receive(chunk.filled(size), now_ms): chunk.keep()`.
+    """
+
+    __slots__ = ("_chunk_bytes", "_view")
+
+    def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._chunk_bytes = chunk_bytes
+        self._view: memoryview | None = None
+
+    def get_buffer(self) -> memoryview:
+        """A writable view of a whole chunk."""
+        if self._view is None:
+            self._view = memoryview(bytearray(self._chunk_bytes))
+        return self._view
+
+    def filled(self, size: int) -> memoryview:
+        """The first `size` bytes of the chunk, as given to the last `get_buffer`."""
+        return self.get_buffer()[:size]
+
+    def keep(self) -> None:
+        """Leave the chunk to those who hold views of it."""
+        self._view = None
+
+
+class Frame(NamedTuple):
+    """A whole frame in its buffer, where others like it may follow."""
+
+    data: Buffer
+    position: int
+    body: int
+    """Where the performative begins; equal to `frame_end` for a heartbeat."""
+    frame_end: int
+    end: int
+    """Where the buffer ends."""
+    kind: int
+    channel: int
+
+
+class FrameReader:
+    """The unread input of one connection; between two reads it holds less than a frame, or what must wait for an answer."""
+
+    __slots__ = ("_data", "_end", "_large_bytes", "_position", "_rest")
+
+    def __init__(self, large_bytes: int) -> None:
+        self._large_bytes = large_bytes
+        self._data: Buffer = b""
+        self._position = 0
+        self._end = 0
+        self._rest: bytearray | None = None
+
+    def put(self, data: Buffer) -> None:
+        """Begin a read; `header` and `frame` take from it, then `stop` keeps what is left."""
+        if type(data) is memoryview and len(data) < self._large_bytes:
+            data = bytes(data)
+        self._data = data
+        self._position = 0
+        self._end = len(data)
+
+    def hold(self, data: Buffer) -> int:
+        """Put `data` behind what is kept, unread; returns how much is kept."""
+        if self._rest is None:
+            self._rest = bytearray()
+        self._rest += data
+        return len(self._rest)
+
+    def resume(self) -> None:
+        """Begin to read what was held."""
+        rest, self._rest = self._rest, None
+        self.put(bytes(rest or b""))
+
+    def stop(self) -> int:
+        """End the read; returns how much is kept of it."""
+        kept = 0
+        if self._position < self._end:
+            kept = self.hold(self._data[self._position : self._end])
+        self._data = b""
+        self._position = self._end = 0
+        return kept
+
+    def peek(self) -> bytes:
+        """At most eight bytes, the next ones; nothing is taken."""
+        start = bytes(self._rest or b"")
+        return start + bytes(self._data[self._position : self._position + _HEADER_BYTES - len(start)])
+
+    def header(self) -> bytes | None:
+        """Take the eight bytes of a protocol header; None when they are not there yet."""
+        header = self.peek()
+        if len(header) < _HEADER_BYTES:
+            return None
+        self._position += _HEADER_BYTES - len(self._rest or b"")
+        self._rest = None
+        return header
+
+    def frame(self, size_max: int) -> Frame | None:
+        """The next whole frame, or None. FramingError when its size is none or larger than size_max.
+
+        A frame that comes with `data` of its own (it was cut by reads) is taken by that; else say with `skip` how far you came.
+        """
+        if self._rest is not None:
+            return self._rest_frame(size_max)
+        position, end = self._position, self._end
+        if end - position < _HEADER_BYTES:
+            return None
+        size, offset, kind, channel = _HEADER(self._data, position)
+        if not 8 <= offset * 4 <= size <= size_max:
+            raise _bad_size(size, offset, size_max)
+        if size > end - position:
+            return None
+        if size < self._large_bytes and type(self._data) is memoryview:
+            self._data = bytes(self._data[position:])
+            self._position = position = 0
+            self._end = end = len(self._data)
+        return Frame(self._data, position, position + offset * 4, position + size, end, kind, channel)
+
+    def skip(self, frame: Frame, position: int) -> None:
+        """Go on behind `position` of the frame's buffer."""
+        if frame.data is self._data:
+            self._position = position
+
+    def _rest_frame(self, size_max: int) -> Frame | None:
+        """The frame whose beginning is kept, completed from the read; it gets a buffer of its own."""
+        rest = self._rest
+        assert rest is not None
+        if not self._fill(rest, _HEADER_BYTES):
+            return None
+        size, offset, kind, channel = _HEADER(rest)
+        if not 8 <= offset * 4 <= size <= size_max:
+            raise _bad_size(size, offset, size_max)
+        if not self._fill(rest, size):
+            return None
+        self._rest = None
+        data: Buffer = bytes(rest) if size < self._large_bytes else memoryview(rest)
+        return Frame(data, 0, offset * 4, size, size, kind, channel)
+
+    def _fill(self, rest: bytearray, size: int) -> bool:
+        """Move bytes of the read into `rest` until it holds `size`; False when the read has not enough."""
+        missing = size - len(rest)
+        if missing > 0:
+            piece = self._data[self._position : min(self._position + missing, self._end)]
+            rest += piece
+            self._position += len(piece)
+        return len(rest) >= size
+
+
+def _bad_size(size: int, offset: int, size_max: int) -> FramingError:
+    return FramingError(f"a frame of {size} bytes with data offset {offset}; at most {size_max} bytes are taken")

@@ -1,0 +1,151 @@
+"""The receiving side of a link: credit given, deliveries put together.
+
+Rule 1: credit is spent by the first frame of a delivery, also of one that is aborted later.
+Rule 2: the deliveries of a link never interleave: until one is whole or aborted, all frames belong to it.
+Rule 3: an aborted delivery leaves nothing behind but its delivery-id.
+"""
+
+from __future__ import annotations
+
+from protocol.decode import Buffer
+from protocol.errors import LinkFault
+from protocol.events import CreditChanged, TransferRun
+from protocol.link import Link
+from protocol.partial import Partial
+from protocol.performatives import Transfer
+from protocol.serial import MASK, distance
+from protocol.spec import AmqpCondition, LinkCondition, ReceiverSettleMode, SenderSettleMode
+from protocol.tables import LinkState
+
+__all__ = ["Receiver"]
+
+
+class Receiver(Link):
+    """A link on which we receive."""
+
+    __slots__ = ()
+
+    is_sender = False
+
+    def grant(self, credit: int, *, drain: bool = False) -> None:
+        """Let the peer send until `credit` messages more have come; less than it has already changes nothing.
+
+        drain: the peer is to use the credit up at once or give it back; CreditChanged tells when it has.
+        """
+        if self.state not in (LinkState.ATTACHED, LinkState.ATTACH_SENT) or (credit <= self.credit and not drain):
+            return
+        self.credit = max(credit, self.credit)
+        self.drain = drain
+        self.session.send_flow(self, drain=drain)
+
+    def flow_fields(self) -> tuple[int | None, int, int]:
+        """See Link."""
+        return (None if self.remote is None else self.delivery_count), self.credit, 0
+
+    def receive_flow(self, count: int | None, credit: int | None, *, drain: bool, echo: bool) -> None:
+        """See Link."""
+        del credit
+        if count is not None:
+            skipped = distance(self.delivery_count, count)
+            if skipped > 0:
+                self.delivery_count = count
+                self.credit = max(self.credit - skipped, 0)
+        if drain and self.drain and not self.credit:
+            self.drain = False
+            self.session.connection.events.append(CreditChanged(self))
+        if echo and self.state is LinkState.ATTACHED:
+            self.session.send_flow(self)
+
+    def receive(self, transfer: Transfer, payload: Buffer) -> bool:
+        """Take one frame that the general decoder read; returns whether it was a whole delivery by itself.
+
+        LinkFault when the link cannot go on.
+        """
+        partial = self.partial
+        is_first = partial is None
+        if partial is None:
+            partial = self._begin(transfer)
+        else:
+            self._check_continuation(partial, transfer)
+        if transfer.aborted:
+            self.drop_partial()
+            return False
+        if transfer.settled:
+            partial.settled = True
+        is_whole = is_first and not transfer.more
+        if not is_whole:
+            self._keep(partial, payload)
+        if partial.size + len(payload) * is_whole > self.session.connection.limits.message_bytes_max:
+            raise LinkFault(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"more than {self._size_max} bytes in one message")
+        if transfer.more:
+            return False
+        self.drop_partial()
+        self._deliver(partial, payload if is_whole else partial.join())
+        return is_whole
+
+    def drop_partial(self) -> None:
+        """Forget the delivery that is on its way."""
+        if self.partial is not None:
+            self.session.connection.partial_bytes -= self.partial.cost
+            self.partial = None
+
+    @property
+    def _size_max(self) -> int:
+        return self.session.connection.limits.message_bytes_max
+
+    def _begin(self, transfer: Transfer) -> Partial:
+        """The first frame of a delivery; the session has checked its id."""
+        if self.credit <= 0:
+            raise LinkFault(LinkCondition.TRANSFER_LIMIT_EXCEEDED, f"delivery {transfer.delivery_id} without credit")
+        if transfer.delivery_id is None or transfer.delivery_tag is None:
+            raise LinkFault(AmqpCondition.INVALID_FIELD, "the first transfer of a delivery without its id or tag")
+        if len(transfer.delivery_tag) > 32:
+            raise LinkFault(AmqpCondition.INVALID_FIELD, f"a delivery-tag of {len(transfer.delivery_tag)} bytes")
+        if transfer.resume:
+            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, "deliveries are not resumed here")
+        self.credit -= 1
+        self.delivery_count = (self.delivery_count + 1) & MASK
+        mode = self.receiver_settle_mode if transfer.rcv_settle_mode is None else transfer.rcv_settle_mode
+        if mode > self.receiver_settle_mode:
+            raise LinkFault(AmqpCondition.INVALID_FIELD, "rcv-settle-mode second on a link where first was agreed")
+        is_second = mode == ReceiverSettleMode.SECOND
+        return Partial(transfer.delivery_id, transfer.delivery_tag, transfer.message_format or 0, is_second=is_second)
+
+    def _check_continuation(self, partial: Partial, transfer: Transfer) -> None:
+        if transfer.delivery_id not in (None, partial.delivery_id) or transfer.delivery_tag not in (None, partial.tag):
+            raise LinkFault(
+                AmqpCondition.INVALID_FIELD,
+                f"delivery {transfer.delivery_id} began before delivery {partial.delivery_id} was whole",
+            )
+        if transfer.message_format not in (None, partial.message_format):
+            raise LinkFault(AmqpCondition.INVALID_FIELD, f"delivery {partial.delivery_id} changed its message format")
+
+    def _keep(self, partial: Partial, payload: Buffer) -> None:
+        """Hold the payload of a delivery that is not whole, or was not until now."""
+        connection = self.session.connection
+        limits = connection.limits
+        before = partial.cost if self.partial is partial else 0
+        self.partial = partial
+        partial.add(payload, limits.piece_overhead_bytes)
+        connection.partial_bytes += partial.cost - before
+        if connection.partial_bytes > limits.partial_bytes_max:
+            raise LinkFault(
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
+                f"unfinished deliveries hold more than {limits.partial_bytes_max} bytes",
+            )
+
+    def _deliver(self, partial: Partial, payload: Buffer) -> None:
+        mode = self.sender_settle_mode
+        if (mode == SenderSettleMode.SETTLED and not partial.settled) or (
+            mode == SenderSettleMode.UNSETTLED and partial.settled
+        ):
+            raise LinkFault(
+                AmqpCondition.INVALID_FIELD, f"settled={partial.settled} on a link with snd-settle-mode {mode}"
+            )
+        session = self.session
+        if not partial.settled:
+            session.received.append(self, partial.delivery_id, 1, is_second=partial.is_second)
+            session.has_second = session.has_second or partial.is_second
+        message = bytes(payload) if isinstance(payload, bytearray) else payload
+        run = TransferRun(self, partial.delivery_id, [message], partial.settled, partial.message_format)
+        session.connection.events.append(run)

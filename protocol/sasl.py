@@ -1,0 +1,154 @@
+"""SASL (security, 5.3): who the peer is, settled before the AMQP header.
+
+    server   SASL header, mechanisms ->   <- init   [challenge -> <- response]   Authenticating ... outcome ->   then the AMQP header
+    client   SASL header ->   <- SASL header, mechanisms   init ->   [...]   <- outcome
+
+Rule 1: a server never needs a round trip: an init may come with the header, before our mechanisms were read.
+Rule 2: a client waits for mechanisms and outcome, since servers that take a pipelined open are few.
+Rule 3: whether a name and a password are right is not decided here: the server asks by an event.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from protocol.composite import Composite
+from protocol.errors import FramingError
+from protocol.events import Authenticating
+from protocol.performatives import (
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+)
+from protocol.spec import SaslCode
+
+__all__ = ["SaslClient", "SaslServer", "SaslState"]
+
+_ANONYMOUS = ("ANONYMOUS", "MSSBCBS")
+
+
+class SaslState(IntEnum):
+    """Where the negotiation stands."""
+
+    WAITING = 0
+    """For init, challenge, response or outcome of the peer."""
+    ASKING = 1
+    """Authenticating was told and is not answered (server)."""
+    DONE = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SaslServer:
+    """What a server offers; one value serves all its connections."""
+
+    mechanisms: tuple[str, ...] = ("ANONYMOUS", "PLAIN", "MSSBCBS")
+    """In order of preference; MSSBCBS lets in like ANONYMOUS."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslClient:
+    """How a client says who it is."""
+
+    username: str | None = None
+    """None: ANONYMOUS."""
+    password: str = ""
+    """Sent in clear by PLAIN."""
+
+    @property
+    def mechanism(self) -> str:
+        """The one mechanism this client speaks."""
+        return "ANONYMOUS" if self.username is None else "PLAIN"
+
+
+class ServerNegotiation:
+    """One connection's negotiation, from the server's end."""
+
+    __slots__ = ("_mechanism", "mechanisms", "state")
+
+    def __init__(self, offered: SaslServer) -> None:
+        self.mechanisms = offered.mechanisms
+        self.state = SaslState.WAITING
+        self._mechanism = ""
+
+    def receive(self, frame: Composite) -> tuple[Composite | None, Authenticating | None]:
+        """Take a frame; returns what to answer and what to ask. FramingError when the frame has no place here."""
+        if type(frame) is SaslInit and not self._mechanism and self.state is SaslState.WAITING:
+            return self._begin(frame)
+        if type(frame) is SaslResponse and self._mechanism and self.state is SaslState.WAITING:
+            return self._ask(frame.response)
+        raise FramingError(f"{frame.NAME} in SASL state {self.state.name}")
+
+    def _begin(self, init: SaslInit) -> tuple[Composite | None, Authenticating | None]:
+        if init.mechanism not in self.mechanisms:
+            return self._fail()
+        self._mechanism = str(init.mechanism)
+        if self._mechanism in _ANONYMOUS:
+            return self._ask(b"")
+        if init.initial_response is None:
+            return SaslChallenge(challenge=b""), None
+        return self._ask(init.initial_response)
+
+    def _ask(self, response: bytes) -> tuple[Composite | None, Authenticating | None]:
+        if self._mechanism in _ANONYMOUS:
+            self.state = SaslState.ASKING
+            return None, Authenticating(self._mechanism, None, None)
+        # PLAIN (RFC 4616): authorization identity, NUL, name, NUL, password.
+        parts = bytes(response).split(b"\0")
+        try:
+            _, username, password = (part.decode() for part in parts)
+        except ValueError:
+            return self._fail()
+        self.state = SaslState.ASKING
+        return None, Authenticating(self._mechanism, username, password)
+
+    def _fail(self) -> tuple[Composite | None, Authenticating | None]:
+        self.state = SaslState.FAILED
+        return SaslOutcome(code=SaslCode.AUTH), None
+
+    def answer(self, *, ok: bool) -> SaslOutcome:
+        """The outcome for the question asked."""
+        self.state = SaslState.DONE if ok else SaslState.FAILED
+        return SaslOutcome(code=SaslCode.OK if ok else SaslCode.AUTH)
+
+
+class ClientNegotiation:
+    """One connection's negotiation, from the client's end."""
+
+    __slots__ = ("_client", "_hostname", "_is_begun", "reason", "state")
+
+    def __init__(self, client: SaslClient, hostname: str | None) -> None:
+        self._client = client
+        self._hostname = hostname
+        self._is_begun = False
+        self.state = SaslState.WAITING
+        self.reason = ""
+        """Why it failed."""
+
+    def receive(self, frame: Composite) -> Composite | None:
+        """Take a frame; returns what to answer. FramingError when the frame has no place here."""
+        if self.state is SaslState.WAITING:
+            if type(frame) is SaslMechanisms and not self._is_begun:
+                return self._begin(frame)
+            if type(frame) is SaslChallenge and self._is_begun:
+                return SaslResponse(response=self._response())
+            if type(frame) is SaslOutcome and self._is_begun:
+                self.state = SaslState.DONE if frame.code == SaslCode.OK else SaslState.FAILED
+                self.reason = f"the server refused {self._client.mechanism} with SASL code {frame.code}"
+                return None
+        raise FramingError(f"{frame.NAME} in SASL state {self.state.name}")
+
+    def _begin(self, offered: SaslMechanisms) -> SaslInit | None:
+        mechanism = self._client.mechanism
+        if mechanism not in offered.sasl_server_mechanisms:
+            self.state = SaslState.FAILED
+            self.reason = f"the server offers {', '.join(offered.sasl_server_mechanisms)}, not {mechanism}"
+            return None
+        self._is_begun = True
+        return SaslInit(mechanism=mechanism, initial_response=self._response(), hostname=self._hostname)
+
+    def _response(self) -> bytes:
+        if self._client.username is None:
+            return b"anonymous"
+        return b"\0".join((b"", self._client.username.encode(), self._client.password.encode()))

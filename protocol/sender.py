@@ -1,0 +1,136 @@
+"""The sending side of a link: credit, drain, transfers.
+
+Rule 1: never a delivery without credit: `sendable` is asked first, and sending more is our own fault (LocalError).
+Rule 2: a delivery too large for a frame of the peer is cut; frames that find no window wait in the session, and until they
+        are gone nothing else is sendable there.
+Rule 3: the delivery-tag is the prefix and the token, 16 bytes; nobody stores tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from protocol.decode import Buffer
+from protocol.errors import LocalError
+from protocol.events import CreditChanged
+from protocol.link import Link
+from protocol.performatives import DeliveryState
+from protocol.serial import MASK, distance
+from protocol.spec import SenderSettleMode
+from protocol.tables import LinkState
+from protocol.template import TransferTemplate
+
+if TYPE_CHECKING:
+    from protocol.session import Session
+
+__all__ = ["Sender"]
+
+_LARGE_BYTES: Final = 16 * 1024
+_CREDIT_MAX: Final = 0x7FFFFFFF
+
+
+class Sender(Link):
+    """A link on which we send."""
+
+    __slots__ = ("_template", "_template_key", "available", "tag_prefix")
+
+    is_sender = True
+
+    def __init__(self, session: Session, name: str, handle: int, initial_count: int = 0) -> None:
+        super().__init__(session, name, handle)
+        self.delivery_count = initial_count
+        self._initial_count = initial_count
+        self.available = 0
+        """Yours: messages that wait, as told in flows."""
+        self.tag_prefix = bytes(8)
+        """Yours: the first eight bytes of every delivery-tag; set it before the first send."""
+        self._template: TransferTemplate | None = None
+        self._template_key: tuple[int, bool] | None = None
+
+    @property
+    def sendable(self) -> int:
+        """Messages that may be sent now: bounded by credit, by the peer's window and by our bound on what is unsettled."""
+        if self.state is not LinkState.ATTACHED or not self.credit:
+            return 0
+        return max(min(self.credit, self.session.sendable), 0)
+
+    def send_run(
+        self, tokens: Sequence[int], payloads: Sequence[Buffer], settled: bool = False, message_format: int = 0
+    ) -> int:
+        """Send whole messages, one a token (u64); returns the delivery-id of the first, the others follow.
+
+        LocalError when there are more than `sendable`, or when settled is not what was agreed.
+        """
+        count = len(payloads)
+        session = self.session
+        if count > self.sendable or count != len(tokens):
+            raise LocalError(f"{count} messages with {len(tokens)} tokens where {self.sendable} are sendable")
+        key = (message_format, settled)
+        template = self._template
+        if template is None or key != self._template_key:
+            template = self._new_template(message_format, settled=settled)
+        first_id = session.next_sent_id
+        largest = len(payloads[0]) if count == 1 else max(map(len, payloads), default=0)
+        if largest < _LARGE_BYTES and template.head_bytes + largest <= session.frame_bytes_max:
+            session.send_frames(template.join(first_id, tokens, payloads), count)
+        else:
+            self._send_large(template, first_id, tokens, payloads)
+        self.credit -= count
+        self.delivery_count = (self.delivery_count + count) & MASK
+        session.next_sent_id = (first_id + count) & MASK
+        if not settled and count:
+            session.sent.append(self, first_id, count, tokens)
+        return first_id
+
+    def drained(self) -> None:
+        """Answer a drain once nothing is left to send: the rest of the credit is given back."""
+        if self.state is LinkState.ATTACHED and self.drain:
+            self.delivery_count = (self.delivery_count + self.credit) & MASK
+            self.credit = 0
+            self.session.send_flow(self, drain=True)
+            self.drain = False
+
+    def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
+        """Settle deliveries that we sent, as the receiver-settle-mode second asks for."""
+        self.session.settle_sent(first_id, count, state)
+
+    def flow_fields(self) -> tuple[int | None, int, int]:
+        """See Link."""
+        return self.delivery_count, self.credit, self.available
+
+    def receive_flow(self, count: int | None, credit: int | None, *, drain: bool, echo: bool) -> None:
+        """See Link."""
+        # A receiver that has not seen our attach yet cannot know the delivery-count, and counts from the initial one.
+        seen = self._initial_count if count is None else count
+        if credit is not None:
+            self.credit = min(max(distance(self.delivery_count, seen) + credit, 0), _CREDIT_MAX)
+        self.drain = drain
+        self.session.connection.events.append(CreditChanged(self))
+        # A drain is answered by drained(): an answer now would look like the end of it.
+        if echo and not drain and self.state is LinkState.ATTACHED:
+            self.session.send_flow(self)
+
+    def _new_template(self, message_format: int, *, settled: bool) -> TransferTemplate:
+        forbidden = SenderSettleMode.UNSETTLED if settled else SenderSettleMode.SETTLED
+        if self.sender_settle_mode == forbidden:
+            raise LocalError(f"settled={settled} on a link with snd-settle-mode {self.sender_settle_mode}")
+        if len(self.tag_prefix) != 8:
+            raise LocalError(f"a tag prefix of {len(self.tag_prefix)} bytes, not 8")
+        channel = self.session.channel
+        template = TransferTemplate(channel, self.handle, self.tag_prefix, message_format, settled=settled)
+        self._template, self._template_key = template, (message_format, settled)
+        return template
+
+    def _send_large(
+        self, template: TransferTemplate, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]
+    ) -> None:
+        session = self.session
+        for index, payload in enumerate(payloads):
+            delivery_id = (first_id + index) & MASK
+            if template.head_bytes + len(payload) <= session.frame_bytes_max:
+                head = template.frame(delivery_id, tokens[index], len(payload))
+                session.send_or_wait(self, head, payload)
+                continue
+            for head, piece in template.cut(delivery_id, tokens[index], payload, session.frame_bytes_max):
+                session.send_or_wait(self, head, piece)

@@ -1,0 +1,525 @@
+"""A session: delivery-ids, windows, and the links that share them (transport, 2.5).
+
+Rule 1: after our end everything is ignored until the peer's; after the peer's end nothing is sent any more.
+Rule 2: settlements wait until the output is taken, so that those of one tick leave as ranges; they leave before any goodbye.
+Rule 3: a fault is raised where it is found and ends its scope in `receive_transfer` or in the connection: nowhere else.
+Rule 4: every call on a dead session does nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from protocol.composite import Composite
+from protocol.decode import Buffer
+from protocol.deliveries import DeliveryRing
+from protocol.errors import FramingError, LinkFault, LocalError, SessionFault
+from protocol.events import CreditChanged, Disposed, LinkAttached, LinkDetached, SessionEnded, TransferRun
+from protocol.frames import decode_frame_body
+from protocol.performatives import (
+    Attach,
+    Begin,
+    Coordinator,
+    DeliveryState,
+    Detach,
+    End,
+    Error,
+    Flow,
+    Source,
+    Target,
+    Transfer,
+)
+from protocol.receiver import Receiver
+from protocol.sender import Sender
+from protocol.serial import MASK
+from protocol.shape import learn, plain_handle
+from protocol.spec import AmqpCondition, LinkCondition, Role, SessionCondition
+from protocol.tables import SESSION_TABLE, LinkState, SessionInput, SessionState
+from protocol.template import write_disposition, write_flow
+from protocol.window import OUTGOING_WINDOW, Windows
+
+if TYPE_CHECKING:
+    from protocol.connection import Connection
+    from protocol.link import Link
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One session of a connection."""
+
+    __slots__ = (
+        "_by_handle",
+        "_is_dirty",
+        "_local",
+        "_next_received_id",
+        "_remote_handle_max",
+        "_settling",
+        "_waiting",
+        "_windows",
+        "channel",
+        "connection",
+        "has_second",
+        "next_sent_id",
+        "owner",
+        "received",
+        "remote_channel",
+        "sent",
+        "state",
+    )
+
+    def __init__(self, connection: Connection, channel: int, first_id: int) -> None:
+        self.connection = connection
+        self.channel = channel
+        """Our channel; the peer's is its own."""
+        self.remote_channel = -1
+        self.state = SessionState.UNMAPPED
+        self.owner: Any = None
+        """Yours."""
+        self._local: dict[int, Link] = {}
+        self._by_handle: dict[int, Link] = {}
+        self._remote_handle_max = MASK
+        self._windows = Windows(connection.limits.window_frames, first_id)
+        self._next_received_id: int | None = None
+        self.next_sent_id = first_id
+        self.sent = DeliveryRing()
+        """What we sent and is not settled."""
+        self.received = DeliveryRing()
+        """What we received and is not settled."""
+        self.has_second = False
+        """Some of what was received is in receiver-settle-mode second."""
+        self._settling: tuple[int, int, DeliveryState | None, bool, bool] | None = None
+        self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
+        self._is_dirty = False
+
+    # What its owner calls
+
+    @property
+    def is_live(self) -> bool:
+        """Mapped at both ends, as far as we know."""
+        return self.state is SessionState.MAPPED
+
+    @property
+    def sendable(self) -> int:
+        """Transfer frames that may leave now."""
+        if self._waiting or self.state is not SessionState.MAPPED:
+            return 0
+        return min(self._windows.remote, self.connection.limits.unsettled_max - self.sent.count)
+
+    def links(self) -> list[Link]:
+        """The links that are not detached at both ends; of an ended session those that it had."""
+        return list(self._local.values())
+
+    def attach_sender(
+        self, name: str, source: Source | None, target: Target | Coordinator | None, *, initial_delivery_count: int = 0,
+        sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
+    ) -> Sender:  # fmt: skip
+        """Attach a link on which we send; LinkAttached tells the peer's answer. LocalError when no handle is left."""
+        link = Sender(self, name, self._free_handle(), initial_delivery_count)
+        self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
+        return link
+
+    def attach_receiver(
+        self, name: str, source: Source | None, target: Target | None, *,
+        sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
+    ) -> Receiver:  # fmt: skip
+        """Attach a link on which we receive; see attach_sender. Credit may be granted at once."""
+        link = Receiver(self, name, self._free_handle())
+        self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
+        return link
+
+    def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
+        """Say what became of received deliveries with consecutive ids; what is not held is left out.
+
+        They are settled with it, but for receiver-settle-mode second: those stay until the peer settles.
+        """
+        if self.state is not SessionState.MAPPED or count <= 0:
+            return
+        last_id = (first_id + count - 1) & MASK
+        if not self.has_second:
+            for run in self.received.take(first_id, last_id):
+                self._say(run.first_id, run.count, state, settled=True, role=Role.RECEIVER)
+            return
+        for run in self.received.find(first_id, last_id):
+            if not run.is_second:
+                self.received.take(run.first_id, (run.first_id + run.count - 1) & MASK)
+            self._say(run.first_id, run.count, state, settled=not run.is_second, role=Role.RECEIVER)
+
+    def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
+        """Settle deliveries that we sent, with the state that holds in the end; what is not held is left out."""
+        if self.state is not SessionState.MAPPED or count <= 0:
+            return
+        for run in self.sent.take(first_id, (first_id + count - 1) & MASK):
+            self._say(run.first_id, run.count, state, settled=True, role=Role.SENDER)
+
+    def pause(self) -> None:
+        """Close the incoming window; what is in flight still comes."""
+        if not self._windows.is_paused:
+            self._windows.is_paused = True
+            self.send_flow()
+
+    def resume(self) -> None:
+        """Open the incoming window again."""
+        if self._windows.is_paused:
+            self._windows.is_paused = False
+            self.send_flow()
+
+    def end(self, error: Error | None = None) -> None:
+        """End the session from our side; the peer's answer is awaited silently."""
+        if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
+            return
+        self.flush()
+        self.send(End(error=error))
+        self.state = SESSION_TABLE[self.state, SessionInput.SEND_END]
+        self._forget()
+
+    # What its links call
+
+    def send(self, performative: Composite) -> None:
+        """Write a frame on our channel."""
+        if self.state in (SessionState.MAPPED, SessionState.BEGIN_SENT):
+            self.connection.send(self.channel, performative)
+
+    def send_flow(self, link: Link | None = None, *, drain: bool = False) -> None:
+        """Write a flow, with the state of `link` when given; both windows are told in any case."""
+        if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
+            return
+        windows = self._windows
+        flow = Flow(
+            next_incoming_id=windows.next_incoming_id,
+            incoming_window=windows.incoming(self._room),
+            next_outgoing_id=windows.next_outgoing_id,
+            outgoing_window=OUTGOING_WINDOW,
+        )
+        if link is not None:
+            flow.handle = link.handle
+            flow.delivery_count, flow.link_credit, flow.available = link.flow_fields()
+            flow.drain = drain
+        self.connection.output.add(write_flow(self.channel, flow))
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """The largest frame that the peer takes."""
+        return self.connection.remote_frame_bytes_max
+
+    def send_frames(self, frames: bytes, count: int) -> None:
+        """Write transfer frames for which there is window."""
+        self._windows.sent(count)
+        self.connection.output.add(frames)
+
+    def send_or_wait(self, link: Link, head: bytes, payload: Buffer) -> None:
+        """Write one transfer frame, now or when the window has room for it."""
+        if self._waiting or self._windows.remote <= 0:
+            if self._waiting is None:
+                self._waiting = deque()
+            self._waiting.append((link, head, payload))
+            return
+        self._send_transfer(head, payload)
+
+    def release(self, link: Link) -> None:
+        """Forget what a link held, once it can hold nothing more."""
+        names = self.connection.links_by_name
+        key = (link.name, link.is_sender)
+        # A link that the peer has not answered yet must still be found by its name when the answer comes.
+        if names.get(key) is link and link.remote is not None:
+            del names[key]
+        self.sent.drop(link)
+        self.received.drop(link)
+        if isinstance(link, Receiver):
+            link.drop_partial()
+        if self._waiting:
+            self._waiting = deque(entry for entry in self._waiting if entry[0] is not link)
+
+    def flush_settlements(self) -> None:
+        """Write the settlements that wait."""
+        if self._settling is not None:
+            first_id, count, state, settled, role = self._settling
+            self._settling = None
+            last_id = (first_id + count - 1) & MASK
+            self.connection.output.add(
+                write_disposition(self.channel, first_id, last_id, state, role=role, settled=settled)
+            )
+
+    def flush(self) -> None:
+        """Write what waits for the end of the tick: settlements, and a window that is due."""
+        self._is_dirty = False
+        self.flush_settlements()
+        if self.state is SessionState.MAPPED and self._windows.is_due(self._room):
+            self.send_flow()
+
+    # What its connection calls
+
+    def begin(self, remote_channel: int | None = None) -> None:
+        """Write our begin, in answer to the peer's when remote_channel is given."""
+        self.state = SESSION_TABLE[self.state, SessionInput.SEND_BEGIN]
+        limits = self.connection.limits
+        begin = Begin(
+            remote_channel=remote_channel,
+            next_outgoing_id=self._windows.next_outgoing_id,
+            incoming_window=self._windows.incoming(self._room),
+            outgoing_window=OUTGOING_WINDOW,
+            handle_max=limits.handle_max,
+        )
+        self.connection.send(self.channel, begin)
+
+    def receive_begin(self, begin: Begin, channel: int) -> None:
+        """Take the peer's begin, the first or the answer to ours."""
+        self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_BEGIN]
+        self.remote_channel = channel
+        self._windows.next_incoming_id = begin.next_outgoing_id
+        self._windows.remote = begin.incoming_window
+        self._remote_handle_max = begin.handle_max
+
+    def receive_end(self) -> bool:
+        """Take the peer's end and answer it; returns whether it was the first to say so."""
+        self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_END]
+        if self.state is SessionState.UNMAPPED:
+            return False
+        self._settling = None
+        self.connection.send(self.channel, End())
+        self.state = SESSION_TABLE[self.state, SessionInput.SEND_END]
+        self._forget()
+        return True
+
+    def fail(self, condition: str, description: str) -> None:
+        """End for the peer's fault, and tell."""
+        error = Error(condition=condition, description=description)
+        self.end(error)
+        self.connection.events.append(SessionEnded(self, error))
+
+    def receive(self, performative: Composite) -> None:
+        """Take an attach or a detach. FramingError or SessionFault when it has no place here."""
+        if type(performative) is Attach:
+            self._receive_attach(performative)
+        elif type(performative) is Detach:
+            self._receive_detach(performative)
+        else:
+            raise FramingError(f"{performative.NAME} has no place in a session")
+
+    def receive_flow(self, fields: list[int | bool | None]) -> None:
+        """Take a flow, as its ten fields in the order of the wire."""
+        windows = self._windows
+        before = windows.remote
+        windows.receive_flow(fields[0], fields[1])  # type: ignore[arg-type]  # both readers checked the mandatory ones
+        handle, echo = fields[4], bool(fields[9])
+        if handle is not None:
+            link = self._by_handle.get(handle)
+            if link is None:
+                raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"flow for handle {handle}")
+            if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_RECEIVED:
+                link.receive_flow(fields[5], fields[6], drain=bool(fields[8]), echo=echo)
+        elif echo:
+            self.send_flow()
+        if windows.remote > before and (handle is None or before <= 0 or self._waiting):
+            self._window_opened()
+
+    def receive_disposition(
+        self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
+    ) -> None:
+        """Take a disposition over what is held of the range."""
+        ring = self.sent if role == Role.RECEIVER else self.received
+        runs = ring.take(first_id, last_id) if settled else ring.find(first_id, last_id)
+        events = self.connection.events
+        for run in runs:
+            events.append(Disposed(run.link, run.first_id, run.tokens(), state, settled))
+        if settled and self._windows.left <= 0:
+            self._mark_dirty()
+
+    def receive_transfer(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
+        """Take the transfer frame at `position` and what follows it alike up to `end`; returns the position behind.
+
+        SessionFault, DecodeError when the session or the connection cannot go on.
+        """
+        link = self._by_handle.get(plain_handle(data, body, frame_end))
+        if link is not None and link.shape is not None and link.partial is None and link.state is LinkState.ATTACHED:
+            next_id = self._next_received_id
+            assert next_id is not None  # a shape was learned, so there was a delivery
+            windows = self._windows
+            payloads, after = link.shape.match(data, position, end, next_id, min(link.credit, windows.left))
+            count = len(payloads)
+            if count:
+                settled = link.shape.settled
+                self._next_received_id = (next_id + count) & MASK
+                windows.received(count)
+                link.credit -= count
+                link.delivery_count = (link.delivery_count + count) & MASK
+                if not settled:
+                    self.received.append(link, next_id, count, is_second=link.receiver_settle_mode == 1)
+                self.connection.events.append(TransferRun(link, next_id, payloads, settled))  # type: ignore[arg-type]
+                if windows.left <= self.connection.limits.window_frames // 2:
+                    self._mark_dirty()
+                return after
+        transfer, payload_start = decode_frame_body(data, body, frame_end)
+        assert type(transfer) is Transfer
+        link = self._by_handle.get(transfer.handle)
+        self._count_transfer(transfer, link)
+        assert link is not None
+        try:
+            self._receive_transfer(link, transfer, data, position, payload_start, frame_end)
+        except LinkFault as fault:
+            link.fail(fault.condition, fault.description)
+        return frame_end
+
+    # Transfers that are not alike
+
+    def _count_transfer(self, transfer: Transfer, link: Link | None) -> None:
+        """The session's part in a transfer: window, handle and delivery-id."""
+        if self._windows.left <= 0:
+            raise SessionFault(SessionCondition.WINDOW_VIOLATION, "a transfer beyond the incoming window")
+        if link is None:
+            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"transfer for handle {transfer.handle}")
+        self._windows.received(1)
+        self._mark_dirty()
+        delivery_id = transfer.delivery_id
+        if delivery_id is None or (link.partial is not None and delivery_id == link.partial.delivery_id):
+            return
+        expected = self._next_received_id
+        if link.state is LinkState.DETACH_SENT and delivery_id != expected:
+            return  # it may continue a delivery that was dropped with the link
+        if expected is not None and delivery_id != expected:
+            raise SessionFault(AmqpCondition.INVALID_FIELD, f"delivery-id {delivery_id}, expected {expected}")
+        self._next_received_id = (delivery_id + 1) & MASK
+
+    def _receive_transfer(
+        self, link: Link, transfer: Transfer, data: Buffer, position: int, payload_start: int, frame_end: int
+    ) -> None:
+        limits = self.connection.limits
+        if link.state is LinkState.DETACH_SENT:
+            if link.is_errant(limits.window_frames):
+                raise SessionFault(SessionCondition.ERRANT_LINK, f"link {link.name!r} goes on after its detach")
+            return
+        if not isinstance(link, Receiver):
+            raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")
+        payload = data[payload_start:frame_end]
+        is_whole = link.receive(transfer, payload)
+        is_plain = not transfer.message_format and transfer.state is None and transfer.rcv_settle_mode is None
+        if is_whole and is_plain and bytes(data[position + 8 : position + 11]) == b"\0S\x14":
+            size_max = min(limits.frame_bytes_max, limits.message_bytes_max)
+            link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled))
+
+    # Links
+
+    def _attach(
+        self, link: Link, source: Source | None, target: Target | Coordinator | None,
+        sender_settle_mode: int, receiver_settle_mode: int, properties: dict[Any, Any] | None,
+    ) -> None:  # fmt: skip
+        self._local[link.handle] = link
+        self.connection.links_by_name[link.name, link.is_sender] = link
+        link.sender_settle_mode, link.receiver_settle_mode = sender_settle_mode, receiver_settle_mode
+        link.send_attach(source, target, properties=properties)
+
+    def _free_handle(self) -> int:
+        handle = next(number for number in range(len(self._local) + 1) if number not in self._local)
+        if handle > self._remote_handle_max or self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
+            raise LocalError(f"no handle for a link in session state {self.state.name}, handle-max {handle}")
+        return handle
+
+    def _receive_attach(self, attach: Attach) -> None:
+        if attach.handle > self.connection.limits.handle_max:
+            raise FramingError(f"handle {attach.handle} where handle-max is {self.connection.limits.handle_max}")
+        if attach.handle in self._by_handle:
+            raise SessionFault(SessionCondition.HANDLE_IN_USE, f"attach of {attach.name!r} on handle {attach.handle}")
+        key = (attach.name, attach.role == Role.RECEIVER)
+        names = self.connection.links_by_name
+        link = names.get(key)
+        if link is not None and link.session is self and link.remote is None:
+            self._by_handle[attach.handle] = link
+            link.receive_attach(attach)
+            if link.state is LinkState.DETACH_SENT:
+                del names[key]
+                return
+        else:
+            if link is not None:
+                self._steal(link)
+            link = self._new_link(attach)
+            names[key] = link
+        self.connection.events.append(LinkAttached(link))
+
+    def _steal(self, link: Link) -> None:
+        link.fail(LinkCondition.STOLEN, f"link {link.name!r} was attached again")
+        # Also where the peer had not answered yet: the name now belongs to the new one.
+        self.connection.links_by_name.pop((link.name, link.is_sender), None)
+
+    def _new_link(self, attach: Attach) -> Link:
+        handle = next(number for number in range(len(self._local) + 1) if number not in self._local)
+        if handle > self._remote_handle_max:
+            raise SessionFault(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"no handle is left for link {attach.name!r}")
+        link: Link
+        if attach.role == Role.RECEIVER:
+            link = Sender(self, attach.name, handle)
+        else:
+            link = Receiver(self, attach.name, handle)
+        self._local[handle] = link
+        self._by_handle[attach.handle] = link
+        link.receive_attach(attach)
+        return link
+
+    def _receive_detach(self, detach: Detach) -> None:
+        link = self._by_handle.pop(detach.handle, None)
+        if link is None:
+            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"detach of handle {detach.handle}")
+        if link.state is not LinkState.DETACH_SENT:
+            link.answer_detach(closed=detach.closed)
+            self.connection.events.append(LinkDetached(link, detach.closed, detach.error))
+        link.state = LinkState.DETACHED
+        self.release(link)
+        del self._local[link.handle]
+
+    # The rest
+
+    @property
+    def _room(self) -> int:
+        return self.connection.limits.unsettled_max - self.received.count
+
+    def _say(self, first_id: int, count: int, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
+        """Join a settlement to the one that waits, or let that one go first."""
+        waiting = self._settling
+        if waiting is not None:
+            its_first, its_count, its_state, its_settled, its_role = waiting
+            if (
+                first_id == (its_first + its_count) & MASK
+                and settled == its_settled
+                and role == its_role
+                and (state is its_state or state == its_state)
+            ):
+                self._settling = (its_first, its_count + count, its_state, settled, role)
+                return
+            self.flush_settlements()
+        self._settling = (first_id, count, state, settled, role)
+        self._mark_dirty()
+
+    def _mark_dirty(self) -> None:
+        if not self._is_dirty:
+            self._is_dirty = True
+            self.connection.dirty.append(self)
+
+    def _send_transfer(self, head: bytes, payload: Buffer) -> None:
+        self._windows.sent(1)
+        self.connection.output.add(head)
+        self.connection.output.add(payload)
+
+    def _window_opened(self) -> None:
+        """Send what waits; then tell the senders that there is room again."""
+        while self._waiting and self._windows.remote > 0:
+            _, head, payload = self._waiting.popleft()
+            self._send_transfer(head, payload)
+        if self._waiting:
+            return
+        events = self.connection.events
+        events.extend(CreditChanged(link) for link in self._local.values() if link.is_sender and link.credit)
+
+    def _forget(self) -> None:
+        """Drop what the session held; its links stay for who asks."""
+        self._settling = None
+        self._waiting = None
+        self.sent = DeliveryRing()
+        self.received = DeliveryRing()
+        names = self.connection.links_by_name
+        for link in self._local.values():
+            if names.get((link.name, link.is_sender)) is link:
+                del names[link.name, link.is_sender]
+            if isinstance(link, Receiver):
+                link.drop_partial()
+            link.state = LinkState.DETACHED
+        self._by_handle = {}

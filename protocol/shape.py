@@ -1,0 +1,242 @@
+"""The recogniser: transfers of one link look alike, so they are compared with the last one instead of being decoded.
+
+    size u32 | 02 00 channel | 00 53 14 list code, size, count, handle, id code | delivery-id | a0 n | tag | the other fields | payload
+             `-------------------- head: equal -------------------------------'   next one    equal   any   tail: equal         taken
+
+Rule 1: it may decline, never decide: whatever is not equal goes through the general decoder, which alone finds faults.
+Rule 2: a shape is learned from a frame that the general decoder took, and stands for frames that it would take the same way:
+        equal bytes decode equally, and a tag is n bytes whatever they are.
+Rule 3: windows, credit and limits are the caller's, who says how many frames there may be.
+
+Flows and dispositions come one by one, so they have no shape: lists of plain fields (null, boolean, uint) are read here directly,
+with the same Rule 1.
+"""
+
+from struct import Struct
+from typing import Final
+
+from protocol.decode import Buffer
+from protocol.performatives import Accepted, DeliveryState, Modified, Released
+from protocol.serial import MASK
+
+__all__ = [
+    "DISPOSITION_CODE",
+    "FLOW_CODE",
+    "TRANSFER_CODE",
+    "TransferShape",
+    "learn",
+    "plain_handle",
+    "read_disposition",
+    "read_flow",
+]
+
+FLOW_CODE: Final = 0x13
+TRANSFER_CODE: Final = 0x14
+DISPOSITION_CODE: Final = 0x15
+
+_UINT: Final = Struct(">I").unpack_from
+
+_FLOW_KINDS: Final = b"uuuuuuuubb"
+"""What the fields of a flow are, before its properties: u uint, b boolean."""
+
+
+class TransferShape:
+    """What the next transfer of a link will look like, if it looks like the last one."""
+
+    __slots__ = ("_head", "_length", "_size_end", "_tag", "_tail", "_unpack", "settled")
+
+    def __init__(self, head: bytes, id_format: str, tag: bytes, tail: bytes, size_end: int, *, settled: bool) -> None:
+        layout = Struct(f">I{len(head)}s{id_format}2s{tag[1]}x{len(tail)}s")
+        self._unpack = layout.unpack_from
+        self._length = layout.size
+        self._head = head
+        self._tag = tag
+        self._tail = tail
+        self._size_end = size_end
+        self.settled = settled
+
+    def match(self, data: Buffer, position: int, end: int, next_id: int, count_max: int) -> tuple[list[bytes], int]:
+        """Take at most `count_max` whole frames from `position`, with delivery-ids from `next_id` on.
+
+        Returns the payloads, slices of `data`, and the position behind the last frame; no payloads when it declines.
+        """
+        # The loop runs once a message: no calls but one unpack, and every comparison is of bytes that are ready.
+        unpack, length, head, tag, tail = self._unpack, self._length, self._head, self._tag, self._tail
+        size_end = self._size_end
+        last = end - length
+        payloads: list[bytes] = []
+        take = payloads.append
+        while position <= last and count_max:
+            size, its_head, its_id, its_tag, its_tail = unpack(data, position)
+            if (
+                its_id != next_id
+                or its_head != head
+                or its_tail != tail
+                or its_tag != tag
+                or not length <= size < size_end
+            ):
+                break
+            frame_end = position + size
+            if frame_end > end:
+                break
+            take(data[position + length : frame_end])  # type: ignore[arg-type]  # bytes of bytes; a view where large
+            position = frame_end
+            next_id = (next_id + 1) & MASK
+            count_max -= 1
+        return payloads, position
+
+
+def learn(data: Buffer, position: int, payload_start: int, size_end: int, *, settled: bool) -> TransferShape | None:
+    """The shape of the transfer frame at `position`, which the general decoder took; None when it is an unusual one.
+
+    size_end: the frame size that the shape no longer takes. Only complete, plain transfers may be learned: more, aborted and resume
+    false, no delivery state.
+    """
+    code = data[position + 11]
+    if data[position + 4] != 2 or code not in (0xC0, 0xD0):
+        return None
+    at = position + (14 if code == 0xC0 else 20)
+    at += {0x43: 1, 0x52: 2, 0x70: 5}.get(data[at], 0)
+    id_code = data[at]
+    if id_code not in (0x52, 0x70):
+        return None
+    head = bytes(data[position + 4 : at + 1])
+    at += 2 if id_code == 0x52 else 5
+    if at + 1 >= payload_start or data[at] != 0xA0:
+        return None
+    tag = bytes(data[at : at + 2])
+    tail = bytes(data[at + 2 + tag[1] : payload_start])
+    return TransferShape(head, "B" if id_code == 0x52 else "I", tag, tail, size_end, settled=settled)
+
+
+def plain_handle(data: Buffer, body: int, end: int) -> int:
+    """The handle of the transfer whose descriptor begins at `body`; -1 when only the general decoder could tell."""
+    if end - body < 15:
+        return -1
+    at = body + (6 if data[body + 3] == 0xC0 else 12)
+    code = data[at]
+    if code == 0x43:
+        return 0
+    if code == 0x52:
+        return data[at + 1]
+    if code == 0x70 and at + 5 <= end:
+        handle: int = _UINT(data, at + 1)[0]
+        return handle
+    return -1
+
+
+def _plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None:
+    """The count and the first field's position of the list that fills position .. end exactly; None declines."""
+    if end - position < 3:
+        return None
+    code = data[position]
+    if code == 0xC0 and data[position + 1] == end - position - 2:
+        return data[position + 2], position + 3
+    if code == 0xD0 and end - position >= 9 and _UINT(data, position + 1)[0] == end - position - 5:
+        return _UINT(data, position + 5)[0], position + 9
+    return None
+
+
+def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | None:
+    """The ten fields of the flow whose descriptor begins at `body`, nulls where absent; None declines.
+
+    A flow with properties declines, and so does one without its mandatory fields.
+    """
+    shape = _plain_list(data, body + 3, end)
+    if shape is None or not 4 <= shape[0] <= 11:
+        return None
+    count, at = shape
+    fields: list[int | bool | None] = [None] * 10
+    # No function a field: a receiver that sends a flow a message would pay for ten calls.
+    for index in range(min(count, 10)):
+        if at >= end:
+            return None
+        code = data[at]
+        if code == 0x40:
+            at += 1
+            continue
+        if _FLOW_KINDS[index] == 0x62:
+            if code not in (0x41, 0x42):
+                return None
+            fields[index] = code == 0x41
+            at += 1
+        elif code == 0x43:
+            fields[index] = 0
+            at += 1
+        elif code == 0x52 and at + 2 <= end:
+            fields[index] = data[at + 1]
+            at += 2
+        elif code == 0x70 and at + 5 <= end:
+            fields[index] = _UINT(data, at + 1)[0]
+            at += 5
+        else:
+            return None
+    if count == 11:
+        if at >= end or data[at] != 0x40:
+            return None
+        at += 1
+    if at != end or fields[1] is None or fields[2] is None or fields[3] is None:
+        return None
+    return fields
+
+
+def _state_bytes() -> dict[bytes, DeliveryState]:
+    states: dict[bytes, DeliveryState] = {}
+    for code, state in ((0x24, Accepted()), (0x26, Released()), (0x27, Modified())):
+        states[bytes((0x00, 0x53, code, 0x45))] = state
+        states[bytes((0x00, 0x53, code, 0xC0, 0x01, 0x00))] = state
+        states[bytes((0x00, 0x53, code, 0xD0, 0, 0, 0, 4, 0, 0, 0, 0))] = state
+    return states
+
+
+_STATES: Final = _state_bytes()
+"""The outcomes without fields, in all their encodings; shared, so nobody may change what an event carries."""
+
+
+def read_disposition(data: Buffer, body: int, end: int) -> tuple[bool, int, int, bool, DeliveryState | None] | None:
+    """Role, first, last, settled and state of the disposition whose descriptor begins at `body`; None declines."""
+    shape = _plain_list(data, body + 3, end)
+    if shape is None or not 2 <= shape[0] <= 6:
+        return None
+    count, at = shape
+    if end - at < 2 or data[at] not in (0x41, 0x42):
+        return None
+    role = data[at] == 0x41
+    at += 1
+    ids: list[int] = []
+    for _ in range(min(count - 1, 2)):
+        code = data[at] if at < end else 0
+        if code == 0x43:
+            ids.append(0)
+            at += 1
+        elif code == 0x52 and at + 2 <= end:
+            ids.append(data[at + 1])
+            at += 2
+        elif code == 0x70 and at + 5 <= end:
+            ids.append(_UINT(data, at + 1)[0])
+            at += 5
+        elif code == 0x40 and ids:
+            ids.append(ids[0])
+            at += 1
+        else:
+            return None
+    settled = False
+    state: DeliveryState | None = None
+    if count >= 4:
+        if at >= end or data[at] not in (0x40, 0x41, 0x42):
+            return None
+        settled = data[at] == 0x41
+        at += 1
+    state_end = end
+    if count == 6:
+        if data[end - 1] not in (0x40, 0x41, 0x42):
+            return None
+        state_end -= 1
+    if count >= 5 and bytes(data[at:state_end]) != b"\x40":
+        state = _STATES.get(bytes(data[at:state_end]))
+        if state is None:
+            return None
+        at = state_end
+    elif count >= 5:
+        at += 1
+    return (role, ids[0], ids[-1], settled, state) if at == state_end else None

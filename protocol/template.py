@@ -1,0 +1,135 @@
+"""The frames that we send by the thousand, packed from templates: transfer, disposition, flow.
+
+    size u32 | 02 00 channel | 00 53 14 c0 size 0b | 70 handle u32 | 70 | id u32 | a0 10 prefix 8 B | token u64 | other fields | payload
+             `------------------- head: constant -------------------'            `-- constant ----'             `- constant -'
+
+Rule 1: a frame decodes to what the general encoder would have written at full width; ids always take five bytes.
+Rule 2: small payloads are joined with their frames; large ones stay buffers of their own and are never copied.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import Final
+
+from protocol.decode import Buffer
+from protocol.frames import encode_frame
+from protocol.performatives import DeliveryState, Disposition, Flow
+from protocol.serial import MASK
+
+__all__ = ["TransferTemplate", "write_disposition", "write_flow"]
+
+_TRANSFER_HEAD: Final = Struct(">BBHBBBBBBBIB").pack
+_CONTINUATION_HEAD: Final = Struct(">BBHBBBBBBBI3s").pack
+_DISPOSITION: Final = Struct(">IBBH7BBIBIB").pack
+_LINK_FLOW: Final = Struct(">IBBH6BBIBIBIBIBIBIBIBI3B").pack
+_SESSION_FLOW: Final = Struct(">IBBH6BBIBIBIBI7B").pack
+
+_TRUE: Final = 0x41
+_FALSE: Final = 0x42
+_NULL: Final = 0x40
+_UINT: Final = 0x70
+_TRANSFER_FIELDS: Final = 11
+_LIST_START: Final = 13
+"""The bytes of a frame before those that a list8 counts in its size."""
+
+
+class TransferTemplate:
+    """The transfers of one sending link that are alike but for id, token and payload."""
+
+    __slots__ = ("_continuation", "_first_tail", "_head", "_next_tails", "_pack", "_tag", "_tail", "head_bytes")
+
+    def __init__(self, channel: int, handle: int, tag_prefix: bytes, message_format: int, *, settled: bool) -> None:
+        middle = b"\x43" if message_format == 0 else b"\x70" + message_format.to_bytes(4, "big")
+        is_settled = bytes((_TRUE if settled else _FALSE,))
+        # Behind `more`: rcv-settle-mode, state, resume, aborted, batchable.
+        rest = bytes((_NULL, _NULL, _FALSE, _FALSE, _FALSE))
+        self._tail = middle + is_settled + b"\x42" + rest
+        self._first_tail = middle + is_settled + b"\x41" + rest
+        self._next_tails = (is_settled + b"\x42" + rest, is_settled + b"\x41" + rest)
+        self._tag = b"\xa0\x10" + tag_prefix
+        layout = Struct(f">I16sI10sQ{len(self._tail)}s")
+        self._pack = layout.pack
+        self.head_bytes = layout.size
+        """The bytes of a frame before its payload."""
+        list_bytes = layout.size - _LIST_START
+        self._head = _TRANSFER_HEAD(
+            2, 0, channel, 0, 0x53, 0x14, 0xC0, list_bytes, _TRANSFER_FIELDS, _UINT, handle, _UINT
+        )
+        list_bytes = 1 + 5 + 3 + len(self._next_tails[0])
+        self._continuation = _CONTINUATION_HEAD(
+            2, 0, channel, 0, 0x53, 0x14, 0xC0, list_bytes, _TRANSFER_FIELDS, _UINT, handle, b"\x40\x40\x40"
+        )
+
+    def join(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> bytes:
+        """One frame a payload, all in one piece; for payloads that are small."""
+        pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
+        if len(payloads) == 1:
+            payload = payloads[0]
+            return pack(head_bytes + len(payload), head, first_id, tag, tokens[0], tail) + payload
+        pieces: list[Buffer] = []
+        take = pieces.append
+        next_id = first_id
+        # The loop runs once a message: one pack and two appends, nothing else.
+        for token, payload in zip(tokens, payloads, strict=True):
+            take(pack(head_bytes + len(payload), head, next_id & MASK, tag, token, tail))
+            take(payload)
+            next_id += 1
+        return b"".join(pieces)
+
+    def frame(self, delivery_id: int, token: int, size: int) -> bytes:
+        """The frame of one whole delivery, its payload of `size` bytes still to follow."""
+        return self._pack(self.head_bytes + size, self._head, delivery_id, self._tag, token, self._tail)
+
+    def cut(
+        self, delivery_id: int, token: int, payload: Buffer, frame_bytes_max: int
+    ) -> Iterator[tuple[bytes, Buffer]]:
+        """The frames of one delivery too large for one, as heads and payloads."""
+        room = frame_bytes_max - self.head_bytes
+        view = memoryview(payload)
+        yield (
+            self._pack(self.head_bytes + room, self._head, delivery_id, self._tag, token, self._first_tail),
+            view[:room],
+        )
+        last, more = self._next_tails
+        head_bytes = 4 + len(self._continuation) + len(last)
+        for start in range(room, len(view), frame_bytes_max - head_bytes):
+            piece = view[start : start + frame_bytes_max - head_bytes]
+            tail = last if start + len(piece) == len(view) else more
+            yield (head_bytes + len(piece)).to_bytes(4, "big") + self._continuation + tail, piece
+
+
+def write_disposition(
+    channel: int, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
+) -> bytes:
+    """A whole disposition frame; `role` is protocol.spec.Role, of who says it."""
+    encoded = b"\x40" if state is None else state.encode()
+    size = 27 + len(encoded)
+    if size - _LIST_START > 255:
+        disposition = Disposition(role=role, first=first_id, last=last_id, settled=settled, state=state)
+        return encode_frame(channel, disposition)
+    role_code, settled_code = (_TRUE if role else _FALSE), (_TRUE if settled else _FALSE)
+    head = _DISPOSITION(
+        size, 2, 0, channel, 0, 0x53, 0x15, 0xC0, size - _LIST_START, 6, role_code,
+        _UINT, first_id, _UINT, last_id, settled_code,
+    )  # fmt: skip
+    return head + encoded + b"\x42"
+
+
+def write_flow(channel: int, flow: Flow) -> bytes:
+    """A whole flow frame."""
+    incoming, count, credit = flow.next_incoming_id, flow.delivery_count, flow.link_credit
+    if incoming is None or (flow.handle is not None and (count is None or credit is None)):
+        return encode_frame(channel, flow)
+    echo = _TRUE if flow.echo else _FALSE
+    if flow.handle is None:
+        return _SESSION_FLOW(
+            41, 2, 0, channel, 0, 0x53, 0x13, 0xC0, 41 - _LIST_START, 11,
+            _UINT, incoming, _UINT, flow.incoming_window, _UINT, flow.next_outgoing_id, _UINT, flow.outgoing_window,
+            _NULL, _NULL, _NULL, _NULL, _FALSE, echo, _NULL,
+        )  # fmt: skip
+    return _LINK_FLOW(
+        57, 2, 0, channel, 0, 0x53, 0x13, 0xC0, 57 - _LIST_START, 11,
+        _UINT, incoming, _UINT, flow.incoming_window, _UINT, flow.next_outgoing_id, _UINT, flow.outgoing_window,
+        _UINT, flow.handle, _UINT, count, _UINT, credit, _UINT, flow.available or 0,
+        _TRUE if flow.drain else _FALSE, echo, _NULL,
+    )  # fmt: skip
