@@ -19,6 +19,7 @@ from log.manifest import Manifest
 from log.opening import Opening
 from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
 from log.storage import File
+from log.syncer import Syncer, SyncTarget
 
 __all__ = ["Log"]
 
@@ -41,32 +42,6 @@ class _Active:
         self.salt_crc = header.salt_crc
         self.position = position
         self.size = size
-
-
-class _SyncTarget(NamedTuple):
-    """What one sync makes durable."""
-
-    end: int
-    written_bytes: int
-    files: tuple[tuple[File, int], ...]
-    """In log order: each file and `written_bytes` at its end."""
-
-
-class _Syncer:
-    """The function of the sync lane, and the two objects that it shares with the loop, each replaced whole."""
-
-    __slots__ = ("synced", "target")
-
-    def __init__(self, end: int) -> None:
-        self.synced = self.target = _SyncTarget(end, 0, ())
-
-    def run(self) -> None:
-        target, synced = self.target, self.synced
-        for file, written_bytes in target.files:
-            # A file whose end was synced before may be closed by now.
-            if written_bytes > synced.written_bytes:
-                file.datasync()
-        self.synced = target
 
 
 class _Sealing(NamedTuple):
@@ -128,7 +103,7 @@ class Log:
         self._last_us = 0
         self._failure: LogFailed | None = None
         self._workers = workers
-        self._syncer = _Syncer(opening.durable_end)
+        self._syncer = Syncer(opening.durable_end)
         self._sync_lane = workers.lane("ambermq-sync", self._syncer.run)
         self._housekeeper = Housekeeper(
             storage=opening.storage,
@@ -231,7 +206,7 @@ class Log:
         files: tuple[tuple[File, int], ...] = ((self._active.file, written_bytes),)
         if self._sealing:
             files = (*((sealing.file, sealing.written_bytes) for sealing in self._sealing), *files)
-        self._syncer.target = _SyncTarget(self.log_end, written_bytes, files)
+        self._syncer.target = SyncTarget(self.log_end, written_bytes, files)
         self._sync_lane.wake()
 
     def completed(self) -> bool:
