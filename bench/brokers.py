@@ -5,6 +5,7 @@ RabbitMQ is a shell, beam.smp and a few port programs, AmberMQ one interpreter.
 """
 
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -87,8 +88,7 @@ class AmberMQ:
                 stderr=stderr,
                 start_new_session=True,
             )
-        assert self._process.stdout is not None
-        words = self._process.stdout.readline().decode().split()
+        words = _first_line(self._process, _START_SECONDS).split()
         seconds = time.monotonic() - began
         if words[:1] != ["ready"]:
             self.kill()
@@ -201,6 +201,14 @@ class RabbitMQ:
                 self.kill()
                 raise BrokerFailed(f"rabbitmq-server was never ready: {_last_words(output)}")
             time.sleep(0.05)
+
+
+def _first_line(process: subprocess.Popen[bytes], seconds: float) -> str:
+    """Return the first line on standard output, empty when it ends without one or the time is over."""
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], seconds)[0]:
+        return ""
+    return process.stdout.readline().decode(errors="replace")
 
 
 def _free_port() -> int:

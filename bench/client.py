@@ -25,7 +25,8 @@ _LOOK_SECONDS = 0.1
 """How often a process without traffic looks at the board's phase."""
 _STALLED_SECONDS = 0.001
 """How often a sender held back by the queue's length looks at the receiver's progress."""
-_DRAIN_SECONDS = 30.0
+_DRAIN_SECONDS = 90.0
+"""What a broker gets to settle and deliver all that was sent, a million messages at most."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -78,7 +79,7 @@ def _send(options: argparse.Namespace) -> None:
         _send_freely(senders, board, options)
     deadline = time.monotonic() + _DRAIN_SECONDS
     while any(sender.settled < sender.sent or sender.is_writing for sender in senders):
-        _exchange(senders, [], _LOOK_SECONDS)
+        _exchange(senders, _LOOK_SECONDS)
         _tell_sent(senders, board)
         if time.monotonic() > deadline:
             raise TimeoutError(f"{board.slots[Slot.SENT] - board.slots[Slot.SETTLED]} messages were never settled")
@@ -89,17 +90,16 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
     slots = board.slots
     backlog = options.backlog or _UNBOUNDED
     total = options.count or _UNBOUNDED
-    stalled = False
     while slots[Slot.PHASE] != Phase.DRAIN:
         left = total - sum(sender.sent for sender in senders)
         if left <= 0:
             break
         room = backlog - slots[Slot.SENT] + slots[Slot.RECEIVED]
-        stalled = room < backlog // 2 + 1
+        stalled = room < max(backlog // 8, len(senders))
         allowance = 0 if stalled else min(room // len(senders), left)
         began = sum(sender.fill(allowance) for sender in senders)
         timeout = 0.0 if began else _STALLED_SECONDS if stalled else _LOOK_SECONDS
-        _exchange(senders, [sender for sender in senders if sender.is_writing], timeout)
+        _exchange(senders, timeout)
         _tell_sent(senders, board)
 
 
@@ -113,19 +113,19 @@ def _send_paced(sender: Sender, board: Board, rate: int) -> None:
             sender.send_timed(keep=slots[Slot.PHASE] == Phase.MEASURE)
             due += interval
             _tell_sent([sender], board)
-        _exchange([sender], [sender] if sender.is_writing else [], max(wait, 0))
+        _exchange([sender], max(wait, 0))
     _tell_sent([sender], board)
 
 
-def _exchange(senders: list[Sender], writing: list[Sender], timeout: float) -> None:
-    """Wait for the sockets, then read the senders that have something to read."""
-    readable, writable, _ = select.select(
-        [sender.socket for sender in senders], [sender.socket for sender in writing], [], timeout
-    )
+def _exchange(senders: list[Sender], timeout: float) -> None:
+    """Wait for the sockets, then read what has arrived and write what was left over."""
+    sockets = [sender.socket for sender in senders]
+    writing = [sender.socket for sender in senders if sender.is_writing]
+    readable, writable, _ = select.select(sockets, writing, [], timeout)
     for sender in senders:
         if sender.socket in readable:
             sender.read()
-        if sender.is_writing and sender.socket in writable:
+        if sender.socket in writable:
             sender.fill(0)
 
 
