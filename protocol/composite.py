@@ -58,12 +58,12 @@ class Composite(Encoded):
 
     def encode(self, full_width: bool = True) -> bytes:
         """Write descriptor and list, with every field when full_width; LocalError when a field cannot be written."""
+        writers = self._writers[full_width]
+        if not writers:
+            return self._heads[2]
         values = type(self)._values(self)  # noqa: SLF001  # its own class
         try:
-            parts = [
-                b"\x40" if value is None else write(value)
-                for value, write in zip(values, self._writers[full_width], strict=False)
-            ]
+            parts = [b"\x40" if value is None else write(value) for value, write in zip(values, writers, strict=False)]
         except (error, ValueError, TypeError, AttributeError, KeyError, LocalError) as failure:
             raise self._bad_field(values) from failure
         if not full_width:

@@ -2,7 +2,7 @@
 
 Rule 1: whatever the bytes are, the answer is a value or a DecodeError.
 Rule 2: nothing is allocated for a claim: a size is held against the bytes that are there, a count against that size
-and, where elements may have no width, against the limit.
+and, where elements have no width, against the limit.
 Rule 3: nesting lives on a list, never on Python's stack, and is bounded.
 Rule 4: a value owns its bytes: it stays when the buffer is reused.
 
@@ -92,7 +92,11 @@ def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[An
     # goes into the container on top, which may complete that one in turn. Long, since calls would double its time.
     stack: list[_Open] = []
     top: _Open | None = None
-    for _ in range(limits.elements):
+    budget = limits.elements
+    while True:
+        budget -= 1
+        if budget < 0:
+            raise DecodeError(f"more than {limits.elements} values in one")
         if top is not None and top.code >= 0:
             code = top.code
         elif position < end:
@@ -105,6 +109,10 @@ def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[An
                 top.is_descriptor_next = True
                 continue
             _set_element_code(top, code)
+            if code in _WITHOUT_WIDTH:
+                budget -= top.remaining
+                if budget >= 0:
+                    _fill(top)
             if top.remaining:
                 continue
             value = _close(stack.pop(), position)
@@ -127,7 +135,6 @@ def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[An
             return value, position
         top = stack[-1]
         end = top.end
-    raise DecodeError(f"more than {limits.elements} values in one")
 
 
 def _add(container: _Open, value: Any) -> bool:
@@ -145,6 +152,15 @@ def _set_element_code(array: _Open, code: int) -> None:
     if code not in _KIND_OF_CODE:
         raise DecodeError(f"0x{code:02x} is no format code for the elements of an array")
     array.code = code
+
+
+def _fill(array: _Open) -> None:
+    """Give an array all its elements at once, since nothing is written of them: a claim must not cost a loop."""
+    if array.code == _LIST0:
+        array.items = [[] for _ in range(array.remaining)]
+    else:
+        array.items = [READERS[array.code](b"", 0, 0)[0]] * array.remaining
+    array.remaining = 0
 
 
 def _open(buffer: Buffer, position: int, end: int, code: int) -> tuple[_Open, int]:
@@ -323,6 +339,13 @@ READERS: Final[dict[int, Reader]] = {
 
 _KIND_OF_CODE: Final = {encoding.code: kind for kind, encodings in PRIMITIVES.items() for encoding in encodings}
 _NARROW: Final = frozenset((0xC0, 0xC1, 0xE0))
+_LIST0: Final = 0x45
+_WITHOUT_WIDTH: Final = frozenset(
+    encoding.code
+    for encodings in PRIMITIVES.values()
+    for encoding in encodings
+    if encoding.category == "fixed" and encoding.width == 0
+)
 
 # Unhashable, or with a hash that a stranger can make collide (a UUID hashes as its number).
 _NO_DICT_KEYS: Final = frozenset((UUID, Described, Array, list, dict, Map))

@@ -183,6 +183,13 @@ def test_nesting_of_100_000(data: bytes) -> None:
     assert _peak(data) < 2**20
 
 
+def test_elements_without_width_are_counted_together() -> None:
+    """Many small arrays that claim many elements each are held against the one limit, in little memory."""
+    array = bytes.fromhex("f0 00000005 0000ffff 45")
+    data = b"\xd0" + (4 + 1000 * len(array)).to_bytes(4, "big") + (1000).to_bytes(4, "big") + array * 1000
+    assert _peak(data) < 16 * 2**20
+
+
 @pytest.mark.parametrize("written", ["40", "43", "45", "56"])
 def test_elements_are_counted(written: str) -> None:
     """65,536 values are the most that one value may hold, however wide they are."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from protocol.encode import KINDS, encode, encode_into
+from protocol.encode import _COMPOUND, _FIXED, _VARIABLE, KINDS, encode, encode_into
 from protocol.errors import LocalError
 from protocol.performatives import DeleteOnClose
 from protocol.spec import PRIMITIVES
@@ -116,6 +116,18 @@ def test_encode_into_appends() -> None:
 def test_every_primitive_type_has_a_python_type() -> None:
     """The encoder knows the primitive types of the specification, all of them and no others."""
     assert set(KINDS.values()) == set(PRIMITIVES)
+
+
+def test_forms_are_those_of_the_table() -> None:
+    """The encoder writes each type in every encoding that the specification has, narrowest first, and in no other."""
+    codes = {kind: [code[0] for code, _ in forms] for kind, forms in _FIXED.items()}
+    codes |= {kind: [narrow[0], wide[0]] for kind, (narrow, wide, _) in (_VARIABLE | _COMPOUND).items()}
+    codes["list"].insert(0, encode([])[0])
+    table = {
+        kind: [encoding.code for encoding in sorted(encodings, key=lambda encoding: encoding.width)]
+        for kind, encodings in PRIMITIVES.items()
+    }
+    assert table == codes
 
 
 def test_a_map_keeps_what_a_dict_would_lose() -> None:
