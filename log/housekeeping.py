@@ -31,8 +31,8 @@ __all__ = ["Housekeeper", "Space", "Spare", "segment_bytes"]
 _STEP_BYTES = 4 * 1024 * 1024
 _SYNC_BYTES = 2 * _STEP_BYTES
 _ZERO_BYTES_PER_S = 64 * 1024 * 1024
-_BUSY_BYTES = 256 * 1024
-"""Written by the log during one step of zeroing (1/16 s): more than this is busy, about 4 MiB a second."""
+_BUSY_BYTES_PER_S = 4 * 1024 * 1024
+_PROBE_S = 0.005
 _WARM_BYTES = 1024 * 1024
 _INDEX_PAUSE_S = 0.005
 
@@ -225,18 +225,22 @@ class Housekeeper:
         return sealed_bytes + segment_bytes(self._config, sealed_bytes)
 
     def _fill(self, file: File, size: int) -> None:
+        seconds = _PROBE_S
         for position in range(0, size, _STEP_BYTES):
-            before = self._written_bytes()
+            if self._is_busy_during(seconds):
+                file.allocate(position, size - position, zero=False)
+                self._warm(file, position, size)
+                return
             step_bytes = min(_STEP_BYTES, size - position)
             file.allocate(position, step_bytes, zero=True)
             if (position + _STEP_BYTES) % _SYNC_BYTES == 0:
                 file.datasync()
-            is_closing = self.lane.pause(step_bytes / _ZERO_BYTES_PER_S)
-            rest = size - position - _STEP_BYTES
-            if rest > 0 and (is_closing or self._written_bytes() - before > _BUSY_BYTES):
-                file.allocate(position + _STEP_BYTES, rest, zero=False)
-                self._warm(file, position + _STEP_BYTES, size)
-                return
+            seconds = step_bytes / _ZERO_BYTES_PER_S
+
+    def _is_busy_during(self, seconds: float) -> bool:
+        """Wait, and tell whether the log was written to in earnest meanwhile, or is being closed."""
+        before = self._written_bytes()
+        return self.lane.pause(seconds) or self._written_bytes() - before > _BUSY_BYTES_PER_S * seconds
 
     def _warm(self, file: File, position: int, end: int) -> None:
         """Bring the pages of a promised range into the page cache; they are zeros, so no disk is read."""

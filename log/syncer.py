@@ -1,8 +1,8 @@
 """Group commit: one function that does nothing but fdatasync, in a thread of its own.
 
 The loop replaces `target` whole, the syncer replaces `synced` whole; neither waits for the other. A target is taken
-before the first file is synced, so that what is written meanwhile counts with the next one only. Files are synced in log
-order, so that what is durable is always the log up to some offset.
+before the first file is synced, so that what is written meanwhile counts with the next one only. Files are synced in
+log order, so that what is durable is always the log up to some offset.
 """
 
 from typing import NamedTuple
