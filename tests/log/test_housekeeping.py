@@ -10,7 +10,7 @@ from log.housekeeping import segment_bytes
 from log.log import Log
 from log.manifest import load
 from log.recovery import Recovery
-from log.worker import InlineWorkers
+from log.worker import InlineLane, InlineWorkers
 from tests.log.simulated import SimulatedStorage
 
 DIRECTORY = "/data"
@@ -136,3 +136,23 @@ def test_removed_files_are_deleted_and_forgotten() -> None:
     assert last.removed == ()
     names = storage.listdir(f"{DIRECTORY}/segments")
     assert not [file_id for file_id in recovered.removed if f"{file_id:016x}.log" in names]
+
+
+@pytest.mark.parametrize(("is_busy", "allocations", "reads"), [(False, 4, 0), (True, 1, 16)])
+def test_zeros_are_written_while_the_log_is_quiet(
+    is_busy: bool, allocations: int, reads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet log's spare is written with zeros 4 MiB at a time; a busy one's is promised at once, then read once."""
+    config = LogConfig(segment_bytes_min=16 << 20, segment_bytes_max=16 << 20, ballast_bytes=0)
+    storage = SimulatedStorage()
+    log = Recovery.open(storage, DIRECTORY, config, NOW_US).log(InlineWorkers())
+
+    def pause(lane: InlineLane, seconds: float) -> bool:
+        log._written_bytes += is_busy << 20
+        return False
+
+    monkeypatch.setattr(InlineLane, "pause", pause)
+    before = storage.calls["allocate"], storage.calls["read"]
+    log._housekeeper._fill(storage.open(f"{DIRECTORY}/spare", create=True), config.segment_bytes_max)
+    assert (storage.calls["allocate"] - before[0], storage.calls["read"] - before[1]) == (allocations, reads)
+    assert storage.size(f"{DIRECTORY}/spare") == config.segment_bytes_max
