@@ -1,11 +1,10 @@
-"""A connection: bytes in, events and bytes out (transport, 2.2 to 2.4); the same class for server and client.
+"""A connection: bytes in, events and bytes out (transport, 2.2 to 2.4); one class for server and client.
 
-Rule 1: `receive` never raises. A fault ends the scope that it belongs to, here or below, and is told by the event of that end.
-Rule 2: a server asks twice, by Authenticating and Opened; what came behind is kept unread until it is answered, so a peer may
-        pipeline everything and still be refused.
+Rule 1: `receive` never raises. A fault ends the scope that it belongs to, here or below, and is told by the event of
+        that end.
+Rule 2: a server asks twice, by Authenticating and Opened; what came behind is kept unread until it is answered, so a
+        peer may pipeline everything and still be refused.
 Rule 3: after close or a fault nothing is read any more, and nothing is told after ConnectionClosed.
-Rule 4: time comes with every call that can do with it; a silent peer is dropped after the whole idle timeout, of which we
-        advertise half, and is itself sent something twice in each of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Final
 
+from protocol.channels import Channels
 from protocol.composite import Composite
 from protocol.decode import Buffer
 from protocol.errors import AmqpError, ConnectionFault, FramingError, LocalError, SessionFault
-from protocol.events import ConnectionClosed, Event, Opened, SessionBegun, SessionEnded
+from protocol.events import ConnectionClosed, Event, Opened
 from protocol.frames import (
     AMQP_FRAME,
     AMQP_HEADER,
@@ -27,6 +27,7 @@ from protocol.frames import (
     encode_frame,
 )
 from protocol.handshake import ClientHandshake, Handshake, ServerHandshake
+from protocol.idle import IdleTimer
 from protocol.limits import ConnectionLimits
 from protocol.link import Link
 from protocol.output import Output
@@ -60,23 +61,18 @@ class ConnectionRole(IntEnum):
 class Connection:
     """One end of one AMQP connection.
 
-    sasl: what a server offers, or who a client is; None: no SASL. allow_bare: a server with SASL lets in without it too.
+    sasl: what a server offers, or who a client is; None: no SASL. allow_bare: a server lets in without it too.
     """
 
     __slots__ = (
-        "_by_channel",
+        "_channels",
         "_container_id",
-        "_first_delivery_id",
         "_handshake",
-        "_heartbeat_ms",
+        "_idle",
         "_is_asking",
         "_is_kept",
-        "_local",
-        "_now_ms",
         "_reader",
-        "_received_ms",
         "_sasl",
-        "_sent_ms",
         "dirty",
         "events",
         "limits",
@@ -118,19 +114,16 @@ class Connection:
         else:
             self._handshake = ClientHandshake(None, None)
         self._reader = FrameReader(limits.large_payload_bytes)
-        self._first_delivery_id = first_delivery_id
         # Of the protocol: sessions and links write here.
         self.events: list[Event] = []
         self.output = Output()
         self.dirty: list[Session] = []
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
-        self._local: dict[int, Session] = {}
-        self._by_channel: dict[int, Session] = {}
+        self._channels = Channels(self, first_delivery_id)
         self._is_asking = False
         self._is_kept = False
-        self._now_ms = self._received_ms = self._sent_ms = now_ms
-        self._heartbeat_ms = 0
+        self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
 
     # What comes and goes
 
@@ -139,7 +132,7 @@ class Connection:
 
         Returns True when events hold views of the memory of `data`, which must then not be written again.
         """
-        self._now_ms = self._received_ms = now_ms
+        self._idle.now_ms = self._idle.heard_ms = now_ms
         if self.state is ConnectionState.END:
             return False
         self._is_kept = False
@@ -151,19 +144,21 @@ class Connection:
         return self._is_kept
 
     def take_events(self) -> list[Event]:
-        """What happened since the last call, in order; answers may bring more."""
+        """Hand out what happened since the last call, in order; answers may bring more."""
         events = self.events
         self.events = []
         return events
 
     def take_output(self) -> list[Buffer]:
-        """What to write now, in order; settlements of the tick have become ranges."""
+        """Hand out what to write now, in order; settlements of the tick have become ranges."""
         if self.dirty:
             for session in self.dirty:
                 session.flush()
             self.dirty.clear()
-        self._sent_ms = self._now_ms
-        return self.output.take()
+        pieces = self.output.take()
+        if pieces:
+            self._idle.spoke_ms = self._idle.now_ms
+        return pieces
 
     @property
     def output_bytes(self) -> int:
@@ -172,22 +167,18 @@ class Connection:
 
     def poll(self, now_ms: int) -> int | None:
         """Do what time asks for; returns when to call again at the latest, None: never."""
-        self._now_ms = now_ms
+        idle = self._idle
+        idle.now_ms = now_ms
         if self.state is ConnectionState.END:
             return None
-        deadlines = []
-        if self.limits.idle_timeout_ms:
-            drop_ms = self._received_ms + self.limits.idle_timeout_ms
-            if now_ms >= drop_ms:
-                self._fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"nothing came for {self.limits.idle_timeout_ms} ms")
-                return None
-            deadlines.append(drop_ms)
-        if self._heartbeat_ms:
-            if now_ms >= self._sent_ms + self._heartbeat_ms:
-                self.output.add(EMPTY_FRAME)
-                self._sent_ms = now_ms
-            deadlines.append(self._sent_ms + self._heartbeat_ms)
-        return min(deadlines, default=None)
+        if idle.is_silent():
+            silence = f"nothing came for {self.limits.idle_timeout_ms} ms"
+            self._fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, silence)
+            return None
+        if idle.is_due():
+            self.output.add(EMPTY_FRAME)
+            idle.spoke_ms = now_ms
+        return idle.deadline_ms()
 
     # What its owner calls
 
@@ -202,8 +193,8 @@ class Connection:
         return "" if self.remote_open is None else self.remote_open.container_id
 
     def sessions(self) -> list[Session]:
-        """The sessions that are not ended at both ends; of an ended connection those that it had."""
-        return list(self._local.values())
+        """List the sessions that are not ended at both ends; of an ended connection those that it had."""
+        return self._channels.all()
 
     def authenticated(self, ok: bool) -> None:
         """Answer Authenticating. What waited behind is read at once, so there may be new events."""
@@ -255,26 +246,24 @@ class Connection:
         self._send_open(hostname, properties, offered_capabilities, desired_capabilities)
 
     def begin(self) -> Session:
-        """Begin a session; SessionBegun tells the peer's answer. LocalError when there is no open or no channel left."""
+        """Begin a session; SessionBegun tells the peer's answer. LocalError without open, or without a free channel."""
         self._advance(ConnectionInput.SEND_FRAME)
-        session = self._new_session()
-        session.begin()
-        return session
+        return self._channels.begin()
 
     def close(self, error: Error | None = None) -> None:
-        """Close from our side; ConnectionClosed follows when the peer closes too. Without an open there is only the end."""
+        """Close from our side; ConnectionClosed follows when the peer closes, or at once where we had not opened."""
         if self.state in (ConnectionState.END, ConnectionState.CLOSE_SENT, ConnectionState.CLOSE_PIPE):
             return
         if self.state not in _OPEN_SENT:
             self._finish(error)
             return
-        for session in self._local.values():
+        for session in self._channels.all():
             session.flush()
         self._advance(ConnectionInput.SEND_CLOSE)
         self.output.add(encode_frame(0, Close(error=error)))
 
     def lost(self) -> None:
-        """The transport is gone; ConnectionClosed is told if it was not."""
+        """Take the end of the transport; ConnectionClosed is told if it was not."""
         if self.state is not ConnectionState.END:
             closing = self.state in (ConnectionState.CLOSE_SENT, ConnectionState.CLOSE_PIPE)
             error = None if closing else Error(condition=ConnectionCondition.CONNECTION_FORCED, description="lost")
@@ -354,7 +343,7 @@ class Connection:
             raise FramingError(f"channel {channel} where channel-max is {self.limits.channel_max}")
         if body == frame_end:
             return frame_end
-        session = self._by_channel.get(channel)
+        session = self._channels.by_channel.get(channel)
         if session is not None and self.state is ConnectionState.OPENED and session.state is SessionState.MAPPED:
             try:
                 return self._receive_in_session(session, data, position, body, frame_end, end)
@@ -415,39 +404,7 @@ class Connection:
             case _:
                 self._advance(ConnectionInput.RECEIVE_FRAME)
                 if self.state is not ConnectionState.CLOSE_SENT:
-                    self._receive_begin_or_end(performative, channel)
-
-    def _receive_begin_or_end(self, performative: Composite, channel: int) -> None:
-        session = self._by_channel.get(channel)
-        match performative:
-            case Begin():
-                if session is not None:
-                    raise FramingError(f"begin on channel {channel}, which is in use")
-                self._receive_begin(performative, channel)
-            case _ if session is None:
-                raise FramingError(f"{performative.NAME} on channel {channel}, which has no session")
-            case End():
-                del self._by_channel[channel]
-                if session.receive_end():
-                    self.events.append(SessionEnded(session, performative.error))
-                del self._local[session.channel]
-            case _:
-                pass  # the session was ended by us: what comes until the peer's end is ignored
-
-    def _receive_begin(self, begin: Begin, channel: int) -> None:
-        if begin.remote_channel is None:
-            session = self._new_session()
-            session.receive_begin(begin, channel)
-            session.begin(channel)
-        else:
-            answered = self._local.get(begin.remote_channel)
-            if answered is None or answered.remote_channel >= 0:
-                raise FramingError(f"begin for channel {begin.remote_channel}, which waits for none")
-            session = answered
-            session.receive_begin(begin, channel)
-        self._by_channel[channel] = session
-        if session.state is SessionState.MAPPED:
-            self.events.append(SessionBegun(session))
+                    self._channels.receive(performative, channel)
 
     def _receive_open(self, remote: Open, channel: int) -> None:
         if channel != 0:
@@ -457,8 +414,7 @@ class Connection:
             raise ConnectionFault(AmqpCondition.INVALID_FIELD, f"max-frame-size {remote.max_frame_size} is below 512")
         self.remote_open = remote
         self.remote_frame_bytes_max = remote.max_frame_size
-        # At no more than half of what the peer takes for silence, whatever it will in fact stand.
-        self._heartbeat_ms = (remote.idle_time_out + 1) // 2 if remote.idle_time_out else 0
+        self._idle.follow(remote.idle_time_out)
         if self.state is ConnectionState.CLOSE_SENT:
             return
         self._is_asking = self.role is ConnectionRole.SERVER
@@ -474,7 +430,7 @@ class Connection:
     # Moving
 
     def _advance(self, given: ConnectionInput) -> None:
-        """Go where the table says; FramingError for an input of the peer that has no place, LocalError for one of ours."""
+        """Go where the table says; if nowhere, FramingError for an input of the peer, LocalError for ours."""
         state = CONNECTION_TABLE.get((self.state, given))
         if state is None:
             fault = FramingError if given.name.startswith("RECEIVE") else LocalError
@@ -512,14 +468,6 @@ class Connection:
             properties=properties,
         )
         self.output.add(encode_frame(0, performative))
-
-    def _new_session(self) -> Session:
-        channel = next(number for number in range(len(self._local) + 1) if number not in self._local)
-        if self.remote_open is not None and channel > self.remote_open.channel_max:
-            raise LocalError(f"channel {channel} where the peer's channel-max is {self.remote_open.channel_max}")
-        session = Session(self, channel, self._first_delivery_id)
-        self._local[channel] = session
-        return session
 
     def _fail(self, condition: str, description: str) -> None:
         """End for the peer's fault: with a close where we have opened, and silently otherwise."""

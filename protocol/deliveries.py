@@ -2,7 +2,7 @@
 
 A ring is a sorted list of runs: consecutive delivery-ids of one link, with their tokens in one shared list.
 
-Rule 1: a range that a peer claims costs what is held of it, never what is claimed: 0 .. 2**32 - 1 in one frame is one walk.
+Rule 1: a range that a peer claims costs what is held of it, never what is claimed: 0 .. 2**32 - 1 is one walk.
 Rule 2: taking the head of a run copies nothing; runs are bounded, so taking from their middle costs little too.
 Rule 3: a range goes forwards round the circle of ids, from first to last.
 """
@@ -39,13 +39,13 @@ class Run:
         self.is_second = is_second
 
     def tokens(self) -> list[int]:
-        """What the deliveries were named when sent; the delivery-ids where they were received."""
+        """List what the deliveries were named when sent; the delivery-ids where they were received."""
         if self._tokens is None:
             return [(self.first_id + index) & MASK for index in range(self.count)]
         return self._tokens[self._start : self._start + self.count]
 
     def part(self, start: int, count: int) -> Run:
-        """The run of `count` deliveries from the `start`-th; the tokens are shared."""
+        """Make the run of `count` deliveries from the `start`-th; the tokens are shared."""
         return Run(
             self.link,
             (self.first_id + start) & MASK,
@@ -129,7 +129,7 @@ class DeliveryRing:
         return parts
 
     def find(self, first_id: int, last_id: int) -> list[Run]:
-        """What is held of the range, as runs; nothing is forgotten."""
+        """List what is held of the range, as runs; nothing is forgotten."""
         parts: list[Run] = []
         for low, high in self._intervals(first_id, last_id):
             base = self._runs[0].first_id
@@ -150,12 +150,12 @@ class DeliveryRing:
             self.count = sum(run.count for run in self._runs)
 
     def _index(self, at: int) -> int:
-        """The last run that begins at or before `at` (counted from the first id held); -1 when none does."""
+        """Find the last run that begins at or before `at` (counted from the first id held); -1 when none does."""
         base = self._runs[0].first_id
         return bisect_right(self._runs, at, key=lambda run: (run.first_id - base) & MASK) - 1
 
     def _intervals(self, first_id: int, last_id: int) -> list[tuple[int, int]]:
-        """The range as one or two intervals counted from the first id held, the one that wraps first."""
+        """Cut the range into one or two intervals counted from the first id held."""
         if not self._runs:
             return []
         low = (first_id - self._runs[0].first_id) & MASK

@@ -4,7 +4,7 @@ Rule 1: an event is a fact; nothing waits inside the connection for an event to 
         (Authenticating, Opened) that a server answers by a call: until then the input behind them is kept unread.
 Rule 2: the end of a scope is told once, by one event of that scope: SessionEnded tells the end of all its links,
         ConnectionClosed the end of everything, and nothing follows it.
-Rule 3: a peer's fault is told like a peer's goodbye, by the event of the scope that it ended, with the error that we sent.
+Rule 3: a peer's fault is told like a peer's goodbye, by the event of the scope that it ended, with our error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from protocol.performatives import DeliveryState, Error, Open
 
 if TYPE_CHECKING:
-    from protocol.link import Link, Receiver
+    from protocol.link import Link
+    from protocol.receiver import Receiver
     from protocol.session import Session
 
 __all__ = [
@@ -66,7 +67,7 @@ class SessionBegun:
 
 @dataclass(slots=True)
 class LinkAttached:
-    """The peer's attach. What the peer began is answered by `link.accept` or `link.refuse`; what we began is attached."""
+    """The peer's attach: what the peer began is answered by `link.accept` or `link.refuse`."""
 
     link: Link
     """A Sender (we send on it) or a Receiver; the peer's performative is `link.remote`."""

@@ -1,7 +1,7 @@
 """What comes before the first frame: protocol headers, and SASL between them (transport, 2.2; security, 5.3).
 
 Rule 1: a header that we do not speak is answered by one that we do, and that is the end.
-Rule 2: a bare AMQP header is welcome where it is allowed to leave SASL out, and behind a SASL negotiation that went well.
+Rule 2: a bare AMQP header is welcome where SASL may be left out, and behind a SASL negotiation that went well.
 Rule 3: the first byte that cannot belong to a header is refused; nobody waits for the other seven.
 """
 

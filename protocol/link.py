@@ -1,7 +1,7 @@
 """A link: one direction of messages between two termini (transport, 2.6).
 
-Rule 1: what the peer attached is answered by accept or refuse, whenever its owner knows; what we attached needs no answer.
-Rule 2: after our detach the peer's frames are ignored until its own, but not without end: a link that goes on is errant.
+Rule 1: what the peer attached is answered by accept or refuse, whenever its owner knows; what we attached is not.
+Rule 2: after our detach the peer's frames are ignored until its own, but not for ever: a link that goes on is errant.
 Rule 3: every call on a dead link does nothing, since its owner may hear of the end later than it came.
 
 A Sender is a link on which we send, a Receiver one on which we receive, whichever side attached it.
@@ -192,6 +192,9 @@ class Link:
     def flow_fields(self) -> tuple[int | None, int, int]:
         """Delivery-count, link-credit and available for our flow; of the protocol, not for owners."""
         return self.delivery_count, self.credit, 0
+
+    def drop_partial(self) -> None:
+        """Forget a delivery that is on its way; of the protocol, not for owners."""
 
     def is_errant(self, frames_max: int) -> bool:
         """Count a frame that came after our detach; True when there were too many."""

@@ -42,7 +42,7 @@ class Partial:
             self._pieces.clear()
 
     def join(self) -> bytes:
-        """The whole message."""
+        """Put the whole message together."""
         if self._whole:
             return b"".join((self._whole, *self._pieces))
         return b"".join(self._pieces)

@@ -1,9 +1,10 @@
 """Where reads land, and how they are cut into headers and frames.
 
-Rule 1: a read is handed over whole before the next one begins, so one chunk serves any number of connections, and an idle
-        connection holds none; the rest of a partial frame is copied into its connection, where it grows with what comes,
-        never by what is claimed.
-Rule 2: a chunk that events still refer to (large payloads are views of it) is never written again: the next read gets a new one.
+Rule 1: a read is handed over whole before the next one begins, so one chunk serves any number of connections, and an
+        idle connection holds none; the rest of a partial frame is copied into its connection, where it grows with what
+        comes, never by what is claimed.
+Rule 2: a chunk that events still refer to (large payloads are views of it) is never written again: the next read gets
+        a new one.
 Rule 3: small frames are cut from bytes: one copy of a read is cheaper than a copy of each payload.
 """
 
@@ -24,7 +25,8 @@ _HEADER_BYTES: Final = 8
 class ReadBuffer:
     """The chunk for the next read; for asyncio.BufferedProtocol and for `recv_into`.
 
-    Use: `size = socket.recv_into(chunk.get_buffer())`, then `if connection.receive(chunk.filled(size), now_ms): chunk.keep()`.
+    Use: `size = socket.recv_into(chunk.get_buffer())`, then
+    `if connection.receive(chunk.filled(size), now_ms): chunk.keep()`.
     """
 
     __slots__ = ("_chunk_bytes", "_view")
@@ -34,13 +36,13 @@ class ReadBuffer:
         self._view: memoryview | None = None
 
     def get_buffer(self) -> memoryview:
-        """A writable view of a whole chunk."""
+        """Hand out a writable view of a whole chunk."""
         if self._view is None:
             self._view = memoryview(bytearray(self._chunk_bytes))
         return self._view
 
     def filled(self, size: int) -> memoryview:
-        """The first `size` bytes of the chunk, as given to the last `get_buffer`."""
+        """Hand out the first `size` bytes of the chunk, as given to the last `get_buffer`."""
         return self.get_buffer()[:size]
 
     def keep(self) -> None:
@@ -63,7 +65,7 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """The unread input of one connection; between two reads it holds less than a frame, or what must wait for an answer."""
+    """The unread input of one connection: between reads less than a frame, or what must wait for an answer."""
 
     __slots__ = ("_data", "_end", "_large_bytes", "_position", "_rest")
 
@@ -118,9 +120,9 @@ class FrameReader:
         return header
 
     def frame(self, size_max: int) -> Frame | None:
-        """The next whole frame, or None. FramingError when its size is none or larger than size_max.
+        """Cut the next whole frame; None when there is none. FramingError when its size cannot be, or is above size_max.
 
-        A frame that comes with `data` of its own (it was cut by reads) is taken by that; else say with `skip` how far you came.
+        Whoever took it says with `skip` how far it came.
         """
         if self._rest is not None:
             return self._rest_frame(size_max)
@@ -144,7 +146,7 @@ class FrameReader:
             self._position = position
 
     def _rest_frame(self, size_max: int) -> Frame | None:
-        """The frame whose beginning is kept, completed from the read; it gets a buffer of its own."""
+        """Complete the frame whose beginning is kept; it gets a buffer of its own."""
         rest = self._rest
         assert rest is not None
         if not self._fill(rest, _HEADER_BYTES):

@@ -94,7 +94,7 @@ class Receiver(Link):
         return self.session.connection.limits.message_bytes_max
 
     def _begin(self, transfer: Transfer) -> Partial:
-        """The first frame of a delivery; the session has checked its id."""
+        """Take the first frame of a delivery; the session has checked its id."""
         if self.credit <= 0:
             raise LinkFault(LinkCondition.TRANSFER_LIMIT_EXCEEDED, f"delivery {transfer.delivery_id} without credit")
         if transfer.delivery_id is None or transfer.delivery_tag is None:

@@ -1,7 +1,7 @@
 """SASL (security, 5.3): who the peer is, settled before the AMQP header.
 
-    server   SASL header, mechanisms ->   <- init   [challenge -> <- response]   Authenticating ... outcome ->   then the AMQP header
-    client   SASL header ->   <- SASL header, mechanisms   init ->   [...]   <- outcome
+    client   SASL header ->                              init ->   [response ->]
+    server   SASL header, mechanisms ->                            [challenge ->]   outcome ->   then AMQP headers
 
 Rule 1: a server never needs a round trip: an init may come with the header, before our mechanisms were read.
 Rule 2: a client waits for mechanisms and outcome, since servers that take a pipelined open are few.
@@ -108,7 +108,7 @@ class ServerNegotiation:
         return SaslOutcome(code=SaslCode.AUTH), None
 
     def answer(self, *, ok: bool) -> SaslOutcome:
-        """The outcome for the question asked."""
+        """Make the outcome for the question asked."""
         self.state = SaslState.DONE if ok else SaslState.FAILED
         return SaslOutcome(code=SaslCode.OK if ok else SaslCode.AUTH)
 

@@ -1,8 +1,8 @@
 """The sending side of a link: credit, drain, transfers.
 
 Rule 1: never a delivery without credit: `sendable` is asked first, and sending more is our own fault (LocalError).
-Rule 2: a delivery too large for a frame of the peer is cut; frames that find no window wait in the session, and until they
-        are gone nothing else is sendable there.
+Rule 2: a delivery too large for a frame of the peer is cut; frames that find no window wait in the session, and until
+        they are gone nothing else is sendable there.
 Rule 3: the delivery-tag is the prefix and the token, 16 bytes; nobody stores tags.
 """
 
@@ -50,7 +50,7 @@ class Sender(Link):
 
     @property
     def sendable(self) -> int:
-        """Messages that may be sent now: bounded by credit, by the peer's window and by our bound on what is unsettled."""
+        """Messages that may be sent now: bounded by credit, the peer's window and our bound on what is unsettled."""
         if self.state is not LinkState.ATTACHED or not self.credit:
             return 0
         return max(min(self.credit, self.session.sendable), 0)

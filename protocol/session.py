@@ -1,7 +1,7 @@
 """A session: delivery-ids, windows, and the links that share them (transport, 2.5).
 
 Rule 1: after our end everything is ignored until the peer's; after the peer's end nothing is sent any more.
-Rule 2: settlements wait until the output is taken, so that those of one tick leave as ranges; they leave before any goodbye.
+Rule 2: settlements wait until the output is taken, so those of one tick leave as ranges; but before any goodbye.
 Rule 3: a fault is raised where it is found and ends its scope in `receive_transfer` or in the connection: nowhere else.
 Rule 4: every call on a dead session does nothing.
 """
@@ -15,8 +15,9 @@ from protocol.composite import Composite
 from protocol.decode import Buffer
 from protocol.deliveries import DeliveryRing
 from protocol.errors import FramingError, LinkFault, LocalError, SessionFault
-from protocol.events import CreditChanged, Disposed, LinkAttached, LinkDetached, SessionEnded, TransferRun
+from protocol.events import CreditChanged, Disposed, SessionEnded, TransferRun
 from protocol.frames import decode_frame_body
+from protocol.links import Links
 from protocol.performatives import (
     Attach,
     Begin,
@@ -33,10 +34,11 @@ from protocol.performatives import (
 from protocol.receiver import Receiver
 from protocol.sender import Sender
 from protocol.serial import MASK
+from protocol.settlement import Settlement
 from protocol.shape import learn, plain_handle
-from protocol.spec import AmqpCondition, LinkCondition, Role, SessionCondition
+from protocol.spec import AmqpCondition, Role, SessionCondition
 from protocol.tables import SESSION_TABLE, LinkState, SessionInput, SessionState
-from protocol.template import write_disposition, write_flow
+from protocol.template import write_flow
 from protocol.window import OUTGOING_WINDOW, Windows
 
 if TYPE_CHECKING:
@@ -50,12 +52,10 @@ class Session:
     """One session of a connection."""
 
     __slots__ = (
-        "_by_handle",
         "_is_dirty",
-        "_local",
+        "_links",
         "_next_received_id",
-        "_remote_handle_max",
-        "_settling",
+        "_settlement",
         "_waiting",
         "_windows",
         "channel",
@@ -77,9 +77,7 @@ class Session:
         self.state = SessionState.UNMAPPED
         self.owner: Any = None
         """Yours."""
-        self._local: dict[int, Link] = {}
-        self._by_handle: dict[int, Link] = {}
-        self._remote_handle_max = MASK
+        self._links = Links(self)
         self._windows = Windows(connection.limits.window_frames, first_id)
         self._next_received_id: int | None = None
         self.next_sent_id = first_id
@@ -89,7 +87,7 @@ class Session:
         """What we received and is not settled."""
         self.has_second = False
         """Some of what was received is in receiver-settle-mode second."""
-        self._settling: tuple[int, int, DeliveryState | None, bool, bool] | None = None
+        self._settlement: Settlement | None = None
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
         self._is_dirty = False
 
@@ -108,15 +106,15 @@ class Session:
         return min(self._windows.remote, self.connection.limits.unsettled_max - self.sent.count)
 
     def links(self) -> list[Link]:
-        """The links that are not detached at both ends; of an ended session those that it had."""
-        return list(self._local.values())
+        """List the links that are not detached at both ends; of an ended session those that it had."""
+        return self._links.all()
 
     def attach_sender(
         self, name: str, source: Source | None, target: Target | Coordinator | None, *, initial_delivery_count: int = 0,
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
     ) -> Sender:  # fmt: skip
         """Attach a link on which we send; LinkAttached tells the peer's answer. LocalError when no handle is left."""
-        link = Sender(self, name, self._free_handle(), initial_delivery_count)
+        link = Sender(self, name, self._links.free_handle(), initial_delivery_count)
         self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
         return link
 
@@ -125,7 +123,7 @@ class Session:
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
     ) -> Receiver:  # fmt: skip
         """Attach a link on which we receive; see attach_sender. Credit may be granted at once."""
-        link = Receiver(self, name, self._free_handle())
+        link = Receiver(self, name, self._links.free_handle())
         self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
         return link
 
@@ -219,27 +217,20 @@ class Session:
 
     def release(self, link: Link) -> None:
         """Forget what a link held, once it can hold nothing more."""
-        names = self.connection.links_by_name
-        key = (link.name, link.is_sender)
         # A link that the peer has not answered yet must still be found by its name when the answer comes.
-        if names.get(key) is link and link.remote is not None:
-            del names[key]
+        if link.remote is not None:
+            self._links.forget_name(link)
         self.sent.drop(link)
         self.received.drop(link)
-        if isinstance(link, Receiver):
-            link.drop_partial()
+        link.drop_partial()
         if self._waiting:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not link)
 
     def flush_settlements(self) -> None:
         """Write the settlements that wait."""
-        if self._settling is not None:
-            first_id, count, state, settled, role = self._settling
-            self._settling = None
-            last_id = (first_id + count - 1) & MASK
-            self.connection.output.add(
-                write_disposition(self.channel, first_id, last_id, state, role=role, settled=settled)
-            )
+        if self._settlement is not None:
+            self.connection.output.add(self._settlement.write(self.channel))
+            self._settlement = None
 
     def flush(self) -> None:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
@@ -269,14 +260,14 @@ class Session:
         self.remote_channel = channel
         self._windows.next_incoming_id = begin.next_outgoing_id
         self._windows.remote = begin.incoming_window
-        self._remote_handle_max = begin.handle_max
+        self._links.remote_handle_max = begin.handle_max
 
     def receive_end(self) -> bool:
         """Take the peer's end and answer it; returns whether it was the first to say so."""
         self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_END]
         if self.state is SessionState.UNMAPPED:
             return False
-        self._settling = None
+        self._settlement = None
         self.connection.send(self.channel, End())
         self.state = SESSION_TABLE[self.state, SessionInput.SEND_END]
         self._forget()
@@ -291,9 +282,9 @@ class Session:
     def receive(self, performative: Composite) -> None:
         """Take an attach or a detach. FramingError or SessionFault when it has no place here."""
         if type(performative) is Attach:
-            self._receive_attach(performative)
+            self._links.receive_attach(performative)
         elif type(performative) is Detach:
-            self._receive_detach(performative)
+            self._links.receive_detach(performative)
         else:
             raise FramingError(f"{performative.NAME} has no place in a session")
 
@@ -304,7 +295,7 @@ class Session:
         windows.receive_flow(fields[0], fields[1])  # type: ignore[arg-type]  # both readers checked the mandatory ones
         handle, echo = fields[4], bool(fields[9])
         if handle is not None:
-            link = self._by_handle.get(handle)
+            link = self._links.by_handle.get(handle)
             if link is None:
                 raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"flow for handle {handle}")
             if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_RECEIVED:
@@ -331,7 +322,7 @@ class Session:
 
         SessionFault, DecodeError when the session or the connection cannot go on.
         """
-        link = self._by_handle.get(plain_handle(data, body, frame_end))
+        link = self._links.by_handle.get(plain_handle(data, body, frame_end))
         if link is not None and link.shape is not None and link.partial is None and link.state is LinkState.ATTACHED:
             next_id = self._next_received_id
             assert next_id is not None  # a shape was learned, so there was a delivery
@@ -352,7 +343,7 @@ class Session:
                 return after
         transfer, payload_start = decode_frame_body(data, body, frame_end)
         assert type(transfer) is Transfer
-        link = self._by_handle.get(transfer.handle)
+        link = self._links.by_handle.get(transfer.handle)
         self._count_transfer(transfer, link)
         assert link is not None
         try:
@@ -364,7 +355,7 @@ class Session:
     # Transfers that are not alike
 
     def _count_transfer(self, transfer: Transfer, link: Link | None) -> None:
-        """The session's part in a transfer: window, handle and delivery-id."""
+        """Take the session's part in a transfer: window, handle and delivery-id."""
         if self._windows.left <= 0:
             raise SessionFault(SessionCondition.WINDOW_VIOLATION, "a transfer beyond the incoming window")
         if link is None:
@@ -398,75 +389,17 @@ class Session:
             size_max = min(limits.frame_bytes_max, limits.message_bytes_max)
             link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled))
 
-    # Links
+    # The rest
 
     def _attach(
         self, link: Link, source: Source | None, target: Target | Coordinator | None,
         sender_settle_mode: int, receiver_settle_mode: int, properties: dict[Any, Any] | None,
     ) -> None:  # fmt: skip
-        self._local[link.handle] = link
-        self.connection.links_by_name[link.name, link.is_sender] = link
+        if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
+            raise LocalError(f"attach in session state {self.state.name}")
+        self._links.add(link)
         link.sender_settle_mode, link.receiver_settle_mode = sender_settle_mode, receiver_settle_mode
         link.send_attach(source, target, properties=properties)
-
-    def _free_handle(self) -> int:
-        handle = next(number for number in range(len(self._local) + 1) if number not in self._local)
-        if handle > self._remote_handle_max or self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
-            raise LocalError(f"no handle for a link in session state {self.state.name}, handle-max {handle}")
-        return handle
-
-    def _receive_attach(self, attach: Attach) -> None:
-        if attach.handle > self.connection.limits.handle_max:
-            raise FramingError(f"handle {attach.handle} where handle-max is {self.connection.limits.handle_max}")
-        if attach.handle in self._by_handle:
-            raise SessionFault(SessionCondition.HANDLE_IN_USE, f"attach of {attach.name!r} on handle {attach.handle}")
-        key = (attach.name, attach.role == Role.RECEIVER)
-        names = self.connection.links_by_name
-        link = names.get(key)
-        if link is not None and link.session is self and link.remote is None:
-            self._by_handle[attach.handle] = link
-            link.receive_attach(attach)
-            if link.state is LinkState.DETACH_SENT:
-                del names[key]
-                return
-        else:
-            if link is not None:
-                self._steal(link)
-            link = self._new_link(attach)
-            names[key] = link
-        self.connection.events.append(LinkAttached(link))
-
-    def _steal(self, link: Link) -> None:
-        link.fail(LinkCondition.STOLEN, f"link {link.name!r} was attached again")
-        # Also where the peer had not answered yet: the name now belongs to the new one.
-        self.connection.links_by_name.pop((link.name, link.is_sender), None)
-
-    def _new_link(self, attach: Attach) -> Link:
-        handle = next(number for number in range(len(self._local) + 1) if number not in self._local)
-        if handle > self._remote_handle_max:
-            raise SessionFault(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"no handle is left for link {attach.name!r}")
-        link: Link
-        if attach.role == Role.RECEIVER:
-            link = Sender(self, attach.name, handle)
-        else:
-            link = Receiver(self, attach.name, handle)
-        self._local[handle] = link
-        self._by_handle[attach.handle] = link
-        link.receive_attach(attach)
-        return link
-
-    def _receive_detach(self, detach: Detach) -> None:
-        link = self._by_handle.pop(detach.handle, None)
-        if link is None:
-            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"detach of handle {detach.handle}")
-        if link.state is not LinkState.DETACH_SENT:
-            link.answer_detach(closed=detach.closed)
-            self.connection.events.append(LinkDetached(link, detach.closed, detach.error))
-        link.state = LinkState.DETACHED
-        self.release(link)
-        del self._local[link.handle]
-
-    # The rest
 
     @property
     def _room(self) -> int:
@@ -474,19 +407,12 @@ class Session:
 
     def _say(self, first_id: int, count: int, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
         """Join a settlement to the one that waits, or let that one go first."""
-        waiting = self._settling
+        waiting = self._settlement
         if waiting is not None:
-            its_first, its_count, its_state, its_settled, its_role = waiting
-            if (
-                first_id == (its_first + its_count) & MASK
-                and settled == its_settled
-                and role == its_role
-                and (state is its_state or state == its_state)
-            ):
-                self._settling = (its_first, its_count + count, its_state, settled, role)
+            if waiting.extend(first_id, count, state, settled=settled, role=role):
                 return
             self.flush_settlements()
-        self._settling = (first_id, count, state, settled, role)
+        self._settlement = Settlement(first_id, count, state, settled=settled, role=role)
         self._mark_dirty()
 
     def _mark_dirty(self) -> None:
@@ -494,7 +420,7 @@ class Session:
             self._is_dirty = True
             self.connection.dirty.append(self)
 
-    def _send_transfer(self, head: bytes, payload: Buffer) -> None:
+    def _send_transfer(self, head: Buffer, payload: Buffer) -> None:
         self._windows.sent(1)
         self.connection.output.add(head)
         self.connection.output.add(payload)
@@ -507,19 +433,12 @@ class Session:
         if self._waiting:
             return
         events = self.connection.events
-        events.extend(CreditChanged(link) for link in self._local.values() if link.is_sender and link.credit)
+        events.extend(CreditChanged(link) for link in self._links.all() if link.is_sender and link.credit)
 
     def _forget(self) -> None:
         """Drop what the session held; its links stay for who asks."""
-        self._settling = None
+        self._settlement = None
         self._waiting = None
         self.sent = DeliveryRing()
         self.received = DeliveryRing()
-        names = self.connection.links_by_name
-        for link in self._local.values():
-            if names.get((link.name, link.is_sender)) is link:
-                del names[link.name, link.is_sender]
-            if isinstance(link, Receiver):
-                link.drop_partial()
-            link.state = LinkState.DETACHED
-        self._by_handle = {}
+        self._links.end()

@@ -1,15 +1,15 @@
 """The recogniser: transfers of one link look alike, so they are compared with the last one instead of being decoded.
 
-    size u32 | 02 00 channel | 00 53 14 list code, size, count, handle, id code | delivery-id | a0 n | tag | the other fields | payload
-             `-------------------- head: equal -------------------------------'   next one    equal   any   tail: equal         taken
+    size u32 | 02 00 channel | 00 53 14, list, handle, id code | delivery-id | a0 n  | tag | other fields | payload
+             | head: must be equal                             | next one    | equal | any | tail: equal  | taken
 
 Rule 1: it may decline, never decide: whatever is not equal goes through the general decoder, which alone finds faults.
-Rule 2: a shape is learned from a frame that the general decoder took, and stands for frames that it would take the same way:
-        equal bytes decode equally, and a tag is n bytes whatever they are.
+Rule 2: a shape is learned from a frame that the general decoder took, and stands for frames that it would take the
+        same way: equal bytes decode equally, and a tag is n bytes whatever they are.
 Rule 3: windows, credit and limits are the caller's, who says how many frames there may be.
 
-Flows and dispositions come one by one, so they have no shape: lists of plain fields (null, boolean, uint) are read here directly,
-with the same Rule 1.
+Flows and dispositions come one by one, so they have no shape: lists of plain fields (null, boolean, uint) are read here
+directly, with the same Rule 1.
 """
 
 from struct import Struct
@@ -87,10 +87,10 @@ class TransferShape:
 
 
 def learn(data: Buffer, position: int, payload_start: int, size_end: int, *, settled: bool) -> TransferShape | None:
-    """The shape of the transfer frame at `position`, which the general decoder took; None when it is an unusual one.
+    """Learn the shape of the transfer frame at `position`, which the general decoder took; None when it is unusual.
 
-    size_end: the frame size that the shape no longer takes. Only complete, plain transfers may be learned: more, aborted and resume
-    false, no delivery state.
+    size_end: the frame size that the shape no longer takes. Only complete, plain transfers may be learned: more,
+    aborted and resume false, no delivery state.
     """
     code = data[position + 11]
     if data[position + 4] != 2 or code not in (0xC0, 0xD0):
@@ -110,7 +110,7 @@ def learn(data: Buffer, position: int, payload_start: int, size_end: int, *, set
 
 
 def plain_handle(data: Buffer, body: int, end: int) -> int:
-    """The handle of the transfer whose descriptor begins at `body`; -1 when only the general decoder could tell."""
+    """Read the handle of the transfer whose descriptor begins at `body`; -1 when only the general decoder could tell."""
     if end - body < 15:
         return -1
     at = body + (6 if data[body + 3] == 0xC0 else 12)
@@ -126,7 +126,7 @@ def plain_handle(data: Buffer, body: int, end: int) -> int:
 
 
 def _plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None:
-    """The count and the first field's position of the list that fills position .. end exactly; None declines."""
+    """Read count and first position of the fields of the list that fills position .. end; None declines."""
     if end - position < 3:
         return None
     code = data[position]
@@ -138,7 +138,7 @@ def _plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None
 
 
 def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | None:
-    """The ten fields of the flow whose descriptor begins at `body`, nulls where absent; None declines.
+    """Read the ten fields of the flow whose descriptor begins at `body`, nulls where absent; None declines.
 
     A flow with properties declines, and so does one without its mandatory fields.
     """

@@ -1,8 +1,8 @@
 """The state machines of connection, session and link as tables: (state, input) -> state.
 
 Rule 1: what is absent is an error: of the peer for a RECEIVE input, our own for a SEND input.
-Rule 2: an input that a state takes and ignores (after our own goodbye) is in the table too: it leads back to that state.
-Rule 3: FRAME stands for whatever else the scope below carries: begin for a connection, attach for a session, transfer for a link.
+Rule 2: an input that a state takes and ignores (after our own goodbye) is in the table too: it leads back there.
+Rule 3: FRAME stands for whatever else the scope carries: begin for a connection, attach for a session.
 
 Names are those of the figures in transport, 2.4.6, 2.5.5 and 2.6.3.
 """

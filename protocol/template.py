@@ -1,7 +1,7 @@
 """The frames that we send by the thousand, packed from templates: transfer, disposition, flow.
 
-    size u32 | 02 00 channel | 00 53 14 c0 size 0b | 70 handle u32 | 70 | id u32 | a0 10 prefix 8 B | token u64 | other fields | payload
-             `------------------- head: constant -------------------'            `-- constant ----'             `- constant -'
+    size u32 | 02 00 channel 00 53 14 c0 size 0b 70 handle 70 | id u32 | a0 10 prefix | token u64 | fields   | payload
+             | head: constant                                 |        | constant     |           | constant |
 
 Rule 1: a frame decodes to what the general encoder would have written at full width; ids always take five bytes.
 Rule 2: small payloads are joined with their frames; large ones stay buffers of their own and are never copied.
@@ -77,13 +77,13 @@ class TransferTemplate:
         return b"".join(pieces)
 
     def frame(self, delivery_id: int, token: int, size: int) -> bytes:
-        """The frame of one whole delivery, its payload of `size` bytes still to follow."""
+        """Write the frame of one whole delivery, its payload of `size` bytes still to follow."""
         return self._pack(self.head_bytes + size, self._head, delivery_id, self._tag, token, self._tail)
 
     def cut(
         self, delivery_id: int, token: int, payload: Buffer, frame_bytes_max: int
     ) -> Iterator[tuple[bytes, Buffer]]:
-        """The frames of one delivery too large for one, as heads and payloads."""
+        """Cut one delivery that is too large for one frame into heads and payloads."""
         room = frame_bytes_max - self.head_bytes
         view = memoryview(payload)
         yield (
@@ -101,7 +101,7 @@ class TransferTemplate:
 def write_disposition(
     channel: int, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
 ) -> bytes:
-    """A whole disposition frame; `role` is protocol.spec.Role, of who says it."""
+    """Write a whole disposition frame; `role` is protocol.spec.Role, of who says it."""
     encoded = b"\x40" if state is None else state.encode()
     size = 27 + len(encoded)
     if size - _LIST_START > 255:
@@ -116,7 +116,7 @@ def write_disposition(
 
 
 def write_flow(channel: int, flow: Flow) -> bytes:
-    """A whole flow frame."""
+    """Write a whole flow frame."""
     incoming, count, credit = flow.next_incoming_id, flow.delivery_count, flow.link_credit
     if incoming is None or (flow.handle is not None and (count is None or credit is None)):
         return encode_frame(channel, flow)

@@ -48,7 +48,7 @@ class Windows:
         self.next_outgoing_id = (self.next_outgoing_id + frames) & MASK
 
     def incoming(self, room: int) -> int:
-        """The incoming window to advertise now, and from now on to hold; `room`: deliveries that may still become unsettled."""
+        """Hold to a new incoming window, and return it; `room`: deliveries that may still become unsettled."""
         if self.is_paused:
             return 0
         window = max(min(self._frames_max, room), 0)

@@ -1,0 +1,92 @@
+"""The sessions of one connection, by our channel and by the peer's (transport, 2.5.1 to 2.5.4).
+
+Rule 1: a channel is free again once both ends have ended the session, and not before.
+Rule 2: what comes on a channel without a session is a fault of the connection: nobody smaller could take it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.composite import Composite
+from protocol.errors import FramingError, LocalError
+from protocol.events import SessionBegun, SessionEnded
+from protocol.performatives import Begin, End
+from protocol.session import Session
+from protocol.tables import SessionState
+
+if TYPE_CHECKING:
+    from protocol.connection import Connection
+
+__all__ = ["Channels"]
+
+
+class Channels:
+    """The channels of one connection."""
+
+    __slots__ = ("_connection", "_first_delivery_id", "_local", "by_channel")
+
+    def __init__(self, connection: Connection, first_delivery_id: int) -> None:
+        self._connection = connection
+        self._first_delivery_id = first_delivery_id
+        self._local: dict[int, Session] = {}
+        self.by_channel: dict[int, Session] = {}
+        """By the peer's channel."""
+
+    def all(self) -> list[Session]:
+        """List the sessions that are not ended at both ends."""
+        return list(self._local.values())
+
+    def begin(self) -> Session:
+        """Begin a session of ours; LocalError when no channel is left."""
+        session = self._new()
+        session.begin()
+        return session
+
+    def receive(self, performative: Composite, channel: int) -> None:
+        """Take a begin or an end, or what comes for a session that takes no more. FramingError when it has no place."""
+        session = self.by_channel.get(channel)
+        match performative:
+            case Begin() if session is None:
+                self._receive_begin(performative, channel)
+            case Begin():
+                raise FramingError(f"begin on channel {channel}, which is in use")
+            case _ if session is None:
+                raise FramingError(f"{performative.NAME} on channel {channel}, which has no session")
+            case End():
+                self._receive_end(session, performative, channel)
+            case _:
+                pass  # we have ended the session: what comes until the peer's end is ignored
+
+    def _receive_begin(self, begin: Begin, channel: int) -> None:
+        if begin.remote_channel is None:
+            try:
+                session = self._new()
+            except LocalError as full:
+                raise FramingError(f"begin on channel {channel}: {full}") from full
+            session.receive_begin(begin, channel)
+            session.begin(channel)
+        else:
+            answered = self._local.get(begin.remote_channel)
+            if answered is None or answered.remote_channel >= 0:
+                raise FramingError(f"begin for channel {begin.remote_channel}, which waits for none")
+            session = answered
+            session.receive_begin(begin, channel)
+        self.by_channel[channel] = session
+        if session.state is SessionState.MAPPED:
+            self._connection.events.append(SessionBegun(session))
+
+    def _receive_end(self, session: Session, end: End, channel: int) -> None:
+        del self.by_channel[channel]
+        del self._local[session.channel]
+        if session.receive_end():
+            self._connection.events.append(SessionEnded(session, end.error))
+
+    def _new(self) -> Session:
+        remote = self._connection.remote_open
+        channel = next(number for number in range(len(self._local) + 1) if number not in self._local)
+        if remote is not None and channel > remote.channel_max:
+            raise LocalError(f"channel {channel} where the peer's channel-max is {remote.channel_max}")
+        session = Session(self._connection, channel, self._first_delivery_id)
+        self._local[channel] = session
+        return session

@@ -1,0 +1,123 @@
+"""The links of one session, by our handle and by the peer's (transport, 2.6.2 to 2.6.6).
+
+Rule 1: a handle is free again once both ends have detached, and not before.
+Rule 2: a link is known by its name and direction within the connection: who attaches it anew steals it.
+Rule 3: what the peer began has no name of ours to wait for, so it is attached as soon as its owner accepts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.errors import FramingError, LocalError, SessionFault
+from protocol.events import LinkAttached, LinkDetached
+from protocol.link import Link
+from protocol.performatives import Attach, Detach
+from protocol.receiver import Receiver
+from protocol.sender import Sender
+from protocol.serial import MASK
+from protocol.spec import AmqpCondition, LinkCondition, Role, SessionCondition
+from protocol.tables import LinkState
+
+if TYPE_CHECKING:
+    from protocol.session import Session
+
+__all__ = ["Links"]
+
+
+class Links:
+    """The handles of one session."""
+
+    __slots__ = ("_local", "_session", "by_handle", "remote_handle_max")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._local: dict[int, Link] = {}
+        self.by_handle: dict[int, Link] = {}
+        """By the peer's handle."""
+        self.remote_handle_max = MASK
+        """The highest handle that we may use."""
+
+    def all(self) -> list[Link]:
+        """List the links that are not detached at both ends."""
+        return list(self._local.values())
+
+    def free_handle(self) -> int:
+        """Find a handle for a link of ours; LocalError when none is left."""
+        handle = self._lowest()
+        if handle > self.remote_handle_max:
+            raise LocalError(f"handle {handle} where the peer's handle-max is {self.remote_handle_max}")
+        return handle
+
+    def add(self, link: Link) -> None:
+        """Know a link that we are about to attach."""
+        self._local[link.handle] = link
+        self._names[link.name, link.is_sender] = link
+
+    def receive_attach(self, attach: Attach) -> None:
+        """Take the peer's attach, the answer to ours or a new link. FramingError or SessionFault when it may not be."""
+        handle_max = self._session.connection.limits.handle_max
+        if attach.handle > handle_max:
+            raise FramingError(f"handle {attach.handle} where handle-max is {handle_max}")
+        if attach.handle in self.by_handle:
+            raise SessionFault(SessionCondition.HANDLE_IN_USE, f"attach of {attach.name!r} on handle {attach.handle}")
+        link = self._names.get((attach.name, attach.role == Role.RECEIVER))
+        if link is not None and link.session is self._session and link.remote is None:
+            self.by_handle[attach.handle] = link
+            link.receive_attach(attach)
+            if link.state is LinkState.DETACH_SENT:
+                self.forget_name(link)
+                return
+        else:
+            if link is not None:
+                self._steal(link)
+            link = self._new_link(attach)
+        self._session.connection.events.append(LinkAttached(link))
+
+    def receive_detach(self, detach: Detach) -> None:
+        """Take the peer's detach, and answer it unless it is the answer. SessionFault for a handle without link."""
+        link = self.by_handle.pop(detach.handle, None)
+        if link is None:
+            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"detach of handle {detach.handle}")
+        if link.state is not LinkState.DETACH_SENT:
+            link.answer_detach(closed=detach.closed)
+            self._session.connection.events.append(LinkDetached(link, detach.closed, detach.error))
+        link.state = LinkState.DETACHED
+        self._session.release(link)
+        del self._local[link.handle]
+
+    def forget_name(self, link: Link) -> None:
+        """Let the next attach of this name be another link."""
+        key = (link.name, link.is_sender)
+        if self._names.get(key) is link:
+            del self._names[key]
+
+    def end(self) -> None:
+        """Detach all at once, as the session ends; they stay for who asks."""
+        for link in self._local.values():
+            self.forget_name(link)
+            link.drop_partial()
+            link.state = LinkState.DETACHED
+        self.by_handle = {}
+
+    @property
+    def _names(self) -> dict[tuple[str, bool], Link]:
+        return self._session.connection.links_by_name
+
+    def _lowest(self) -> int:
+        return next(number for number in range(len(self._local) + 1) if number not in self._local)
+
+    def _steal(self, link: Link) -> None:
+        link.fail(LinkCondition.STOLEN, f"link {link.name!r} was attached again")
+        self.forget_name(link)
+
+    def _new_link(self, attach: Attach) -> Link:
+        handle = self._lowest()
+        if handle > self.remote_handle_max:
+            raise SessionFault(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"no handle is left for link {attach.name!r}")
+        kind = Sender if attach.role == Role.RECEIVER else Receiver
+        link: Link = kind(self._session, attach.name, handle)
+        self.add(link)
+        self.by_handle[attach.handle] = link
+        link.receive_attach(attach)
+        return link
