@@ -139,6 +139,12 @@ def test_bad_values(reason: str, written: str) -> None:
         decode(bytes.fromhex(written))
 
 
+def test_an_odd_map_says_so() -> None:
+    """A map with a key too many is told apart from other nonsense."""
+    with pytest.raises(DecodeError, match="a key has none"):
+        decode(bytes.fromhex("c1 02 01 40"))
+
+
 def _peak(data: bytes) -> int:
     tracemalloc.start()
     try:
