@@ -63,11 +63,13 @@ class DurableLoop:
         now_us = max(now_us, self.state.time_us)
         for event in started(self.state, self._moment(now_us)):
             self._happened(event)
+        self.log.draft.end_command()
         self.log.write(now_us)
         self.log.request_sync()
         while self.log.durable_end < self.log.log_end:
             select([self.log.fileno()], [], [])
             self.log.completed()
+        self._mark_by_us = now_us + self.config.mark_ms * 1000
 
     def submit(self, command: Command) -> None:
         """Gather a command for the next tick."""
@@ -96,8 +98,8 @@ class DurableLoop:
 
     @property
     def is_congested(self) -> bool:
-        """Whether so much is unsynced that no more should be read from peers until a sync returns."""
-        return self.log.unsynced_bytes >= self.log.config.unsynced_bytes_max
+        """Whether so much is unsynced, or written ahead of the next segment, that no more should be read from peers."""
+        return self.log.unsynced_bytes >= self.log.config.unsynced_bytes_max or self.log.is_outgrown
 
     def fileno(self) -> int:
         """Return the file descriptor that is readable when completed() has something to take."""
@@ -156,6 +158,7 @@ class DurableLoop:
 
     def _decide_all(self, now_us: int) -> list[Effect]:
         effects: list[Effect] = []
+        draft = self.log.draft
         commands, self._commands = self._commands, []
         self._gathered_count = self._gathered_bytes = 0
         for command in commands:
@@ -164,6 +167,11 @@ class DurableLoop:
             events, answers = decide(self.state, command, self._moment(now_us))
             for event in events:
                 self._happened(event)
+                if type(command) is Publish:
+                    # Messages stand alone, and a large one is more than a batch may hold.
+                    draft.end_command()
+            if events and type(command) is not Publish:
+                draft.end_command()
             for effect in answers:
                 if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                     consumer = self.state.consumers[effect.consumer]
@@ -172,9 +180,7 @@ class DurableLoop:
         return effects
 
     def _happened(self, event: Event) -> None:
-        draft = self.log.draft
-        offset = write_event(draft, event)
-        draft.end_command()
+        offset = write_event(self.log.draft, event)
         assert offset == event.offset, (offset, event)
         self.state = apply(self.state, event)
         if type(event) is Published:
@@ -196,8 +202,8 @@ class DurableLoop:
             effect.cancelled = True
             if not effect.settled:
                 words += effect.words
-        if words:
-            self.demand.touch(want.queue)
+        # What it held comes back, sent or not: the others may have it at once.
+        self.demand.touch(want.queue)
         return pack_words(words)
 
     def _dispatch(self, now_us: int, effects: list[Effect]) -> None:
@@ -260,10 +266,10 @@ class DurableLoop:
             if self._volatile.covers(unsynced):
                 after = 0
         want = self.demand.wants.get(effect.consumer)
-        if want is not None and want.held:
-            first = want.held[0]
-            if first is not effect and first.after > durable_end:
-                after = max(after, self._last_after)
+        if want is not None:
+            after = max(after, want.after)
+            if after > durable_end:
+                after = want.after = max(after, self._last_after)
         return after
 
     def _release(self, effects: Iterable[Effect], *, thaw: bool = False) -> list[Effect]:
@@ -327,6 +333,11 @@ class DurableLoop:
 
     def _set_aside_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
         whole = [body is not DAMAGED for body in bodies]
+        want = self.demand.wants.get(effect.consumer)
+        if want is not None:
+            # They never reach the gateway, so they use up no credit.
+            want.held_count -= whole.count(False)
+            want.credit += whole.count(False)
         for word, is_whole in zip(effect.words, whole, strict=True):
             if not is_whole:
                 self.submit(ReportDamage(effect.queue, word))

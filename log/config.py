@@ -36,7 +36,7 @@ class LogConfig:
     cold_bytes_max: int = 16 * _MIB
     """Batches read back from segments and kept in memory."""
 
-    cached_bytes_max: int = 256 * _MIB
+    cached_bytes_max: int = 64 * _MIB
     """Page cache left to sealed segments; the oldest are dropped from it first."""
 
     unsynced_bytes_max: int = 4 * _MIB

@@ -24,7 +24,7 @@ from log.syncer import Syncer, SyncTarget
 __all__ = ["Log"]
 
 _GROWTH_MAX = 4
-"""Publishing has no room any more when the active segment has grown to so many times its size."""
+"""Publishing has no room any more when the active segment has grown to so many times the largest size."""
 _HOUSEKEEPING_PERIOD_S = 1.0
 
 
@@ -134,6 +134,12 @@ class Log:
         """Return a descriptor that is readable when `completed` has something to take."""
         return self._workers.fileno()
 
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether so much was written past the active segment's end that writers should wait for the next spare."""
+        active = self._active
+        return active.position - active.size > self.config.segment_bytes_max
+
     def write(self, now_us: int) -> None:
         """Write all that is drafted, in one call as long as it fits into the active segment. Raises LogFailed."""
         if self._failure:
@@ -233,7 +239,7 @@ class Log:
     def room_bytes(self) -> int:
         """Return how many bytes publishing may still write; settlements may always write."""
         active, space = self._active, self._housekeeper.space
-        if space.is_full or active.position > _GROWTH_MAX * active.size:
+        if space.is_full or active.position > _GROWTH_MAX * self.config.segment_bytes_max:
             return 0
         allocated_bytes = active.size - active.position + (self._spare.size if self._spare else 0)
         return max(0, allocated_bytes + space.free_bytes)

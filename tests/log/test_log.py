@@ -166,13 +166,13 @@ def test_a_roll_goes_to_the_spare_and_into_the_manifest() -> None:
 
 
 def test_a_segment_grows_where_no_spare_is_ready() -> None:
-    """Writing never waits for a spare; publishing has no room any more past four times the size."""
+    """Writing never waits for a spare; publishing has no room any more past four times the largest size."""
     storage = SimulatedStorage()
     log = _open(storage)
     offsets = []
     while log.room_bytes():
         offsets += _write(log, 3000)
-    assert 4 * 16384 < storage.size(segment_path(DIRECTORY, 1)) < 5 * 16384
+    assert 4 * 65536 < storage.size(segment_path(DIRECTORY, 1)) < 5 * 65536
     assert _manifest(storage).sealed == ()
     offsets += _write(log, 3000)
     _sync(log)
