@@ -1,0 +1,108 @@
+"""What a command tells when it cannot go on: one line (what, where, expected, found, what to do), never a traceback.
+
+Rule 1: whoever knows what to do about it raises a `ToolError`; what comes from below is translated once, here.
+Rule 2: a mistake of our own is told in one line too; AMBERMQ_TRACEBACK=1 shows where it happened.
+"""
+
+import os
+import traceback
+from collections.abc import Callable
+from typing import IO, Any
+
+import click
+
+from engine.errors import EngineError
+from log.errors import DamageError, ForeignError, LockedError, LogError, LogFailed
+from protocol.errors import AmqpError, LocalError
+from tools.exit_codes import ExitCode
+
+__all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated"]
+
+
+class ToolError(click.ClickException):
+    """A message for a person, and the exit code that goes with it."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        advice: str = "",
+        code: ExitCode = ExitCode.FAILED,
+    ) -> None:
+        """Join the parts that are given; `advice` says what to do."""
+        message = f"{where}: {what}" if where else what
+        comparison = ", ".join(f"{name} {value}" for name, value in (("expected", expected), ("found", found)) if value)
+        message += f": {comparison}" if comparison else ""
+        message += f"; {advice}" if advice else ""
+        super().__init__(" ".join(message.split()))
+        self.exit_code = code  # type: ignore[misc]  # click declares it for classes and reads it from instances
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the one line on standard error."""
+        click.echo(f"error: {self.message}", file=file, err=True)
+
+
+class ConnectionBroke(ToolError):
+    """No broker answers, or the one that did is gone; the demo and retries act on it."""
+
+    def __init__(self, what: str, *, where: str, found: str = "", advice: str = "") -> None:
+        super().__init__(what, where=where, found=found, advice=advice, code=ExitCode.CANNOT_CONNECT)
+
+
+def translated(error: Exception) -> ToolError:
+    """Return what to tell about an exception from below."""
+    match error:
+        case ToolError():
+            return error
+        case LockedError():
+            return ToolError(str(error), advice="stop that broker first, or use another directory")
+        case DamageError():
+            return ToolError(
+                str(error),
+                code=ExitCode.DAMAGED,
+                advice="run `ambermq log verify` to see the extent and `ambermq log repair` to set the damage aside",
+            )
+        case ForeignError():
+            return ToolError(str(error), advice="open it with the version that wrote it, or name another directory")
+        case LogFailed():
+            return ToolError(
+                str(error), code=ExitCode.LOG_FAILED, advice="look at the disk and its free space before a restart"
+            )
+        case FileNotFoundError():
+            return ToolError(f"{error.filename} does not exist", code=ExitCode.NOT_FOUND)
+        case OSError():
+            where = f"{error.filename}" if error.filename else ""
+            return ToolError(error.strerror or str(error), where=where)
+        case LogError() | EngineError() | AmqpError() | LocalError():
+            return ToolError(str(error))
+        case _:
+            return _own_mistake(error)
+
+
+def _own_mistake(error: Exception) -> ToolError:
+    if os.environ.get("AMBERMQ_TRACEBACK"):
+        traceback.print_exception(error)
+    return ToolError(
+        f"this is a mistake in ambermq: {type(error).__name__}: {error}",
+        advice="AMBERMQ_TRACEBACK=1 shows where; please report it",
+    )
+
+
+class TranslatingGroup(click.Group):
+    """A command group below which every exception ends as one message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what it raises is told by click in its own way."""
+        return _translating(lambda: super(TranslatingGroup, self).invoke(ctx))
+
+
+def _translating(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        raise
+    except Exception as error:  # the edge: nothing above would do better than a message
+        raise translated(error) from error

@@ -1,0 +1,121 @@
+"""One measured load on one address: a sender and a receiver in one thread, every message timed twice.
+
+Rule 1: a message carries the run's id and its number; what else lies on the address is accepted and not counted.
+Rule 2: settle latency ends when the sender hears the outcome, delivery latency when the receiver has the message.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Final
+
+from protocol.events import Disposed, TransferRun
+from protocol.message import Data, Message
+from protocol.performatives import Accepted, Header
+from tools.link_client import LinkClient
+
+__all__ = ["BODY_BYTES_MIN", "Load", "Timings"]
+
+_MARK: Final = Struct(">QQ")
+BODY_BYTES_MIN: Final = _MARK.size
+"""A body holds the run's id and the message's number, at the end of the message's bytes."""
+
+_LOOK_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True)
+class Timings:
+    """What was measured."""
+
+    seconds: float = 0.0
+    """From the first message sent to the last one received and settled."""
+    settle_ns: list[int] = field(default_factory=list)
+    """From send to outcome, a message each, in the order of the outcomes."""
+    delivery_ns: list[int] = field(default_factory=list)
+    """From send to receipt, a message each, in the order of receipt."""
+    refused: int = 0
+    """Messages whose outcome was not accepted; they are never received."""
+
+
+class Load:
+    """Sends `count` messages to an address and receives them, over two connections of their own."""
+
+    def __init__(
+        self,
+        outward: LinkClient,
+        inward: LinkClient,
+        address: str,
+        *,
+        count: int,
+        size: int,
+        durable: bool,
+        window: int,
+    ) -> None:
+        """`size`: bytes of a body, at least BODY_BYTES_MIN; `window` bounds unsettled messages and credit."""
+        self._outward, self._inward = outward, inward
+        self._receiver = inward.attach_receiver(address)
+        self._sender = outward.attach_sender(address)
+        self._count = count
+        self._window = window
+        self._run = int.from_bytes(os.urandom(8), "big")
+        # The mark is the body's end, so that all messages have the same bytes before it.
+        whole = Message(header=Header(durable=durable), body=(Data(bytes(size)),)).encode()
+        self._start = whole[: len(whole) - _MARK.size]
+        self._sent_ns: list[int] = []
+        self._unsettled = 0
+        self._timings = Timings()
+
+    def run(self, rate: float | None = None) -> Timings:
+        """Run it, as fast as the broker allows or at `rate` messages a second."""
+        timings, count = self._timings, self._count
+        began = time.monotonic()
+        self._receiver.grant(self._window)
+        while len(timings.settle_ns) < count or len(timings.delivery_ns) + timings.refused < count:
+            until = self._send(began, rate)
+            for event in self._outward.step(until, watch=self._inward.fileno()):
+                if isinstance(event, Disposed):
+                    self._settled(event)
+            for event in self._inward.step(0.0):
+                if isinstance(event, TransferRun):
+                    self._received(event)
+        timings.seconds = time.monotonic() - began
+        self._inward.flush()
+        return timings
+
+    def _send(self, began: float, rate: float | None) -> float:
+        """Send what may be sent now; returns when to come back at the latest."""
+        sent = len(self._sent_ns)
+        now = time.monotonic()
+        due = self._count if rate is None else min(self._count, int((now - began) * rate) + 1)
+        number = max(0, min(due - sent, self._window - self._unsettled, self._sender.sendable))
+        if number:
+            payloads = [self._start + _MARK.pack(self._run, index) for index in range(sent, sent + number)]
+            self._sent_ns += [time.monotonic_ns()] * number
+            self._sender.send_run(range(sent, sent + number), payloads)
+            self._unsettled += number
+        if rate is not None and sent + number < self._count:
+            return began + (sent + number) / rate
+        return now + _LOOK_SECONDS
+
+    def _settled(self, event: Disposed) -> None:
+        now_ns = time.monotonic_ns()
+        count = len(event.tokens)
+        self._timings.settle_ns += [now_ns - self._sent_ns[token] for token in event.tokens]
+        self._unsettled -= count
+        if not isinstance(event.state, Accepted):
+            self._timings.refused += count
+        if not event.settled:
+            self._sender.settle_sent(event.first_id, count, event.state)
+
+    def _received(self, event: TransferRun) -> None:
+        now_ns = time.monotonic_ns()
+        for payload in event.payloads:
+            if len(payload) >= _MARK.size:
+                run, number = _MARK.unpack_from(payload, len(payload) - _MARK.size)
+                if run == self._run and number < len(self._sent_ns):
+                    self._timings.delivery_ns.append(now_ns - self._sent_ns[number])
+        if not event.settled:
+            self._receiver.settle(event.first_id, len(event.payloads), Accepted())
+        if self._receiver.credit <= self._window // 2:
+            self._receiver.grant(self._window)

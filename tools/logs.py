@@ -1,0 +1,210 @@
+"""`ambermq log`: what a log says, whether it is whole, and making a damaged one open again.
+
+Rule 1: all but `repair` only read, and are safe beside a running broker: they see what it has written so far.
+Rule 2: `repair` wants the directory for itself and says what it would do with --dry-run.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from engine.records import events_of
+from log import repair as repairs
+from log.batch import Batch
+from log.errors import DamageError, LogError
+from log.inspect import Reader, open_reader
+from log.manifest import MANIFEST_NAME
+from log.verify import Report, verify
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.names import Names
+from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.story import EVENT_TYPES, Line, tell, type_of
+from tools.target import data_directory, data_option
+
+__all__ = ["log", "segment_rows"]
+
+_SEGMENT_COLUMNS: Final = ("file", "state", "base_offset", "next_offset", "batches", "records", "bytes")
+_FOLLOW_SECONDS: Final = 0.5
+
+
+@click.group(epilog="Example: ambermq log dump --data ./data --type published --limit 20")
+def log() -> None:
+    """Read, verify and repair the log in a data directory."""
+
+
+@log.command("segments", epilog="Example: ambermq log segments --data ./data --output json")
+@data_option
+@output_option
+def segments(data: str | None, output: str) -> None:
+    """List the segment files with their offsets, batches, records and sizes."""
+    with open_reader(_log_directory(data)) as reader:
+        print_rows(segment_rows(reader), _SEGMENT_COLUMNS, output)
+
+
+def segment_rows(reader: Reader) -> Iterator[dict[str, Any]]:
+    """Yield what there is to say of each segment."""
+    for info in reader.segments():
+        batches, records = reader.counts(info)
+        yield {
+            "file": Path(info.path).name,
+            "state": str(info.state),
+            "base_offset": info.base_offset,
+            "next_offset": info.next_offset,
+            "batches": batches,
+            "records": records,
+            "bytes": info.size,
+            "path": info.path,
+        }
+
+
+@log.command("dump", epilog="Example: ambermq log dump --data ./data --queue orders --from 100 --output json")
+@data_option
+@click.option("--from", "first", type=click.IntRange(0), default=0, metavar="OFFSET", help="From this offset on.")
+@click.option("--to", "last", type=click.IntRange(0), metavar="OFFSET", help="Up to and with this offset.")
+@click.option("--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only these; may be repeated.")
+@click.option("--queue", metavar="NAME", help="Only what is about this queue.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many events.")
+@click.option("--follow", is_flag=True, help="Go on with what is written from now on, until interrupted.")
+@output_option
+def dump(
+    data: str | None,
+    first: int,
+    last: int | None,
+    types: tuple[str, ...],
+    queue: str | None,
+    limit: int | None,
+    follow: bool,
+    output: str,
+) -> None:
+    """Print every event, one a line: offset, time in UTC, kind, what happened; as NDJSON with --output json."""
+    lines = _lines(_log_directory(data), first, last, types=frozenset(types), queue=queue, follow=follow)
+    try:
+        for line in islice(lines, limit):
+            if output == "json":
+                print_json(line.as_json())
+            else:
+                print_line(str(line))
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+
+
+def _lines(
+    directory: str, first: int, last: int | None, *, types: frozenset[str], queue: str | None, follow: bool
+) -> Iterator[Line]:
+    """Yield the lines asked for; all events are heard, since the earlier ones carry the names."""
+    names = Names()
+    for batch in _batches(directory, follow=follow):
+        for event in events_of(batch):
+            names.hear(event)
+            if last is not None and event.offset > last:
+                return
+            if (
+                event.offset >= first
+                and (not types or type_of(event) in types)
+                and (queue is None or queue in names.queues_of(event))
+            ):
+                yield tell(event, names)
+
+
+def _batches(directory: str, *, follow: bool) -> Iterator[Batch]:
+    next_offset = 0
+    while True:
+        with open_reader(directory) as reader:
+            for readable in reader.batches(next_offset):
+                next_offset = readable.batch.next_offset
+                yield readable.batch
+        if not follow:
+            return
+        time.sleep(_FOLLOW_SECONDS)
+
+
+@log.command("verify", epilog="Example: ambermq log verify --data ./data")
+@data_option
+@output_option
+def verify_log(data: str | None, output: str) -> None:
+    """Check every CRC, offset and index, and the manifest. Exits 5 and names file and position at the first damage."""
+    directory = _log_directory(data)
+    with _progress_bar() as progress:
+        report = verify(directory, progress)
+    print_values(_report_values(report), output)
+    if report.damage is not None:
+        raise _damaged(report.damage)
+
+
+def _report_values(report: Report) -> dict[str, Any]:
+    values = asdict(report)
+    values["damage"] = None if report.damage is None else str(report.damage)
+    values["ignored"] = None if report.ignored is None else str(report.ignored)
+    return values
+
+
+def _damaged(damage: LogError) -> ToolError:
+    if isinstance(damage, DamageError):
+        return ToolError(
+            str(damage),
+            advice="stop the broker and run `ambermq log repair --dry-run`",
+            code=ExitCode.DAMAGED,
+        )
+    return ToolError(str(damage), code=ExitCode.DAMAGED)
+
+
+@log.command("repair", epilog="Example: ambermq log repair --data ./data --dry-run")
+@data_option
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@output_option
+def repair(data: str | None, dry_run: bool, output: str) -> None:
+    """Set damage aside in DIR/aside and make the log one that opens again; never writes in place.
+
+    The broker must be stopped. Does nothing where nothing is damaged.
+    """
+    directory = data_directory(data)
+    found = repairs.plan(directory) if dry_run else repairs.apply(directory)
+    faults, steps = [str(fault) for fault in found.faults], found.steps()
+    if output == "json":
+        lost = [{"first": one.first_offset, "end": one.next_offset} for one in found.lost]
+        print_json({"dry_run": dry_run, "faults": faults, "steps": steps, "lost": lost}, indent=True)
+        return
+    for fault in faults:
+        print_line(f"damage   {fault}")
+    for step in steps:
+        print_line(f"{'would   ' if dry_run else 'done    '} {step}")
+    if not found.is_needed:
+        print_line("nothing is damaged")
+
+
+def _log_directory(data: str | None) -> str:
+    directory = data_directory(data)
+    if not (Path(directory) / MANIFEST_NAME).exists():
+        raise ToolError(
+            "no log here",
+            where=directory,
+            expected=f"a file {MANIFEST_NAME}",
+            found="none",
+            advice="if there was one, run `ambermq log repair --dry-run`",
+            code=ExitCode.NOT_FOUND,
+        )
+    return directory
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Yield what hears of bytes done and their total; None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - a fifth of a second that only a watched run needs
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("verify", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

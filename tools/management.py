@@ -1,0 +1,114 @@
+"""Requests to the broker's `$management` node: one at a time, each awaited.
+
+A request names operation, type and name in its application properties and carries attributes in its body; the answer
+comes on our reply link with the request's message-id as correlation-id, a statusCode and a statusDescription.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from protocol.events import Event, TransferRun
+from protocol.message import AmqpValue, Message, decode_message
+from protocol.performatives import Accepted, Properties
+from protocol.values import ULong
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.link_client import TIMEOUT_SECONDS, LinkClient
+
+__all__ = ["QueueManagement"]
+
+_NODE: Final = "$management"
+_QUEUE_TYPE: Final = "org.ambermq.queue"
+_REPLY_NAME: Final = "reply"
+_PAGE_COUNT: Final = 1000
+_CREDIT: Final = 10
+
+
+class QueueManagement:
+    """What a broker can be asked about its queues, over one client."""
+
+    def __init__(self, client: LinkClient) -> None:
+        """Attach both links; ToolError where the broker has no such node."""
+        self._client = client
+        self._replies = client.attach_receiver(_NODE, reply_name=_REPLY_NAME)
+        self._requests = client.attach_sender(_NODE)
+        self._replies.grant(_CREDIT)
+        self._numbers = itertools.count(1)
+
+    def declare(self, name: str, *, messages_max: int = 0) -> tuple[bool, dict[str, Any]]:
+        """Create a queue; returns whether it is new, and its attributes. `messages_max` 0: the broker's bound."""
+        attributes = {"messages_max": ULong(messages_max)} if messages_max else {}
+        status, body = self._request("CREATE", {"name": name}, attributes)
+        return status == 201, body
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return a queue's attributes."""
+        return self._request("READ", {"name": name})[1]
+
+    def delete(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
+        """Delete a queue with what is on it."""
+        self._request("DELETE", {"name": name, "if-unused": if_unused, "if-empty": if_empty})
+
+    def purge(self, name: str) -> int:
+        """Remove a queue's available messages; returns how many there were."""
+        return int(self._request("PURGE", {"name": name})[1].get("messages", 0))
+
+    def queues(self) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of every queue, a page at a time."""
+        offset = 0
+        while True:
+            page = {"entityType": _QUEUE_TYPE, "offset": offset, "count": _PAGE_COUNT}
+            _, body = self._request("QUERY", page)
+            names, rows = list(body.get("attributeNames", ())), list(body.get("results", ()))
+            yield from (dict(zip(names, row, strict=True)) for row in rows)
+            offset += len(rows)
+            if not rows or offset >= int(body.get("total", 0)):
+                return
+
+    def _request(
+        self, operation: str, properties: Mapping[str, Any], attributes: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Send a request and return status and body of its answer; ToolError where it says no."""
+        number = next(self._numbers)
+        self._await_credit()
+        request = Message(
+            properties=Properties(message_id=ULong(number), reply_to=_REPLY_NAME),
+            application_properties={"operation": operation, "type": _QUEUE_TYPE, **properties},
+            body=(AmqpValue(dict(attributes or {})),),
+        )
+        self._requests.send_run([number], [request.encode()])
+        answer = self._answer(operation, number)
+        told = answer.application_properties or {}
+        status = int(told.get("statusCode", 500))
+        if not 200 <= status < 300:
+            raise ToolError(
+                f"the broker says {status}: {told.get('statusDescription') or 'nothing more'}",
+                where=str(properties.get("name", operation)),
+                code=ExitCode.NOT_FOUND if status == 404 else ExitCode.FAILED,
+            )
+        body = answer.body[0].value if answer.body else None
+        return status, body if isinstance(body, dict) else {}
+
+    def _await_credit(self) -> None:
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not self._requests.sendable:
+            if time.monotonic() >= deadline:
+                raise ToolError("no credit for a request", where=str(self._client.url), code=ExitCode.TIMEOUT)
+            self._client.step(deadline)
+
+    def _answer(self, operation: str, number: int) -> Message:
+        while True:
+            event = self._client.await_event(self._is_answer, f"its answer to {operation}")
+            assert isinstance(event, TransferRun)
+            if not event.settled:
+                self._replies.settle(event.first_id, len(event.payloads), Accepted())
+            self._replies.grant(_CREDIT)
+            for payload in event.payloads:
+                message = decode_message(payload)
+                if message.properties is not None and message.properties.correlation_id == number:
+                    return message
+
+    def _is_answer(self, event: Event) -> bool:
+        return isinstance(event, TransferRun) and event.link is self._replies

@@ -1,0 +1,169 @@
+"""Messages between AMQP's sections and what people type and read. Pure: values in, values out.
+
+One message as JSON, one a line; every field may be missing, and what `receive --ndjson` prints, `send --ndjson` takes:
+
+    id, to, subject, reply_to, correlation_id, content_type, group_id    text (ids also numbers)
+    durable, priority, ttl_ms, delivery_count                            the header; delivery_count is only printed
+    properties                                                           application properties: an object
+    annotations                                                          message annotations: an object, only printed
+    text | value | base64                                                the body: UTF-8, any JSON value, other bytes
+"""
+
+import base64
+import binascii
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from protocol.message import AmqpValue, Data, Message
+from protocol.performatives import Header, Properties
+from protocol.values import Array, Described, Map, UByte, UInt, ULong
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+__all__ = ["Draft", "body_text", "message_of", "present", "read_draft"]
+
+_TEXT_NAMES: Final = ("to", "subject", "reply_to", "content_type", "group_id")
+
+
+class Draft(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A message as JSON has it; the module's docstring tells the fields."""
+
+    id: str | int | None = None
+    to: str | None = None
+    subject: str | None = None
+    reply_to: str | None = None
+    correlation_id: str | int | None = None
+    content_type: str | None = None
+    group_id: str | None = None
+    durable: bool | None = None
+    priority: int | None = None
+    ttl_ms: int | None = None
+    delivery_count: int | None = None
+    properties: dict[str, str | int | float | bool | None] = msgspec.field(default_factory=dict)
+    annotations: dict[str, Any] = msgspec.field(default_factory=dict)
+    text: str | None = None
+    value: Any = msgspec.UNSET
+    base64: str | None = None
+
+
+_decode_draft = msgspec.json.Decoder(Draft).decode
+
+
+def read_draft(line: bytes, where: str) -> Draft:
+    """Read one line of NDJSON; ToolError names `where` and what is wrong."""
+    try:
+        return _decode_draft(line)
+    except msgspec.DecodeError as error:
+        raise ToolError(
+            "no message in JSON",
+            where=where,
+            expected='an object such as {"text": "hello", "properties": {"k": "v"}}',
+            found=str(error),
+            code=ExitCode.USAGE,
+        ) from error
+
+
+def message_of(draft: Draft, *, durable: bool, where: str = "the message") -> Message:
+    """Return the message that a draft describes; `durable` where the draft does not say."""
+    durable = durable if draft.durable is None else draft.durable
+    return Message(
+        header=Header(
+            durable=durable,
+            priority=None if draft.priority is None else UByte(draft.priority),
+            ttl=None if draft.ttl_ms is None else UInt(draft.ttl_ms),
+        ),
+        properties=Properties(
+            message_id=_id(draft.id),
+            correlation_id=_id(draft.correlation_id),
+            **{name: getattr(draft, name) for name in _TEXT_NAMES},
+        ),
+        application_properties=dict(draft.properties) or None,
+        body=(_body(draft, where),),
+    )
+
+
+def _id(value: str | int | None) -> str | ULong | None:
+    return ULong(value) if isinstance(value, int) else value
+
+
+def _body(draft: Draft, where: str) -> Data | AmqpValue:
+    if draft.value is not msgspec.UNSET:
+        return AmqpValue(draft.value)
+    if draft.base64 is None:
+        return Data((draft.text or "").encode())
+    try:
+        return Data(base64.b64decode(draft.base64, validate=True))
+    except binascii.Error as error:
+        raise ToolError("a body that is no base64", where=where, found=str(error), code=ExitCode.USAGE) from error
+
+
+def present(message: Message) -> dict[str, Any]:
+    """Return a received message as JSON has it, without what it does not carry."""
+    header, properties = message.header or Header(), message.properties or Properties()
+    shown = {
+        "id": _plain(properties.message_id),
+        "correlation_id": _plain(properties.correlation_id),
+        **{name: getattr(properties, name) for name in _TEXT_NAMES},
+        "durable": header.durable or None,
+        "priority": header.priority,
+        "ttl_ms": header.ttl,
+        "delivery_count": header.delivery_count or None,
+        "properties": _plain(message.application_properties or None),
+        "annotations": _plain(message.message_annotations or None),
+    }
+    return {name: value for name, value in shown.items() if value is not None} | _shown_body(message)
+
+
+def _shown_body(message: Message) -> dict[str, Any]:
+    if all(isinstance(section, Data) for section in message.body):
+        content = b"".join(section.value for section in message.body)  # type: ignore[misc]  # Data, as just asked
+        try:
+            return {"text": content.decode()}
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(content).decode()}
+    values = [_plain(section.value) for section in message.body]
+    return {"value": values[0] if len(values) == 1 else values}
+
+
+def body_text(message: Message) -> str:
+    """Return the body as a line for a person: text as it is, other values as JSON, other bytes as base64."""
+    shown = _shown_body(message)
+    if isinstance(shown.get("value"), str):
+        return str(shown["value"])
+    return str(shown.get("text") or shown.get("base64") or _json(shown.get("value", "")))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode() if value != "" else ""
+
+
+def _plain(value: Any) -> Any:
+    """Return an AMQP value as JSON can say it: bytes as text or base64, wrappers as what they wrap, keys as text."""
+    match value:
+        case bytes() | memoryview():
+            content = bytes(value)
+            return content.decode() if content.isascii() else base64.b64encode(content).decode()
+        case uuid.UUID():
+            return str(value)
+        case Described():
+            return _plain(value.value)
+        case Array():
+            return [_plain(item) for item in value.items]
+        case Map():
+            return [[_plain(key), _plain(item)] for key, item in value.pairs]
+        case bool() | None:
+            return value
+        case int():
+            return int(value)
+        case float():
+            return float(value)
+        case str():
+            return str(value)
+        case Mapping():
+            return {str(_plain(key)): _plain(item) for key, item in value.items()}
+        case Sequence():
+            return [_plain(item) for item in value]
+    return str(value)

@@ -1,0 +1,87 @@
+"""What the ids in a log's events were called. An id is the offset of the record that created the thing, for ever.
+
+Rule: names are learned from the log's beginning on; what was never heard of is shown by its id.
+"""
+
+from dataclasses import dataclass
+
+from engine.events import (
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    QueueDeclared,
+    Started,
+)
+
+__all__ = ["Names"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    node: str
+    """The consumer's queue, or the producer's destination."""
+    name: str
+    """Container and link, as the peer called them."""
+
+
+class Names:
+    """Names by id, as far as events told them."""
+
+    __slots__ = ("_links", "_muxers", "_queues")
+
+    def __init__(self) -> None:
+        self._queues: dict[int, str] = {}
+        self._muxers: dict[int, str] = {}
+        self._links: dict[int, _Link] = {}
+
+    def hear(self, event: Event) -> None:
+        """Remember what an event names."""
+        match event:
+            case QueueDeclared():
+                self._queues[event.offset] = event.name
+            case MuxerDeclared():
+                self._muxers[event.offset] = event.name
+            case ProducerAttached():
+                self._links[event.offset] = _Link(event.destination, f"{event.container}/{event.link}")
+            case ConsumerAttached():
+                self._links[event.offset] = _Link(self.queue(event.queue), f"{event.container}/{event.link}")
+
+    def queue(self, queue: int) -> str:
+        """Return a queue's name."""
+        return self._queues.get(queue, f"queue {queue}")
+
+    def muxer(self, muxer: int) -> str:
+        """Return a muxer's name."""
+        return self._muxers.get(muxer, f"muxer {muxer}")
+
+    def link(self, link: int) -> str:
+        """Return container and link name of a producer or consumer."""
+        known = self._links.get(link)
+        return f"link {link}" if known is None else known.name
+
+    def queues_of(self, event: Event) -> tuple[str, ...]:
+        """Return the names of the queues that an event is about, a producer's destination among them."""
+        match event:
+            case Published():
+                return tuple(self.queue(queue) for queue in event.queues)
+            case QueueDeclared():
+                return (event.name,)
+            case ProducerAttached():
+                return (event.destination,)
+            case ProducerDetached() | Chunked():
+                return self._node(event.producer)
+            case ConsumerDetached():
+                return self._node(event.consumer)
+            case Started() | MuxerDeclared() | Lost():
+                return ()
+        return (self.queue(event.queue),)
+
+    def _node(self, link: int) -> tuple[str, ...]:
+        known = self._links.get(link)
+        return () if known is None else (known.node,)

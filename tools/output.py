@@ -1,0 +1,97 @@
+"""What commands print: tables for people, JSON and NDJSON for programs, all on standard output.
+
+Rule 1: a table is only printed where a table was asked for (it is the default of a listing); no pager, no prompts, and
+        no colours without a terminal.
+Rule 2: JSON is one document, NDJSON one document a line, flushed line by line, so that a pipe sees each in time.
+Rule 3: numbers stay numbers in JSON; in a table they are grouped by thousands and set to the right.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+__all__ = ["OUTPUTS", "output_option", "print_json", "print_line", "print_rows", "print_values"]
+
+OUTPUTS = ("table", "json")
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_WIDE = 1 << 16
+"""Columns where there is no terminal to fit: no cell is ever cut for a pipe."""
+_encode = msgspec.json.Encoder().encode
+
+
+def output_option(command: _Command) -> _Command:
+    """Give a command `--output table|json`; it arrives as `output`."""
+    option = click.option(
+        "--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="For people, or for programs."
+    )
+    return option(command)
+
+
+def print_line(text: str) -> None:
+    """Print one line of text, flushed."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def print_json(value: Any, *, indent: bool = False) -> None:
+    """Print one JSON document on one line (a line of NDJSON), or indented for eyes too."""
+    encoded = _encode(value)
+    print_line((msgspec.json.format(encoded, indent=2) if indent else encoded).decode())
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:
+    """Print a listing: a table with these columns, or one JSON array of whole rows."""
+    if output == "json":
+        print_json(list(rows), indent=True)
+    else:
+        _print_table([[row.get(column) for column in columns] for row in rows], columns)
+
+
+def print_values(values: Mapping[str, Any], output: str) -> None:
+    """Print one thing: its names and values as a table of two columns, or as one JSON object."""
+    if output == "json":
+        print_json(values, indent=True)
+    else:
+        _print_table([[name, value] for name, value in values.items()], ())
+
+
+def _print_table(rows: list[list[Any]], columns: Sequence[str]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - a fifth of a second that only tables need
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    is_terminal = sys.stdout.isatty()
+    table = Table(box=None, pad_edge=False, show_header=bool(columns), header_style="bold")
+    for index in range(len(columns) or 2):
+        name = columns[index].replace("_", " ") if columns else ""
+        is_numeric = bool(columns) and any(_is_number(row[index]) for row in rows)
+        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=not is_terminal)
+    for row in rows:
+        table.add_row(*[Text(_cell(value)) for value in row])
+    console = Console(file=sys.stdout, width=None if is_terminal else _WIDE, no_color=not is_terminal, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        print_line(line.rstrip())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    if isinstance(value, str):
+        return value
+    return _encode(value).decode()

@@ -1,0 +1,90 @@
+"""`ambermq queue`: what queues there are, and what is done to them, over the broker's `$management` node."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+from tools.broker_url import BrokerUrl
+from tools.link_client import LinkClient
+from tools.management import QueueManagement
+from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.target import broker_options, broker_url
+
+__all__ = ["queue"]
+
+_COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "published", "accepted", "failed")
+
+
+@click.group(epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
+def queue() -> None:
+    """List, show, declare, delete and purge queues of a running broker."""
+
+
+@queue.command("list", epilog="Example: ambermq queue list --data ./data --output json")
+@broker_options
+@output_option
+def list_queues(url: str | None, data: str | None, output: str) -> None:
+    """List all queues, ordered by age, with their counts; JSON has every attribute."""
+    with _management(url, data) as management:
+        print_rows(management.queues(), _COLUMNS, output)
+
+
+@queue.command("show", epilog="Example: ambermq queue show orders --data ./data")
+@click.argument("name")
+@broker_options
+@output_option
+def show(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Show everything known of the queue NAME; exits 6 where there is none."""
+    with _management(url, data) as management:
+        print_values(management.read(name), output)
+
+
+@queue.command("declare", epilog="Example: ambermq queue declare orders --messages-max 1000000 --data ./data")
+@click.argument("name")
+@click.option("--messages-max", type=click.IntRange(1), help="Refuse messages beyond so many; else the broker's bound.")
+@broker_options
+@output_option
+def declare(name: str, messages_max: int | None, url: str | None, data: str | None, output: str) -> None:
+    """Declare the queue NAME; done as well where it exists alike, exits 1 where it exists otherwise."""
+    with _management(url, data) as management:
+        is_new, attributes = management.declare(name, messages_max=messages_max or 0)
+    _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes})
+
+
+@queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")
+@click.argument("name")
+@click.option("--if-unused", is_flag=True, help="Only without consumers.")
+@click.option("--if-empty", is_flag=True, help="Only without messages.")
+@broker_options
+@output_option
+def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: str | None, output: str) -> None:
+    """Delete the queue NAME and the messages on it; exits 6 where there is none."""
+    with _management(url, data) as management:
+        management.delete(name, if_unused=if_unused, if_empty=if_empty)
+    _tell(output, f"deleted {name}", {"name": name, "deleted": True})
+
+
+@queue.command("purge", epilog="Example: ambermq queue purge orders --data ./data")
+@click.argument("name")
+@broker_options
+@output_option
+def purge(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Remove the available messages of the queue NAME; those that a consumer holds stay."""
+    with _management(url, data) as management:
+        count = management.purge(name)
+    _tell(output, f"purged {count:,} messages from {name}", {"name": name, "messages": count})
+
+
+@contextmanager
+def _management(url: str | None, data: str | None) -> Iterator[QueueManagement]:
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
+        yield QueueManagement(client)
+
+
+def _tell(output: str, text: str, values: dict[str, Any]) -> None:
+    if output == "json":
+        print_json(values)
+    else:
+        print_line(text)

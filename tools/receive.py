@@ -1,0 +1,86 @@
+"""`ambermq receive`: messages of one address to standard output, each settled with the outcome asked for."""
+
+import click
+
+from protocol.message import decode_message
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.messages import body_text, present
+from tools.output import output_option, print_json, print_line
+from tools.subscriber import OUTCOMES, Subscriber
+from tools.target import broker_options, broker_url
+
+__all__ = ["receive"]
+
+
+@click.command(
+    epilog="Example: ambermq receive orders --count 10 --timeout 2 --ndjson --data ./data",
+)
+@click.argument("address")
+@broker_options
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages; 1 unless --follow.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop when no message came for so long.",
+)
+@click.option("--all", "everything", is_flag=True, help="Any number of messages, until the timeout.")
+@click.option("--follow", is_flag=True, help="Go on until --count is reached or the command is interrupted.")
+@click.option(
+    "--outcome", type=click.Choice(OUTCOMES), default="accepted", show_default=True, help="What to say of each message."
+)
+@click.option("--ndjson", is_flag=True, help="Whole messages, one JSON object a line; the same as --output json.")
+@output_option
+def receive(
+    address: str,
+    url: str | None,
+    data: str | None,
+    count: int | None,
+    timeout: float,
+    everything: bool,
+    follow: bool,
+    outcome: str,
+    ndjson: bool,
+    output: str,
+) -> None:
+    """Receive messages from ADDRESS and print them, a line each.
+
+    Exits 3 when the timeout passed before --count messages came, or with --all when none came.
+    """
+    if everything and (follow or count):
+        raise click.UsageError("--all goes neither with --count nor with --follow")
+    if follow and outcome in ("released", "modified"):
+        raise click.UsageError(f"--follow with --outcome {outcome} would receive the same messages for ever")
+    if count is None and not follow and not everything:
+        count = 1
+    target = BrokerUrl.parse(broker_url(url, data))
+    with LinkClient.connect(target) as client:
+        subscriber = Subscriber(client, client.attach_receiver(address), outcome)
+        try:
+            for payload in subscriber.payloads(count=count, idle_seconds=None if follow else timeout):
+                _print(payload, as_json=ndjson or output == "json")
+        except KeyboardInterrupt:
+            if not follow:
+                raise
+        subscriber.finish()
+    if not follow and subscriber.received < (count or 1):
+        raise ToolError(
+            "no more messages came",
+            where=address,
+            expected=f"{count or 'any'} within {timeout:g} s of each other",
+            found=f"{subscriber.received}",
+            code=ExitCode.TIMEOUT,
+        )
+
+
+def _print(payload: bytes | memoryview, *, as_json: bool) -> None:
+    message = decode_message(payload)
+    if as_json:
+        print_json(present(message))
+    else:
+        print_line(body_text(message))

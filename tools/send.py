@@ -1,0 +1,167 @@
+"""`ambermq send`: messages from the command line, a file or a pipe to one address; done when they are accepted."""
+
+import base64
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.link_client import LinkClient
+from tools.messages import Draft, message_of, read_draft
+from tools.output import output_option, print_json, print_line
+from tools.publisher import Publisher
+from tools.target import broker_options, broker_url
+
+__all__ = ["send"]
+
+_READ_BYTES: Final = 64 * 1024
+_STANDARD_INPUT: Final = "-"
+
+
+@click.command(
+    epilog="Example: ambermq send orders 'hello' --property region=eu --url amqp://127.0.0.1:5672",
+)
+@click.argument("address")
+@click.argument("body", required=False)
+@broker_options
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send the message so many times.")
+@click.option("--size", type=click.IntRange(0), metavar="BYTES", help="A body of so many bytes, instead of BODY.")
+@click.option("--file", "path", metavar="PATH", help="The body from a file, `-` is standard input, instead of BODY.")
+@click.option("--ndjson", is_flag=True, help="Each line of --file (default `-`) is a message, as `receive` prints it.")
+@click.option("--property", "pairs", multiple=True, metavar="K=V", help="An application property; may be repeated.")
+@click.option("--id", "message_id", help="The message-id; with --count, ID-1, ID-2 and so on.")
+@click.option("--durable/--no-durable", default=True, show_default=True, help="Whether it must survive a crash.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="At most N messages a second.")
+@output_option
+def send(
+    address: str,
+    body: str | None,
+    url: str | None,
+    data: str | None,
+    count: int,
+    size: int | None,
+    path: str | None,
+    ndjson: bool,
+    pairs: tuple[str, ...],
+    message_id: str | None,
+    durable: bool,
+    rate: float | None,
+    output: str,
+) -> None:
+    """Send messages to ADDRESS and wait until the broker has accepted them.
+
+    The body is BODY, --size, --file, or a message a line with --ndjson. Exits 1 when any message was not accepted.
+    """
+    target = BrokerUrl.parse(broker_url(url, data))
+    properties = _properties(pairs)
+    if ndjson:
+        if body is not None or size is not None or message_id is not None or count != 1:
+            raise click.UsageError("--ndjson takes bodies, ids and their number from its lines")
+        path = path or _STANDARD_INPUT
+    elif [body, size, path].count(None) != 2:
+        raise click.UsageError("give one of BODY, --size, --file and --ndjson")
+    with LinkClient.connect(target) as client:
+        publisher = Publisher(client, client.attach_sender(address))
+        if ndjson and path:
+            drafts = _read_drafts(path, publisher.wait_readable)
+        else:
+            drafts = _copies(_content(body, size, path), count, message_id)
+        began = time.monotonic()
+        _publish(publisher, drafts, properties, durable=durable, rate=rate)
+        _report(publisher, address, time.monotonic() - began, output)
+
+
+def _publish(
+    publisher: Publisher, drafts: Iterator[Draft], properties: dict[str, str], *, durable: bool, rate: float | None
+) -> None:
+    began = time.monotonic()
+    for number, draft in enumerate(drafts):
+        draft.properties = {**draft.properties, **properties}
+        if rate:
+            publisher.wait_until(began + number / rate)
+        publisher.offer(message_of(draft, durable=durable, where=f"message {number + 1}").encode(), number)
+    publisher.finish()
+
+
+def _report(publisher: Publisher, address: str, seconds: float, output: str) -> None:
+    accepted, sent = publisher.outcomes["accepted"], publisher.sent
+    if output == "json":
+        print_json({"address": address, "sent": sent, "seconds": round(seconds, 6), **publisher.outcomes})
+    elif accepted == sent:
+        print_line(f"accepted {accepted:,} of {sent:,} in {seconds:.3f} s")
+    if accepted != sent:
+        others = ", ".join(f"{number} {name}" for name, number in sorted(publisher.outcomes.items()))
+        raise ToolError(
+            "not every message was accepted",
+            where=address,
+            expected=f"{sent} accepted",
+            found=f"{others}{f' ({publisher.refusal})' if publisher.refusal else ''}",
+        )
+
+
+def _properties(pairs: tuple[str, ...]) -> dict[str, str]:
+    properties = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--property {pair!r}: expected NAME=VALUE")
+        properties[name] = value
+    return properties
+
+
+def _content(body: str | None, size: int | None, path: str | None) -> bytes:
+    if body is not None:
+        return body.encode()
+    if size is not None:
+        return b"x" * size
+    assert path is not None
+    return sys.stdin.buffer.read() if path == _STANDARD_INPUT else Path(path).read_bytes()
+
+
+def _copies(content: bytes, count: int, message_id: str | None) -> Iterator[Draft]:
+    """Yield alike messages; only their ids differ."""
+    text, encoded = _as_draft_body(content)
+    for number in range(1, count + 1):
+        numbered = message_id if message_id is None or count == 1 else f"{message_id}-{number}"
+        yield Draft(id=numbered, text=text, base64=encoded)
+
+
+def _as_draft_body(content: bytes) -> tuple[str | None, str | None]:
+    try:
+        return content.decode(), None
+    except UnicodeDecodeError:
+        return None, base64.b64encode(content).decode()
+
+
+def _read_drafts(path: str, wait_readable: Callable[[int], None]) -> Iterator[Draft]:
+    """Yield a message a line; heartbeats go on while a pipe is silent."""
+    descriptor = 0 if path == _STANDARD_INPUT else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    name = "standard input" if path == _STANDARD_INPUT else path
+    try:
+        for number, line in enumerate(_lines(descriptor, wait_readable), start=1):
+            if line.strip():
+                yield read_draft(line, f"{name}, line {number}")
+    finally:
+        if path != _STANDARD_INPUT:
+            os.close(descriptor)
+
+
+def _lines(descriptor: int, wait_readable: Callable[[int], None]) -> Iterator[bytes]:
+    rest = b""
+    while True:
+        wait_readable(descriptor)
+        if not select.select([descriptor], [], [], 0)[0]:
+            continue
+        chunk = os.read(descriptor, _READ_BYTES)
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        if not chunk:
+            yield rest
+            return

@@ -1,0 +1,236 @@
+"""`ambermq serve`, and the composition root: the one place where the rings of the broker are put together.
+
+    settings -> process -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
+
+Rule 1: standard output carries the one line `ready amqp://HOST:PORT data=DIR`, flushed, once connections are taken, and
+        nothing else, so that whoever started the broker can wait for it. Everything else goes to standard error.
+Rule 2: SIGTERM and SIGINT end it in order: nothing new, amqp:connection:forced to all, what is promised leaves, exit 0.
+        A log that fails ends it at once with 74: after a failed sync nothing may be promised any more.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+import structlog
+import uvloop
+
+from engine.durable import DurableLoop
+from engine.recovery import recover
+from log.disk import DiskStorage
+from log.recovery import Recovery, lock_path
+from protocol.sasl import SaslServer
+from protocol.server import Server
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.output import print_line
+from tools.process import (
+    LOG_LEVELS,
+    configure_logging,
+    freeze_heap,
+    raise_open_files,
+    tune_interpreter,
+    warn_of_slowness,
+)
+from tools.settings import Settings, load_settings
+from tools.target import data_directory, holder_text
+
+__all__ = ["Broker", "serve"]
+
+_PROGRESS_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """What a broker is made of."""
+
+    directory: str
+    """Of the log, as given on the command line."""
+    host: str
+    """The interface that it listens on."""
+    port: int
+    """0: the system picks one."""
+    settings: Settings
+    """Every bound, and the users."""
+    allows_anonymous: bool
+    """Whether those without a name may come in."""
+
+    def run(self) -> None:
+        """Recover and serve until a signal or a failed log ends it; raises LogError of every kind, and ToolError."""
+        raise_open_files()
+        tune_interpreter()
+        warn_of_slowness()
+        engine = self._recovered()
+        freeze_heap()
+        try:
+            uvloop.run(self._serve(engine))
+        finally:
+            engine.log.close()
+            structlog.get_logger().info("stopped", data=self.directory)
+
+    def _recovered(self) -> DurableLoop:
+        storage = DiskStorage()
+        try:
+            storage.makedirs(self.directory)
+        except OSError as error:
+            raise ToolError("cannot make the directory", where=self.directory, found=str(error.strerror)) from error
+        began = time.monotonic()
+        now_us = time.time_ns() // 1000
+        recovery = Recovery.open(storage, self.directory, self.settings.log, now_us, progress=_Progress(self.directory))
+        engine = recover(recovery, self.settings.engine, now_us)
+        structlog.get_logger().info(
+            "recovered",
+            data=self.directory,
+            bytes=recovery.total_bytes,
+            queues=len(engine.state.queues),
+            seconds=round(time.monotonic() - began, 3),
+        )
+        return engine
+
+    async def _serve(self, engine: DurableLoop) -> None:
+        server = Server(
+            engine,
+            limits=self.settings.connection,
+            server_limits=self.settings.server,
+            container_id=f"ambermq-{engine.log.log_id.hex()}",
+            authenticate=_Users(self.settings.users, allows_anonymous=self.allows_anonymous),
+            sasl=SaslServer(_mechanisms(self.settings.users, allows_anonymous=self.allows_anonymous)),
+            allow_bare=self.allows_anonymous,
+        )
+        try:
+            port = await server.start(self.host, self.port)
+        except OSError as error:
+            raise ToolError(
+                "cannot listen",
+                where=str(BrokerUrl(self.host, self.port)),
+                found=error.strerror or str(error),
+                advice="name another --host or --port; port 0 picks a free one",
+            ) from error
+        self._announce(BrokerUrl(self.host, port))
+        await _end_of(server)
+        if server.failure is not None:
+            raise server.failure
+        structlog.get_logger().info("stopping", data=self.directory)
+        await server.stop()
+        if server.failure is not None:
+            raise server.failure
+
+    def _announce(self, url: BrokerUrl) -> None:
+        """Say where we listen: in the lock file for our own commands, on standard output for whoever started us."""
+        Path(lock_path(self.directory)).write_text(holder_text(os.getpid(), str(url)), encoding="utf-8")
+        structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
+        print_line(f"ready {url} data={self.directory}")
+
+
+async def _end_of(server: Server) -> None:
+    """Wait for a signal, or for the server's own end."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    ends = [loop.create_task(event.wait()) for event in (asked, server.stopped)]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    for end in ends:
+        end.cancel()
+
+
+def _mechanisms(users: Mapping[str, str], *, allows_anonymous: bool) -> tuple[str, ...]:
+    return (("ANONYMOUS", "MSSBCBS") if allows_anonymous else ()) + (("PLAIN",) if users else ())
+
+
+class _Users:
+    """Who may come in: those who know their password, and the anonymous where they may."""
+
+    def __init__(self, users: Mapping[str, str], *, allows_anonymous: bool) -> None:
+        self._users = users
+        self._allows_anonymous = allows_anonymous
+
+    def __call__(self, mechanism: str, username: str | None, password: str | None) -> bool:
+        """Tell whether a peer may come in."""
+        del mechanism
+        if username is None:
+            return self._allows_anonymous
+        expected = self._users.get(username)
+        # Compared in any case: an unknown name is refused as slowly as a wrong password.
+        is_equal = hmac.compare_digest((password or "").encode(), (expected or "").encode())
+        return is_equal and expected is not None
+
+
+class _Progress:
+    """Tells how far a recovery is, now and then."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._next = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, scanned_bytes: int, total_bytes: int) -> None:
+        """Hear of bytes scanned so far, and of all there are."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _PROGRESS_SECONDS
+            percent = 100 * scanned_bytes // max(total_bytes, 1)
+            structlog.get_logger().info(
+                "recovering", data=self._directory, percent=percent, bytes=scanned_bytes, of=total_bytes
+            )
+
+
+@click.command(epilog="Example: ambermq serve --data ./data --port 0 --user alice:secret")
+@click.option("--data", metavar="DIR", help="Directory of the log, made when missing; else AMBERMQ_DATA.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Interface to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=5672, show_default=True, help="0 picks a free one.")
+@click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD", help="Who may come in; may be repeated.")
+@click.option("--anonymous/--no-anonymous", default=None, help="Let in the nameless; default: on loopback, no --user.")
+@click.option("--auto-create/--no-auto-create", default=None, help="Create queues at unknown addresses; default: yes.")
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="To show.")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Bounds and users, in TOML.")
+def serve(
+    data: str | None,
+    host: str,
+    port: int,
+    users: tuple[str, ...],
+    anonymous: bool | None,
+    auto_create: bool | None,
+    log_level: str,
+    config: str | None,
+) -> None:
+    """Run the broker on the directory DIR until SIGTERM or SIGINT.
+
+    Prints `ready amqp://HOST:PORT data=DIR` on standard output when it serves; logs go to standard error. Exits 1 when
+    another broker holds DIR, 5 when its log is damaged, 74 when the log cannot be written.
+    """
+    directory = data_directory(data, must_exist=False)
+    settings = load_settings(config) if config else Settings()
+    if auto_create is not None:
+        settings = replace(settings, engine=replace(settings.engine, auto_create=auto_create))
+    settings = replace(settings, users={**settings.users, **_parse_users(users)})
+    if anonymous is None:
+        anonymous = _is_loopback(host) and not settings.users
+    if not anonymous and not settings.users:
+        raise click.UsageError(f"nobody could come in at {host}: give --user NAME:PASSWORD, or --anonymous")
+    configure_logging(log_level)
+    Broker(directory, host, port, settings, anonymous).run()
+
+
+def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
+    parsed = {}
+    for user in users:
+        name, _, password = user.partition(":")
+        if not name or not password:
+            raise click.UsageError("--user: expected NAME:PASSWORD, with neither empty")
+        parsed[name] = password
+    return parsed
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,111 @@
+"""The broker's bounds from a TOML file. Pure: text in, configurations out.
+
+    [engine]      the names of EngineConfig         [server]   the names of ServerLimits
+    [log]         the names of LogConfig            [users]    name = "password"
+    [connection]  the names of ConnectionLimits
+
+Rule 1: a name in the file is a field's name; there is no second list of them anywhere.
+Rule 2: an unknown name or a bad value is one message with file, table and name; nothing is ignored.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+from engine.config import EngineConfig
+from log.config import LogConfig
+from log.errors import LogError
+from protocol.limits import ConnectionLimits
+from protocol.server_limits import ServerLimits
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+__all__ = ["Settings", "load_settings", "read_settings"]
+
+_Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every bound of a broker, and who may come in."""
+
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    """Of queues and ticks."""
+    log: LogConfig = field(default_factory=LogConfig)
+    """Of segments and batches."""
+    connection: ConnectionLimits = field(default_factory=ConnectionLimits)
+    """Of one connection."""
+    server: ServerLimits = field(default_factory=ServerLimits)
+    """Of all connections."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Name to password; empty: anybody from the loopback."""
+
+
+def load_settings(path: str) -> Settings:
+    """Read a file; ToolError with exit code 2 where it does not say what we understand."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _wrong(path, "the file", "UTF-8", str(error)) from error
+    return read_settings(text, path)
+
+
+def read_settings(text: str, path: str) -> Settings:
+    """Read the text of a file; `path` is named in messages."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(path, "the file", "TOML", str(error)) from error
+    known = tuple(one.name for one in fields(Settings))
+    for name, table in tables.items():
+        if name not in known:
+            raise _unknown(path, f"table [{name}]", name, known)
+        if not isinstance(table, dict):
+            raise _wrong(path, name, f"a table [{name}]", repr(table))
+    return Settings(
+        engine=_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"),
+        log=_read_table(LogConfig, tables.get("log", {}), f"{path} [log]"),
+        connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
+        server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
+        users=_read_users(tables.get("users", {}), f"{path} [users]"),
+    )
+
+
+def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _Config:
+    types = {one.name: one.type for one in fields(kind)}
+    for name, value in table.items():
+        if name not in types:
+            raise _unknown(where, name, name, tuple(types))
+        _check_value(types[name], name, value, where)
+    try:
+        return kind(**table)
+    except LogError as error:
+        raise _wrong(where, "the table", "values that work together", str(error)) from error
+
+
+def _check_value(expected: Any, name: str, value: Any, where: str) -> None:
+    if expected is bool:
+        if not isinstance(value, bool):
+            raise _wrong(where, name, "true or false", repr(value))
+    elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _wrong(where, name, "a whole number, at least 0", repr(value))
+
+
+def _read_users(table: Mapping[str, Any], where: str) -> dict[str, str]:
+    for name, password in table.items():
+        if not isinstance(password, str) or not password:
+            raise _wrong(where, name, "a password in quotes", "none" if password == "" else type(password).__name__)
+    return dict(table)
+
+
+def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:
+    return ToolError(f"{name} is wrong", where=where, expected=expected, found=found, code=ExitCode.USAGE)
+
+
+def _unknown(where: str, what: str, name: str, known: tuple[str, ...]) -> ToolError:
+    close = get_close_matches(name, known, 1)
+    advice = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+    return ToolError(f"{what} is unknown", where=where, advice=advice, code=ExitCode.USAGE)

@@ -1,0 +1,114 @@
+"""Messages in on one link, one at a time, and what we say became of them.
+
+Rule 1: credit is never more than what is still wanted, so nothing is taken that nobody asked for.
+Rule 2: at the end the rest of the credit is drained: what was on its way is handed out, not dropped.
+Rule 3: what goes back to the queue (released, modified) is settled at the end, else it would come again at once.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.events import CreditChanged, Event, TransferRun
+from protocol.performatives import Accepted, DeliveryState, Modified, Rejected, Released
+from protocol.receiver import Receiver
+from tools.link_client import TIMEOUT_SECONDS, LinkClient
+
+__all__ = ["OUTCOMES", "Subscriber"]
+
+OUTCOMES: Final = ("accepted", "released", "rejected", "modified")
+"""What can be said of a received message."""
+
+_CREDIT_MAX: Final = 1000
+
+
+@dataclass(slots=True)
+class _Delivery:
+    payload: bytes | memoryview
+    delivery_id: int
+    is_settled: bool
+
+
+class Subscriber:
+    """Receives on one link of a client."""
+
+    def __init__(self, client: LinkClient, link: Receiver, outcome: str = "accepted") -> None:
+        """`outcome` is one of OUTCOMES, said of every message."""
+        self.received = 0
+        """Messages handed out."""
+        self._client = client
+        self._link = link
+        self._state = _STATES[outcome]
+        self._is_late = outcome in ("released", "modified")
+        self._late: list[int] = []
+        self._arrived: deque[_Delivery] = deque()
+        self._is_drained = False
+
+    def payloads(self, *, count: int | None = None, idle_seconds: float | None = None) -> Iterator[bytes | memoryview]:
+        """Yield messages until there were `count`, or none came for `idle_seconds`; None: without end.
+
+        Each is settled when the next one is asked for, so one that could not be handled stays unsettled.
+        """
+        while count is None or self.received < count:
+            delivery = self._next(count, idle_seconds)
+            if delivery is None:
+                return
+            self.received += 1
+            yield delivery.payload
+            self._settle(delivery)
+
+    def finish(self) -> None:
+        """Settle what was left for the end, and write it all."""
+        for delivery_id in self._late:
+            self._link.settle(delivery_id, 1, self._state)
+        self._late.clear()
+        self._client.flush()
+
+    def _next(self, count: int | None, idle_seconds: float | None) -> _Delivery | None:
+        deadline = None if idle_seconds is None else time.monotonic() + idle_seconds
+        while not self._arrived:
+            self._grant(count)
+            self._take(self._client.step(deadline))
+            if deadline is not None and time.monotonic() >= deadline and not self._arrived:
+                self._drain()
+                break
+        return self._arrived.popleft() if self._arrived else None
+
+    def _grant(self, count: int | None) -> None:
+        wanted = _CREDIT_MAX if count is None else min(count - self.received, _CREDIT_MAX)
+        if self._link.credit < max(wanted // 2, 1):
+            self._link.grant(wanted)
+
+    def _drain(self) -> None:
+        """Ask for what is on its way, and take the credit back."""
+        self._is_drained = False
+        self._link.grant(self._link.credit, drain=True)
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while self._link.credit and not self._is_drained and time.monotonic() < deadline:
+            self._take(self._client.step(deadline))
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, TransferRun) and event.link is self._link:
+                for index, payload in enumerate(event.payloads):
+                    self._arrived.append(_Delivery(payload, (event.first_id + index) & 0xFFFFFFFF, event.settled))
+            elif isinstance(event, CreditChanged) and event.link is self._link:
+                self._is_drained = True
+
+    def _settle(self, delivery: _Delivery) -> None:
+        if delivery.is_settled:
+            return
+        if self._is_late:
+            self._late.append(delivery.delivery_id)
+        else:
+            self._link.settle(delivery.delivery_id, 1, self._state)
+
+
+_STATES: Final[dict[str, DeliveryState]] = {
+    "accepted": Accepted(),
+    "released": Released(),
+    "rejected": Rejected(),
+    "modified": Modified(delivery_failed=True, undeliverable_here=False),
+}
