@@ -268,6 +268,7 @@ def repaired(
     next_file_id: int,
     durable_end: int,
     start_offset: int,
+    removed: tuple[int, ...],
     lost: tuple[Lost, ...],
 ) -> Manifest:
     """Replace every segment: all are sealed, none is active, so the next recovery opens a new one."""
@@ -279,6 +280,7 @@ def repaired(
         next_file_id=next_file_id,
         durable_end=durable_end,
         start_offset=start_offset,
+        removed=(*manifest.removed, *removed),
         lost=(*manifest.lost, *lost),
     )
 

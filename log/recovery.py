@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from log import manifest as manifests
-from log.batch import Batch, encode_batch
+from log.batch import Batch
 from log.bodies import Bodies
-from log.buffer import Buffer
 from log.config import LogConfig
+from log.copying import copy_batch
 from log.errors import DamageError, LogFailed
 from log.log import Log
 from log.manifest import Manifest, manifest_path, segments_path
@@ -48,9 +48,8 @@ def lock_path(directory: str) -> str:
     return f"{directory}/lock"
 
 
-def free_file_id(storage: Storage, directory: str, manifest: Manifest) -> int:
-    """Return the first file id that neither the manifest nor a left-over file uses."""
-    file_id = manifest.next_file_id
+def free_file_id(storage: Storage, directory: str, file_id: int) -> int:
+    """Return the first file id from `file_id` on that no left-over file uses."""
     while storage.exists(segment_path(directory, file_id)):
         file_id += 1
     return file_id
@@ -182,7 +181,7 @@ class Recovery:
 
     def _begin_epoch(self, workers: Workers) -> Opening:
         storage, directory, found, old = self._storage, self._directory, self._survey, self.manifest
-        file_id = free_file_id(storage, directory, old)
+        file_id = free_file_id(storage, directory, old.next_file_id)
         header = SegmentHeader(draw_salt(), old.log_id, file_id, found.durable_end, old.epoch + 1)
         sealed = found.sealed()
         bodies = Bodies(storage, self._config, workers)
@@ -228,30 +227,13 @@ class Recovery:
         file.write([header.encode()], 0)
         position = SEGMENT_HEADER_BYTES
         for _, walk in self._survey.tail():
-            batch = walk.batch()
-            if batch.header.count:
-                bodies.wrote(batch.header.base_offset, position)
-                file.write(_resalted(batch, walk.bodies(), header.salt_crc), position)
-                position += batch.header.length
+            assert walk.header is not None
+            if walk.header.count:
+                bodies.wrote(walk.header.base_offset, position)
+                position = copy_batch(walk, file, position=position, salt_crc=header.salt_crc)
         file.sync()
         storage.sync_directory(segments_path(directory))
         return file, position
-
-
-def _resalted(batch: Batch, bodies: bytes, salt_crc: int) -> list[Buffer]:
-    header = batch.header
-    return encode_batch(
-        salt_crc=salt_crc,
-        base_offset=header.base_offset,
-        base_timestamp_us=header.base_timestamp_us,
-        durable_end=header.durable_end,
-        epoch=header.epoch,
-        count=header.count,
-        records=batch.records,
-        meta=batch.meta,
-        bodies=[bodies[: header.body_bytes]],
-        body_bytes=header.body_bytes,
-    )
 
 
 def _manifest(storage: Storage, directory: str) -> Manifest:

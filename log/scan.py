@@ -112,6 +112,10 @@ class Walk:
         meta = self._data[records_end : records_end + header.meta_bytes]
         return Batch(header, bytes(records), bytes(meta), self._file_id, self.position)
 
+    def head(self) -> bytes:
+        """Return the current batch's header, records and metas as they lie in the file."""
+        return bytes(self._data[self._at : self._at + self._current().head_bytes])
+
     def next_offset(self) -> int:
         """Return the offset after the current batch's last record; its base offset where it has none."""
         header = self._current()

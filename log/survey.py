@@ -25,7 +25,7 @@ from log.scan import Walk, find_later
 from log.segment import SEGMENT_HEADER_BYTES, segment_path
 from log.storage import Storage
 
-__all__ = ["EPOCH_OFFSETS", "Survey", "survey"]
+__all__ = ["EPOCH_OFFSETS", "Survey", "continues", "survey"]
 
 EPOCH_OFFSETS: Final = 1 << 20
 """An epoch's offsets begin at a multiple of this."""
@@ -116,7 +116,7 @@ def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max
 def _survey_chain(found: Survey, manifest: Manifest, parts: Iterator[Part]) -> None:
     for part in parts:
         walk = part.walk()
-        if _continues(found, manifest, part.header.base_offset):
+        if continues(manifest, found.valid_end, part.header.base_offset):
             found.parts.append(part)
             broken = _follow(found, manifest, part, walk)
             found.fault = _fault(part, broken or walk.mismatch)
@@ -127,11 +127,11 @@ def _survey_chain(found: Survey, manifest: Manifest, parts: Iterator[Part]) -> N
             _note(found, later, later.header)
 
 
-def _continues(found: Survey, manifest: Manifest, base_offset: int) -> bool:
-    """Tell whether what begins at `base_offset` follows the chain so far: directly, or as the start of an epoch."""
-    if base_offset <= found.valid_end:
-        return base_offset == found.valid_end
-    if found.valid_end < manifest.durable_end:
+def continues(manifest: Manifest, valid_end: int, base_offset: int) -> bool:
+    """Tell whether what begins at `base_offset` follows a chain up to `valid_end`: directly, or as an epoch's start."""
+    if base_offset <= valid_end:
+        return base_offset == valid_end
+    if valid_end < manifest.durable_end:
         return base_offset % EPOCH_OFFSETS == 0
     return base_offset == manifest.start_offset
 
@@ -140,7 +140,7 @@ def _follow(found: Survey, manifest: Manifest, part: Part, walk: Walk) -> Mismat
     """Walk a part that continues the chain, up to its end; tell where the offsets do not follow."""
     for header in walk:
         base_offset = header.base_offset
-        if not _continues(found, manifest, base_offset):
+        if not continues(manifest, found.valid_end, base_offset):
             _note(found, walk, header)
             _note_all(found, walk)
             return Mismatch(f"base offset {found.valid_end}", f"{base_offset}")

@@ -5,8 +5,8 @@ import random
 from log.config import LogConfig
 from log.log import Log
 from log.recovery import Recovery
+from log.storage import Storage
 from log.worker import InlineWorkers
-from tests.log.simulated import SimulatedStorage
 
 __all__ = ["CONFIG", "DIRECTORY", "Life", "body_of", "recovered_bodies"]
 
@@ -30,9 +30,9 @@ def body_of(number: int, size: int) -> bytes:
 class Life:
     """One log from its recovery to its end."""
 
-    def __init__(self, storage: SimulatedStorage, *, config: LogConfig = CONFIG) -> None:
+    def __init__(self, storage: Storage, directory: str = DIRECTORY, *, config: LogConfig = CONFIG) -> None:
         self.storage = storage
-        self.recovery = Recovery.open(storage, DIRECTORY, config, 1_000_000)
+        self.recovery = Recovery.open(storage, directory, config, 1_000_000)
         self.found = [record for batch in self.recovery.batches() for record in batch.record_list()]
         self.log: Log = self.recovery.log(InlineWorkers())
         self.written: dict[int, bytes] = {}

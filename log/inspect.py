@@ -1,0 +1,228 @@
+"""Reading a log from outside, safe beside a running broker.
+
+Rule 1. A reader writes nothing and takes no lock but a shared one on the manifest that it opened; who deletes files
+needs that lock for itself. It makes sure that the path still names the file that it has locked.
+Rule 2. What it reads ends where the chain of batches ended when it opened: for a running broker that is what was
+written by then, for a stopped one what recovery would find. Heads are checked; bodies when they are asked for.
+Rule 3. A fault below the durable end is damage only if it is still there when looked at again: a broker that writes
+beside may have filled what was empty a moment ago.
+"""
+
+import fcntl
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+from log.batch import Batch, check_bodies
+from log.buffer import Buffer
+from log.cold import DAMAGED
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.errors import DamageError, LogError
+from log.manifest import Manifest, Sealed, decode, manifest_path
+from log.part import Part, open_sealed, walk_whole
+from log.record import Record
+from log.scan import Walk
+from log.segment import segment_path
+from log.storage import Storage
+from log.survey import Survey, survey
+
+__all__ = ["ReadableBatch", "Reader", "SegmentInfo", "SegmentState", "open_reader"]
+
+_LOOKS_MAX: Final = 20
+
+
+class SegmentState(StrEnum):
+    """What a segment is used for."""
+
+    SEALED = "sealed"
+    ACTIVE = "active"
+    SPARE = "spare"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """A segment as it was when the reader opened."""
+
+    file_id: int
+    """Names the file."""
+    path: str
+    """Where it lies."""
+    state: SegmentState
+    """A spare holds nothing yet."""
+    base_offset: int
+    """The first offset that it answers for."""
+    next_offset: int
+    """The first that it does not."""
+    size: int
+    """Bytes that count, header included; of a spare, bytes that lie ready."""
+
+
+class ReadableBatch:
+    """One batch; its bodies are read when the first is asked for, while the reader is open."""
+
+    __slots__ = ("_bodies", "_part", "batch")
+
+    def __init__(self, batch: Batch, part: Part) -> None:
+        self.batch = batch
+        """Header, records and metas."""
+        self._part = part
+        self._bodies: bytes | None = None
+
+    def records(self) -> list[Record]:
+        """Return its records."""
+        return self.batch.record_list()
+
+    def body(self, record: Record) -> Buffer:
+        """Return the body of one of its records, DAMAGED where the CRC of the batch's bodies fails."""
+        header = self.batch.header
+        if self._bodies is None:
+            position = self.batch.position + header.head_bytes
+            self._bodies = self._part.file.read(header.length - header.head_bytes, position)
+            if check_bodies(header, self._bodies) is not None:
+                self._bodies = b""
+        if len(self._bodies) < header.body_bytes:
+            return DAMAGED
+        start = record.body_position - header.head_bytes
+        return self._bodies[start : start + record.body_length]
+
+
+class Reader:
+    """A log as it was when it was opened; close it when done."""
+
+    def __init__(self, storage: Storage, directory: str, config: LogConfig, *, fd: int, manifest: Manifest) -> None:
+        """Use `open_reader`; `fd` is the locked manifest, which the reader closes."""
+        self._storage = storage
+        self._directory = directory
+        self._config = config
+        self._fd = fd
+        self.manifest = manifest
+        """As opened."""
+        self.survey: Survey = _survey(storage, directory, manifest, config)
+        """What the segments hold that are not sealed."""
+
+    def segments(self) -> list[SegmentInfo]:
+        """Return all segments, in order of their offsets; the spare, where there is one, is last."""
+        directory, parts = self._directory, self.survey.parts
+        infos = [
+            SegmentInfo(
+                one.file_id,
+                segment_path(directory, one.file_id),
+                SegmentState.SEALED,
+                one.base_offset,
+                one.next_offset,
+                one.size,
+            )
+            for one in self.manifest.sealed
+        ]
+        for index, part in enumerate(parts):
+            is_last = index == len(parts) - 1
+            next_offset = self.survey.valid_end if is_last else parts[index + 1].header.base_offset
+            state = SegmentState.ACTIVE if is_last else SegmentState.SEALED
+            header = part.header
+            infos.append(SegmentInfo(header.file_id, part.path, state, header.base_offset, next_offset, part.end))
+        spare = self.manifest.spare
+        if spare is not None and spare not in {info.file_id for info in infos}:
+            path, end = segment_path(directory, spare), self.survey.valid_end
+            size = self._storage.size(path) if self._storage.exists(path) else 0
+            infos.append(SegmentInfo(spare, path, SegmentState.SPARE, end, end, size))
+        return infos
+
+    def batches(self, from_offset: int = 0) -> Iterator[ReadableBatch]:
+        """Yield all batches that hold offsets from `from_offset` on; raise DamageError at the first bad one."""
+        for part, walk in self.walks(from_offset):
+            if walk.next_offset() > from_offset:
+                yield ReadableBatch(walk.batch(), part)
+
+    def walks(self, from_offset: int = 0) -> Iterator[tuple[Part, Walk]]:
+        """Yield a walk that stands on each batch, and its segment; those wholly below `from_offset` may be left out."""
+        sealed_ones = self.manifest.sealed
+        first = bisect_left(sealed_ones, from_offset + 1, key=lambda one: one.next_offset)
+        for sealed in sealed_ones[first:]:
+            part = self.open_sealed(sealed)
+            for walk in walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset):
+                yield part, walk
+            part.file.close()
+        for part in self.survey.parts:
+            walk = part.walk(end=part.end)
+            for _ in walk:
+                yield part, walk
+
+    def counts(self, info: SegmentInfo) -> tuple[int, int]:
+        """Return how many batches and records a segment holds, by reading their heads."""
+        batches = records = 0
+        for part, walk in self.walks(info.base_offset):
+            if part.header.file_id > info.file_id:
+                break
+            assert walk.header is not None
+            if part.header.file_id == info.file_id:
+                batches += 1
+                records += walk.header.count
+        return batches, records
+
+    def open_sealed(self, sealed: Sealed) -> Part:
+        """Open a sealed segment; the caller closes its file. Raises DamageError."""
+        return open_sealed(
+            self._storage, self._directory, self.manifest, sealed, batch_bytes_max=self._config.batch_bytes_max
+        )
+
+    def close(self) -> None:
+        """Close the files and let go of the manifest."""
+        for part in self.survey.parts:
+            part.file.close()
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_reader(directory: str, config: LogConfig | None = None) -> Reader:
+    """Open the log in `directory` to read it, whether or not a broker runs on it.
+
+    Raises LogError where there is no log, DamageError and ForeignError as recovery does.
+    """
+    fd, manifest = _pin(directory)
+    try:
+        return Reader(DiskStorage(), directory, config or LogConfig(), fd=fd, manifest=manifest)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _pin(directory: str) -> tuple[int, Manifest]:
+    """Open the manifest with a shared lock on it, and make sure that it still is the manifest then."""
+    path = manifest_path(directory)
+    for _ in range(_LOOKS_MAX):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise LogError(f"{directory} holds no log: {path} is missing") from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            if os.path.samestat(os.fstat(fd), os.stat(path)):  # noqa: PTH116 - beside its twin by descriptor
+                return fd, decode(os.pread(fd, os.fstat(fd).st_size, 0), file=path)
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+    raise LogError(f"{path} changed {_LOOKS_MAX} times while it was opened")
+
+
+def _survey(storage: Storage, directory: str, manifest: Manifest, config: LogConfig) -> Survey:
+    """Survey what is not sealed, again where a fault may be a write that was under way."""
+    seen: DamageError | None = None
+    while True:
+        try:
+            return survey(storage, directory, manifest, batch_bytes_max=config.batch_bytes_max)
+        except DamageError as error:
+            if seen is not None and (error.file, error.position) == (seen.file, seen.position):
+                raise
+            seen = error

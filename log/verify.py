@@ -1,0 +1,149 @@
+"""Checking everything that a log has on the disk: the manifest, every CRC, every offset, every index.
+
+Rule 1. The first damage is reported with file and position; nothing is changed.
+Rule 2. Beside a running broker what is not yet written is no damage, nor is an index that is not yet built.
+Rule 3. An index that is there and does not fit is reported, though the log itself is whole without it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from log.batch import check_bodies
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.errors import DamageError, LogError
+from log.index import Index, check_index, path_of_index
+from log.inspect import Reader, open_reader
+from log.manifest import Manifest, Sealed, segments_path
+from log.part import Part
+from log.scan import Walk
+from log.segment import Segment
+
+__all__ = ["Progress", "Report", "verify"]
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done so far and their total."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found."""
+
+    damage: LogError | None = None
+    """The first damage, None where all is well; a DamageError where a file and a position can be named."""
+    segment_count: int = 0
+    """Segments that hold anything."""
+    batch_count: int = 0
+    """Batches checked."""
+    record_count: int = 0
+    """Records in them."""
+    byte_count: int = 0
+    """Bytes checked."""
+    index_count: int = 0
+    """Indexes that are there and fit."""
+    index_missing_count: int = 0
+    """Sealed segments without one; it is built when the log is open."""
+    durable_end: int = 0
+    """What is known to be durable."""
+    valid_end: int = 0
+    """Where the log ends."""
+    ignored: DamageError | None = None
+    """What ends the tail, after the durable end: a write that was cut short, and no damage."""
+    unknown_files: list[str] = field(default_factory=list)
+    """Paths that the manifest does not name."""
+
+
+def verify(directory: str, progress: Progress | None = None, config: LogConfig | None = None) -> Report:
+    """Check the log in `directory`; never raises for what it finds there."""
+    report = Report()
+    try:
+        with open_reader(directory, config) as reader:
+            _Check(reader, report, progress).run(directory)
+    except (LogError, OSError) as error:
+        report.damage = error if isinstance(error, LogError) else LogError(str(error))
+    return report
+
+
+class _Check:
+    def __init__(self, reader: Reader, report: Report, progress: Progress | None) -> None:
+        self._reader = reader
+        self._report = report
+        self._progress = progress
+        parts = reader.survey.parts
+        self._total_bytes = sum(one.size for one in reader.manifest.sealed) + sum(part.end for part in parts)
+        self._done_bytes = 0
+
+    def run(self, directory: str) -> None:
+        report, found, manifest = self._report, self._reader.survey, self._reader.manifest
+        report.durable_end, report.valid_end, report.ignored = found.durable_end, found.valid_end, found.fault
+        report.unknown_files = _unknown_files(directory, manifest)
+        self._check_batches()
+        self._tell(self._total_bytes)
+        for sealed in manifest.sealed:
+            self._check_index(sealed, sealed.at(directory))
+
+    def _check_batches(self) -> None:
+        part_before: Part | None = None
+        begun = 0
+        for part, walk in self._reader.walks():
+            if part is not part_before:
+                begun += part_before.end if part_before else 0
+                part_before = part
+                self._report.segment_count += 1
+            self._check_batch(part, walk)
+            self._tell(begun + walk.position)
+
+    def _check_batch(self, part: Part, walk: Walk) -> None:
+        header = walk.header
+        assert header is not None
+        mismatch = check_bodies(header, walk.bodies())
+        if mismatch is not None:
+            position = walk.position + header.head_bytes
+            raise DamageError(part.path, position, mismatch.expected, mismatch.found)
+        self._report.batch_count += 1
+        self._report.record_count += header.count
+
+    def _check_index(self, sealed: Sealed, segment: Segment) -> None:
+        path = path_of_index(segment)
+        part = self._reader.open_sealed(sealed)
+        try:
+            if not DiskStorage().exists(path):
+                self._report.index_missing_count += 1
+                return
+            mismatch = check_index(path, segment, part.header)
+            if mismatch is not None:
+                raise DamageError(path, 0, mismatch.expected, mismatch.found)
+            _check_positions(path, part)
+            self._report.index_count += 1
+        finally:
+            part.file.close()
+
+    def _tell(self, done_bytes: int) -> None:
+        self._report.byte_count = done_bytes
+        if self._progress is not None:
+            self._progress(done_bytes, self._total_bytes)
+
+
+def _check_positions(path: str, part: Part) -> None:
+    """Hold what an index says of batches against the segment."""
+    index = Index(path)
+    try:
+        told = index.batches()
+    finally:
+        index.close()
+    walk = part.walk()
+    there = set[tuple[int, int]]()
+    for header in walk:
+        there.add((header.base_offset, walk.position))
+    for base_offset, position in told:
+        if (base_offset, position) not in there:
+            raise DamageError(path, 0, f"a batch at position {position}", f"offset {base_offset}, which is not there")
+
+
+def _unknown_files(directory: str, manifest: Manifest) -> list[str]:
+    folder = segments_path(directory)
+    known = {one.file_id for one in manifest.sealed} | set(manifest.removed)
+    known |= {manifest.active.file_id} if manifest.active else set()
+    known |= {manifest.spare} if manifest.spare is not None else set()
+    names = {f"{file_id:016x}{end}" for file_id in known for end in (".log", ".index", ".index.new")}
+    return [f"{folder}/{name}" for name in DiskStorage().listdir(folder) if name not in names]
