@@ -29,7 +29,7 @@ from engine.events import (
 )
 from engine.muxer import Muxer
 from engine.outcome import MODIFIED_FAILED
-from engine.queue import Queue, new_queue
+from engine.queue import new_queue
 from engine.state import Consumer, Producer, State
 from snapshot.map import PersistentMap
 
@@ -77,17 +77,11 @@ def _started(state: State, event: Started) -> State:
     with queues.mutate() as mutation:
         for queue_id, queue in queues.items():
             if queue.acquired:
-                mutation[queue_id] = _all_given_back(queue)
+                mutation[queue_id] = queue.all_consumers_gone()
         queues = mutation.finish()
     return state.having(
         epoch=event.epoch, time_us=event.time_us, queues=queues, consumers=PersistentMap(), producers=PersistentMap()
     )
-
-
-def _all_given_back(queue: Queue) -> Queue:
-    for consumer in sorted(queue.acquired.keys()):
-        queue = queue.consumer_gone(consumer, MODIFIED_FAILED)
-    return queue
 
 
 def _queue_declared(state: State, event: QueueDeclared) -> State:

@@ -109,8 +109,8 @@ def _publish(state: State, command: Publish, moment: Moment) -> Decision:
             return [], [_undone(command, "amqp:resource-limit-exceeded", refusal)]
     after = -1 if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
-    if count == 1 and command.size > moment.config.chunk_bytes:
-        return _large(command, queues, moment), [done]
+    if command.size > moment.config.chunk_bytes:
+        return _large_run(command, queues, moment), [done]
     words = make_words(moment.next_offset, map(len, command.bodies))
     event = Published(
         moment.next_offset,
@@ -141,31 +141,35 @@ def _undone(command: Publish, condition: str, description: str) -> PublishDone:
     )
 
 
-def _large(command: Publish, queues: tuple[int, ...], moment: Moment) -> list[Event]:
-    body = memoryview(command.bodies[0])
-    size = moment.config.chunk_bytes
-    pieces = [body[start : start + size] for start in range(0, len(body), size)]
-    chunks = tuple(range(moment.next_offset, moment.next_offset + len(pieces) - 1))
-    events: list[Event] = [
-        Chunked(offset, moment.now_us, command.producer, piece)
-        for offset, piece in zip(chunks, pieces[:-1], strict=True)
-    ]
-    offset = moment.next_offset + len(chunks)
-    words = make_words(offset, [len(body)])
-    events.append(
-        Published(
-            offset,
-            moment.now_us,
-            queues,
-            command.producer,
-            words,
-            total_size(words),
-            command.durable,
-            chunks,
-            pieces[-1:],
-            command.id_hashes,
+def _large_run(command: Publish, queues: tuple[int, ...], moment: Moment) -> list[Event]:
+    """Return the events of a run that may be more than a batch holds: a run of one a message, cut where it is large."""
+    events: list[Event] = []
+    for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
+        size = moment.config.chunk_bytes
+        view = memoryview(body)
+        pieces = [view[start : start + size] for start in range(0, len(view), size)] or [view]
+        chunks = tuple(range(moment.next_offset, moment.next_offset + len(pieces) - 1))
+        events += [
+            Chunked(offset, moment.now_us, command.producer, piece)
+            for offset, piece in zip(chunks, pieces[:-1], strict=True)
+        ]
+        offset = moment.next_offset + len(chunks)
+        words = make_words(offset, [len(view)])
+        events.append(
+            Published(
+                offset,
+                moment.now_us,
+                queues,
+                command.producer,
+                words,
+                total_size(words),
+                command.durable,
+                chunks,
+                pieces[-1:] if chunks else [body],
+                [id_hash],
+            )
         )
-    )
+        moment = moment._replace(next_offset=offset + 1)
     return events
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from engine.effects import Deliver
+from engine.queue import Queue
+from snapshot.queue import PersistentQueue
 
 __all__ = ["Demand", "Want"]
 
@@ -30,13 +32,15 @@ class Want:
     """Runs dealt that have not left yet, in order."""
     held_count: int = 0
     """Deliveries in them."""
+    after: int = 0
+    """What its last delivery waits for; no later one waits for less."""
 
 
 @final
 class Demand:
     """The wants of all consumers, in a ring a queue, and the queues that are worth a look."""
 
-    __slots__ = ("_rings", "dirty", "wants")
+    __slots__ = ("_in_vain", "_rings", "dirty", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
@@ -44,6 +48,7 @@ class Demand:
         self.dirty: dict[int, None] = {}
         """Queues where something became available or wanted, in order."""
         self._rings: dict[int, deque[Want]] = {}
+        self._in_vain: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
 
     def add(self, want: Want) -> None:
         """Let a consumer take turns on its queue, after the others."""
@@ -58,6 +63,7 @@ class Demand:
             ring.remove(want)
             if not ring:
                 del self._rings[want.queue]
+                self._in_vain.pop(want.queue, None)
         return want
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
@@ -77,3 +83,12 @@ class Demand:
     def ring(self, queue: int) -> deque[Want]:
         """Return a queue's consumers; whose turn it is stands first."""
         return self._rings.get(queue) or deque()
+
+    def note_in_vain(self, queue: Queue, wants: list[Want]) -> None:
+        """Remember that these consumers may have nothing of all that came back to a queue."""
+        self._in_vain[queue.id] = queue.returned, frozenset([want.consumer for want in wants])
+
+    def is_in_vain(self, queue: Queue, wants: list[Want]) -> bool:
+        """Return whether it is known that these consumers may have nothing of what came back to a queue."""
+        returned, consumers = self._in_vain.get(queue.id, (None, frozenset()))
+        return returned is queue.returned and consumers.issuperset([want.consumer for want in wants])

@@ -1,13 +1,14 @@
 """Ready messages meet consumers with credit: one delivery each in turn, exactly.
 
 Rule 1. What came back is served before what is new, each in the order of entries.
-Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; the ring remembers whose turn is next.
+Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; the ring stands where it stopped, so the
+        next turn is that of whoever follows the one served last.
 Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by, and never blocks what stands behind it.
+        What nobody here may have is looked through once, not again until something has changed.
 Rule 4. A dispatch deals at most its budget; a queue that has more stays dirty for the next tick.
 """
 
 from collections import deque
-from itertools import islice
 from typing import NamedTuple
 
 from engine.apply import apply
@@ -21,8 +22,6 @@ from engine.state import State
 from engine.word import pack_words, unpack_words
 
 __all__ = ["Dispatched", "dispatch"]
-
-_EXCLUDED_SCAN_MAX = 200
 
 
 class Dispatched(NamedTuple):
@@ -41,7 +40,7 @@ def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget
             break
         queue = dealer.state.queues.get(queue_id)
         ring = demand.ring(queue_id)
-        if queue is None or not dealer.serve(queue, ring):
+        if queue is None or not dealer.serve(queue, ring, demand):
             del demand.dirty[queue_id]
             dealer.drain(ring)
     return Dispatched(dealer.state, dealer.events, dealer.effects)
@@ -60,25 +59,22 @@ class _Dealer:
         self.events: list[Event] = []
         self.effects: list[Effect] = []
 
-    def serve(self, queue: Queue, ring: deque[Want]) -> bool:
+    def serve(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
         """Deal what the queue has; return whether it may have more for the next tick."""
         if queue.exclusions and queue.returned:
-            queue = self._serve_excluded(queue, ring)
+            queue = self._serve_excluded(queue, ring, demand)
         while self.budget > 0:
             wants = [want for want in ring if want.credit > 0]
             source = queue.ready if queue.exclusions or not queue.returned else queue.returned
             if not wants or not source:
                 return False
-            queue = self._deal(queue, ring, wants, min(len(source), self.budget))
+            count = min(len(source), self.budget)
+            count = min(count, wants[0].credit) if len(wants) == 1 else _fair_share(wants, count)
+            queue = self._acquire(queue, wants, source.head(count))
+            last = wants[-1]
+            while ring[-1] is not last:
+                ring.rotate(-1)
         return True
-
-    def _deal(self, queue: Queue, ring: deque[Want], wants: list[Want], count: int) -> Queue:
-        source = queue.ready if queue.exclusions or not queue.returned else queue.returned
-        if len(wants) == 1:
-            words = source.head(min(count, wants[0].credit))
-        else:
-            words = source.head(_fair_share(ring, wants, count))
-        return self._acquire(queue, wants, words)
 
     def _acquire(self, queue: Queue, wants: list[Want], words: bytes) -> Queue:
         event = Acquired(self.next_offset, self.now_us, queue.id, tuple([want.consumer for want in wants]), words)
@@ -105,16 +101,24 @@ class _Dealer:
             words = pack_words(share)
             self._happened(Settled(self.next_offset, self.now_us, queue.id, want.consumer, ACCEPTED, words))
 
-    def _serve_excluded(self, queue: Queue, ring: deque[Want]) -> Queue:
-        # Entry by entry: seldom, and bounded, because somebody said undeliverable-here.
-        for word in list(islice(queue.returned, _EXCLUDED_SCAN_MAX)):
+    def _serve_excluded(self, queue: Queue, ring: deque[Want], demand: Demand) -> Queue:
+        # Entry by entry: seldom, because somebody said undeliverable-here.
+        wants = [want for want in ring if want.credit > 0]
+        if not wants or demand.is_in_vain(queue, wants):
+            return queue
+        for word in unpack_words(queue.returned.to_bytes()):
             entry = queue.entries.get(word >> 16)
             excluded = entry.excluded if entry else ()
-            want = next((want for want in ring if want.credit > 0 and want.consumer not in excluded), None)
-            if want is not None and self.budget > 0:
-                queue = self._acquire(queue, [want], pack_words([word]))
-                ring.remove(want)
-                ring.append(want)
+            want = next((want for want in wants if want.consumer not in excluded), None)
+            if want is None:
+                continue
+            queue = self._acquire(queue, [want], pack_words([word]))
+            while ring[-1] is not want:
+                ring.rotate(-1)
+            wants = [want for want in ring if want.credit > 0]
+            if not wants or not self.budget:
+                return queue
+        demand.note_in_vain(queue, wants)
         return queue
 
     def _happened(self, event: Event) -> None:
@@ -130,17 +134,10 @@ class _Dealer:
                 self.effects.append(Drained(want.consumer, want.link))
 
 
-def _fair_share(ring: deque[Want], wants: list[Want], count: int) -> int:
-    """Return how many words whole rounds over `wants` take.
-
-    With less than a round, `wants` is shortened to those whose turn comes, and the ring is moved on.
-    """
+def _fair_share(wants: list[Want], count: int) -> int:
+    """Return how many words whole rounds over `wants` take; with less than a round, `wants` is cut to their number."""
     if count < len(wants):
-        last = wants[count - 1]
         del wants[count:]
-        while ring[0] is not last:
-            ring.rotate(-1)
-        ring.rotate(-1)
         return count
     rounds = min(count // len(wants), *[want.credit for want in wants])
     return rounds * len(wants)

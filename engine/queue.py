@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from typing import final
 
 from engine.entry import PLAIN, Entry
-from engine.outcome import Outcome, OutcomeKind
+from engine.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from engine.returned import merge_returned
-from engine.word import WORD_BYTES, entry_of, total_size, unpack_words
+from engine.word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
 from snapshot.map import PersistentMap
 from snapshot.queue import EMPTY_QUEUE, PersistentQueue
 
@@ -230,11 +230,15 @@ class Queue:
     def _modified(self, taken: bytes, consumer: int, outcome: Outcome) -> "tuple[PersistentMap[int, Entry], int]":
         exclusions = self.exclusions
         entries = self.entries.mutate()
+        # Neighbours are mostly alike, such as all that a lost consumer had for the first time: they share one value.
+        known, after = None, PLAIN
         for word in unpack_words(taken):
             before = entries.get(word >> 16, PLAIN)
-            after = before.modified(
-                outcome, consumer, exclusions_max=EXCLUSIONS_MAX, annotations_bytes_max=ANNOTATIONS_BYTES_MAX
-            )
+            if before is not known:
+                known = before
+                after = before.modified(
+                    outcome, consumer, exclusions_max=EXCLUSIONS_MAX, annotations_bytes_max=ANNOTATIONS_BYTES_MAX
+                )
             entries[word >> 16] = after
             exclusions += bool(after.excluded) - bool(before.excluded)
         return entries.finish(), exclusions
@@ -252,17 +256,41 @@ class Queue:
         held = self.acquired.get(consumer)
         return self if held is None else self.settle(consumer, held.to_bytes(), outcome)
 
+    def all_consumers_gone(self) -> "Queue":
+        """Return the queue with all that anybody held given back, each with one more failed delivery."""
+        if not self.acquired:
+            return self
+        # In one go: putting back what a thousand consumers held, one after the other, would sort a thousand times.
+        taken = b"".join([held.to_bytes() for held in self.acquired.values()])
+        return self._given_back(taken, PersistentMap(), 0, MODIFIED_FAILED)
+
     def purged(self, before: int) -> "Queue":
         """Return the queue without the available entries whose offset is below `before`."""
-        gone = b"".join(_below(words, before) for words in (self.returned, self.ready))
+        if max(_last_entry(self.ready), _last_entry(self.returned)) < before:
+            return self._emptied()
+        from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
+        gone = from_returned + from_ready
         entries, exclusions = self._without(gone) if self.entries else (self.entries, self.exclusions)
         return self._with(
-            ready=self.ready.pop(len(_below(self.ready, before)) // WORD_BYTES)[1],
-            returned=self.returned.pop(len(_below(self.returned, before)) // WORD_BYTES)[1],
+            ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
+            returned=self.returned.pop(len(from_returned) // WORD_BYTES)[1],
             entries=entries,
             exclusions=exclusions,
             size=self.size - total_size(gone),
             counters=self.counters.plus("purged", len(gone) // WORD_BYTES),
+        )
+
+    def _emptied(self) -> "Queue":
+        # A million available entries are not looked at one by one: what stays is what is acquired, and that is bounded.
+        words = unpack_words(b"".join([held.to_bytes() for held in self.acquired.values()]))
+        kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
+        return self._with(
+            ready=EMPTY_QUEUE,
+            returned=EMPTY_QUEUE,
+            entries=PersistentMap(kept),
+            exclusions=sum([bool(entry.excluded) for entry in kept.values()]),
+            size=sum(map(size_of, words)),
+            counters=self.counters.plus("purged", self.available),
         )
 
     def parked(self, word: int) -> "Queue":
@@ -299,6 +327,10 @@ def _below(words: PersistentQueue, before: int) -> bytes:
             break
         runs.append(run)
     return b"".join(runs)
+
+
+def _last_entry(words: PersistentQueue) -> int:
+    return entry_of(int.from_bytes(words.last(), "little")) if words else -1
 
 
 def new_queue(queue_id: int, name: str, settings: Settings) -> Queue:

@@ -1,5 +1,7 @@
 """Entries that came back, kept in the order of their offsets: three released in any order return in theirs."""
 
+from bisect import bisect_left
+
 from engine.word import WORD_BYTES, pack_words, unpack_words
 from snapshot.queue import PersistentQueue
 
@@ -9,18 +11,36 @@ __all__ = ["merge_returned"]
 def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
     """Return the ordered queue with packed `words` (in any order) put where they belong.
 
-    At the head, the usual place, this costs what the run costs; between others the queue is sorted anew.
+    At either end, the usual places, this costs what the run costs; between others what stands before them is copied.
     """
-    if len(words) > WORD_BYTES:
-        words = pack_words(sorted(unpack_words(words)))
     if not words:
         return returned
-    if not returned or words[-WORD_BYTES:][::-1] < returned.head(1)[::-1]:
+    run = unpack_words(words)
+    if len(run) > 1:
+        run = tuple(sorted(run))
+        words = pack_words(run)
+    if not returned or _number(returned.last()) < run[0]:
+        return returned.push(words)
+    if run[-1] < _number(returned.head(1)):
         return returned.push_front(words)
-    return _sorted_anew(returned, words)
+    return _between(returned, run)
 
 
-def _sorted_anew(returned: PersistentQueue, words: bytes) -> PersistentQueue:
+def _between(returned: PersistentQueue, run: tuple[int, ...]) -> PersistentQueue:
+    before, rest = returned.pop(_count_below(returned, run[0]))
+    among, rest = rest.pop(_count_below(rest, run[-1]))
     # Two ordered runs: the sort merges them in linear time.
-    both = unpack_words(returned.to_bytes() + words)
-    return PersistentQueue.empty().push(pack_words(sorted(both)))
+    return rest.push_front(before + pack_words(sorted(unpack_words(among) + run)))
+
+
+def _count_below(ordered: PersistentQueue, word: int) -> int:
+    count = 0
+    for chunk in ordered.chunks():
+        if _number(chunk[-WORD_BYTES:]) >= word:
+            return count + bisect_left(unpack_words(chunk), word)
+        count += len(chunk) // WORD_BYTES
+    return count
+
+
+def _number(word: bytes) -> int:
+    return int.from_bytes(word, "little")

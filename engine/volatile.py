@@ -1,6 +1,6 @@
 """The youngest messages that nobody asked to be durable: their deliveries do not wait for the sync."""
 
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import final
 
@@ -11,23 +11,33 @@ __all__ = ["VolatileRanges"]
 class VolatileRanges:
     """Ranges of offsets above the durable end, in order; forgotten as the durable end passes them."""
 
-    __slots__ = ("_ranges",)
+    __slots__ = ("_ends", "_firsts")
 
     def __init__(self) -> None:
-        self._ranges: deque[tuple[int, int]] = deque()
+        self._firsts: list[int] = []
+        self._ends: list[int] = []
 
     def __bool__(self) -> bool:
-        return bool(self._ranges)
+        return bool(self._ends)
 
     def add(self, first: int, count: int) -> None:
-        """Note `count` records from the offset `first`."""
-        self._ranges.append((first, first + count))
+        """Note `count` records from the offset `first`, which is above all that was noted before."""
+        if self._ends and self._ends[-1] == first:
+            self._ends[-1] += count
+        else:
+            self._firsts.append(first)
+            self._ends.append(first + count)
 
     def forget_below(self, durable_end: int) -> None:
         """Forget what has become durable meanwhile."""
-        while self._ranges and self._ranges[0][1] <= durable_end:
-            self._ranges.popleft()
+        passed = bisect_right(self._ends, durable_end)
+        del self._firsts[:passed], self._ends[:passed]
 
     def covers(self, offsets: Iterable[int]) -> bool:
         """Return whether every offset lies in one of the ranges."""
-        return all(any(first <= offset < end for first, end in self._ranges) for offset in offsets)
+        firsts, ends = self._firsts, self._ends
+        for offset in offsets:
+            index = bisect_right(firsts, offset) - 1
+            if index < 0 or offset >= ends[index]:
+                return False
+        return True

@@ -119,6 +119,18 @@ class PersistentQueue:
             return self._head[self._start : end]
         return self._pop_across(count)[0]
 
+    def last(self) -> bytes:
+        """Return the last word, packed; nothing when the queue holds none."""
+        if self._tail:
+            return self._tail[-WORD_BYTES:]
+        if self._back is not None:
+            return self._back[0].words[-WORD_BYTES:]
+        link, words = self._front, self._head[self._start :]
+        while link is not None:
+            chunk, link = link
+            words = chunk.words
+        return words[-WORD_BYTES:]
+
     def pop(self, count: int) -> tuple[bytes, "PersistentQueue"]:
         """Return the first `count` words, packed, and the queue without them; fewer when it holds fewer."""
         assert count >= 0, f"cannot pop {count} words"

@@ -117,6 +117,10 @@ class QueueMachine(RuleBasedStateMachine):
         assert bool(self.model) == bool(self.queue)
 
     @invariant()
+    def the_last_word_is_the_model_s(self) -> None:
+        assert list(self.model)[-1:] == list(unpack_words(self.queue.last()))
+
+    @invariant()
     def no_two_neighbours_in_a_list_fit_in_one_chunk(self) -> None:
         for chunks in (linked(self.queue._front), linked(self.queue._back)[::-1]):
             assert all(0 < len(chunk.words) <= CHUNK_BYTES for chunk in chunks)
