@@ -1,0 +1,168 @@
+"""`make demo`: the main job without a person: durable messages through a broker that is killed half way.
+
+    start a broker in a temporary directory -> send, SIGKILL half way -> start it again -> send what was not accepted
+    -> receive everything -> every accepted message-id must be there -> the log's own summary
+
+Rule 1: what counts as accepted is what the broker said, before or after the kill; that alone must arrive.
+Rule 2: a message seen again is no fault: it was stored, and its acceptance was lost with the connection.
+Rule 3: whatever happens, no process and no file is left behind.
+"""
+
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from engine.records import events_of
+from log.inspect import open_reader
+from log.verify import verify
+from protocol.message import Data, Message, decode_message
+from protocol.performatives import Header, Properties
+from tools.broker_url import BrokerUrl
+from tools.child_broker import ChildBroker
+from tools.errors import ConnectionBroke, ToolError, translated
+from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.logs import segment_rows
+from tools.output import print_line, print_rows
+from tools.publisher import Publisher
+from tools.story import type_of
+from tools.subscriber import Subscriber
+
+__all__ = ["main"]
+
+_COUNT: Final = 10_000
+_ADDRESS: Final = "demo"
+_BODY: Final = b"amber " * 16
+_IDLE_SECONDS: Final = 1.0
+_SEGMENT_COLUMNS: Final = ("file", "state", "base_offset", "next_offset", "records", "bytes")
+
+
+class Demo:
+    """One run, on one broker."""
+
+    def __init__(self, broker: ChildBroker, count: int = _COUNT) -> None:
+        """`count` messages, with the message-ids 0 to count - 1 as text."""
+        self._broker = broker
+        self._count = count
+        self._accepted: set[int] = set()
+        self._seen: Counter[str] = Counter()
+
+    def run(self) -> None:
+        """Run all of it; ToolError says what did not hold."""
+        seconds = self._broker.start()
+        print_line(f"broker   {self._broker.url}, ready in {seconds:.2f} s")
+        self._send_until_killed()
+        before = len(self._accepted)
+        print_line(f"killed   with SIGKILL while sending: {before:,} of {self._count:,} messages were accepted")
+        seconds = self._broker.start()
+        print_line(f"broker   {self._broker.url}, ready again in {seconds:.2f} s")
+        self._send(lambda: None)
+        print_line(f"sent     the other {self._count - before:,} again: {len(self._accepted):,} accepted")
+        self._receive()
+        self._check()
+        self._summarise()
+
+    def _send_until_killed(self) -> None:
+        """Send, and kill the broker when half is accepted and more is on its way."""
+
+        def kill_half_way() -> None:
+            if len(self._accepted) >= self._count // 2:
+                self._broker.kill()
+
+        try:
+            self._send(kill_half_way)
+        except ConnectionBroke:
+            return
+        raise ToolError("the broker survived its SIGKILL", where=_ADDRESS)
+
+    def _send(self, after_each: Callable[[], None]) -> None:
+        """Send every message that is not accepted, oldest first, and wait for the outcomes."""
+        with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
+            publisher = Publisher(client, client.attach_sender(_ADDRESS), window=500, on_outcome=self._hear)
+            for number in [number for number in range(self._count) if number not in self._accepted]:
+                publisher.offer(_message(number), number)
+                after_each()
+            publisher.finish()
+
+    def _hear(self, number: int, outcome: str) -> None:
+        if outcome == "accepted":
+            self._accepted.add(number)
+
+    def _receive(self) -> None:
+        began = time.monotonic()
+        with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
+            subscriber = Subscriber(client, client.attach_receiver(_ADDRESS))
+            for payload in subscriber.payloads(idle_seconds=_IDLE_SECONDS):
+                properties = decode_message(payload).properties or Properties()
+                self._seen[str(properties.message_id)] += 1
+            subscriber.finish()
+        seconds = time.monotonic() - began - _IDLE_SECONDS
+        again = self._seen.total() - len(self._seen)
+        print_line(f"received {self._seen.total():,} messages in {seconds:.2f} s, {again:,} of them redelivered")
+
+    def _check(self) -> None:
+        missing = [number for number in sorted(self._accepted) if str(number) not in self._seen]
+        invented = self._seen.keys() - {str(number) for number in range(self._count)}
+        if len(self._accepted) < self._count:
+            raise ToolError("not accepted", expected=f"{self._count} messages", found=f"{len(self._accepted)}")
+        if missing or invented:
+            raise ToolError(
+                "the broker broke its promise",
+                expected="every accepted message-id, and no other",
+                found=f"{len(missing)} lost {missing[:5]}, {len(invented)} invented {sorted(invented)[:5]}",
+            )
+        print_line(f"checked  all {len(self._accepted):,} accepted messages arrived, none is lost, none invented")
+
+    def _summarise(self) -> None:
+        """Stop the broker, check its log and say what is in it."""
+        code = self._broker.stop()
+        directory = str(self._broker.directory)
+        report = verify(directory)
+        if code != ExitCode.OK or report.damage is not None:
+            raise ToolError("the broker did not end well", expected="exit 0", found=f"{code}, {report.damage}")
+        print_line(f"log      {report.record_count:,} records in {report.batch_count:,} batches, every CRC checked\n")
+        with open_reader(directory) as reader:
+            print_rows(
+                segment_rows(reader), ("file", "state", "base_offset", "next_offset", "records", "bytes"), "table"
+            )
+            kinds = Counter[str]()
+            for readable in reader.batches():
+                kinds.update(type_of(event) for event in events_of(readable.batch))
+        print_line("")
+        print_rows([{"event": kind, "runs": number} for kind, number in kinds.items()], ("event", "runs"), "table")
+
+
+def _message(number: int) -> bytes:
+    message = Message(header=Header(durable=True), properties=Properties(message_id=str(number)), body=(Data(_BODY),))
+    return message.encode()
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    del frame
+    sys.exit(128 + number)
+
+
+def main() -> int:
+    """Run the demo; returns 0, or the exit code of what went wrong after telling it."""
+    signal.signal(signal.SIGTERM, _terminated)
+    with tempfile.TemporaryDirectory(prefix="ambermq-demo-") as place:
+        broker = ChildBroker(Path(place) / "data")
+        try:
+            Demo(broker).run()
+        except Exception as error:  # noqa: BLE001 - the edge: one message, as every command of ours
+            failure = translated(error)
+            failure.show()
+            return failure.exit_code
+        finally:
+            broker.kill()
+    return ExitCode.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())
