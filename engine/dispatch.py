@@ -131,6 +131,7 @@ class _Dealer:
         for want in ring:
             if want.draining and want.credit > 0:
                 want.draining = False
+                want.credit = 0
                 self.effects.append(Drained(want.consumer, want.link))
 
 

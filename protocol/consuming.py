@@ -16,6 +16,7 @@ from engine.entry import Entry
 from engine.outcome import ACCEPTED
 from engine.word import pack_words
 from protocol.decode import Buffer, decode
+from protocol.errors import DecodeError
 from protocol.events import Disposed
 from protocol.outcomes import outcome_of
 from protocol.performatives import Accepted
@@ -115,5 +116,9 @@ class Consuming:
 def _redelivered(body: Buffer, entry: Entry | None) -> Buffer:
     if entry is None or not (entry.count or entry.annotations):
         return body
-    annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.annotations}
-    return with_header(body, delivery_count=entry.count, annotations=annotations or None)
+    try:
+        annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.annotations}
+        return with_header(body, delivery_count=entry.count, annotations=annotations or None)
+    except DecodeError:
+        # What stands behind the durable flag was never read: a header that nobody can read goes out as it came.
+        return body

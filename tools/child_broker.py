@@ -39,12 +39,8 @@ class ChildBroker:
 
     def start(self) -> float:
         """Start it and wait for its ready line; returns the seconds that took. ToolError with its last words if not."""
-        command = [sys.executable, "-m", "tools", "serve", "--data", str(self.directory), "--port", "0"]
         began = time.monotonic()
-        with self.stderr_path.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
-            )
+        self.launch()
         words = self._first_line().split()
         if words[:1] != ["ready"]:
             self.kill()
@@ -57,6 +53,14 @@ class ChildBroker:
             )
         self.url = words[1]
         return time.monotonic() - began
+
+    def launch(self) -> None:
+        """Start it without waiting for anything."""
+        command = [sys.executable, "-m", "tools", "serve", "--data", str(self.directory), "--port", "0"]
+        with self.stderr_path.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
+            )
 
     def stop(self) -> int:
         """Send SIGTERM and return its exit code; it is killed when it takes too long."""

@@ -1,0 +1,93 @@
+"""A campaign: a broker is killed with SIGKILL again and again under load, some times while it recovers.
+
+Everything random comes from one seed, so a failed campaign can be tried again; the moments of the machine cannot.
+"""
+
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.crash.pair import Pair
+from tools.child_broker import ChildBroker
+from tools.errors import ToolError
+
+__all__ = ["Result", "run_campaign"]
+
+_DRAIN_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a campaign came to."""
+
+    kills: int
+    killed_recovering: int
+    """Kills of a broker that was not ready yet."""
+    sent: int
+    accepted: int
+    arrived: int
+    repeated: int
+    faults: tuple[str, ...]
+    """What went wrong; empty when every promise was kept."""
+
+
+def run_campaign(directory: Path, *, seed: int, kills: int, pairs: int = 3, rate: int = 2000) -> Result:
+    """Run a campaign in a directory of its own and return what it came to."""
+    chance = random.Random(seed)
+    broker = ChildBroker(directory / "data")
+    broker.start()
+    traffic = [Pair(f"q{number}", lambda: broker.url, rate=rate) for number in range(pairs)]
+    for pair in traffic:
+        pair.start()
+    recovering = 0
+    try:
+        for _ in range(kills):
+            time.sleep(chance.uniform(0.05, 0.8))
+            broker.kill()
+            recovering += _restart(broker, chance)
+        for pair in traffic:
+            pair.stop_sending()
+        _drain(traffic)
+        for pair in traffic:
+            pair.stop_receiving()
+    finally:
+        broker.kill()
+    return Result(
+        kills=kills,
+        killed_recovering=recovering,
+        sent=sum(pair.sent for pair in traffic),
+        accepted=sum(len(pair.accepted) for pair in traffic),
+        arrived=sum(len({number for number, _ in pair.arrivals}) for pair in traffic),
+        repeated=sum(pair.repeated for pair in traffic),
+        faults=tuple(fault for pair in traffic for fault in pair.check()),
+    )
+
+
+def _restart(broker: ChildBroker, chance: random.Random) -> int:
+    """Start the broker again; one time in four it is killed first while it starts. Returns how often it was."""
+    killed = 0
+    while chance.random() < 0.25:
+        broker.launch()
+        time.sleep(chance.uniform(0.0, 0.6))
+        broker.kill()
+        killed += 1
+    for attempt in range(3):
+        try:
+            broker.start()
+            break
+        except ToolError:
+            if attempt == 2:
+                raise
+    return killed
+
+
+def _drain(traffic: list[Pair]) -> None:
+    """Wait until nothing has arrived anywhere for two seconds."""
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    before, since = -1, time.monotonic()
+    while time.monotonic() < deadline and time.monotonic() - since < 2.0:
+        arrived = sum(len(pair.arrivals) for pair in traffic)
+        if arrived != before:
+            before, since = arrived, time.monotonic()
+        time.sleep(0.05)

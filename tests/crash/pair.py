@@ -1,0 +1,144 @@
+"""One sender, one queue, one receiver, on threads that live through every death of the broker.
+
+Ids are SENDER-NUMBER with numbers that only go up; a message whose outcome was cut off by a crash is never sent again,
+so what arrives can be held against what was sent, what was accepted, and the order.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+from protocol.message import Data, Message, decode_message
+from protocol.performatives import Header, Properties
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.link_client import LinkClient
+from tools.publisher import Publisher
+from tools.subscriber import Subscriber
+
+__all__ = ["Pair"]
+
+_BODY = b"x" * 100
+_RETRY_SECONDS = 0.02
+
+
+class Pair:
+    """The traffic of one queue, and the record of it."""
+
+    def __init__(self, name: str, current_url: Callable[[], str], *, rate: int) -> None:
+        self.name = name
+        self.sent = 0
+        """Messages handed to the connection; their numbers are 0 to sent - 1."""
+        self.accepted: set[int] = set()
+        """Numbers that the broker said accepted of."""
+        self.arrivals: list[tuple[int, int]] = []
+        """(number, delivery-count) of every delivery, in the order of arrival."""
+        self.faults: list[str] = []
+        """What must never happen and was seen while it ran."""
+        self._current_url = current_url
+        self._rate = rate
+        self._is_sending = True
+        self._is_receiving = True
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
+
+    def start(self) -> None:
+        """Begin to send and to receive."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop_sending(self) -> None:
+        """Send no more, and return when the sender has ended."""
+        self._is_sending = False
+        self._threads[0].join(60)
+
+    def stop_receiving(self) -> None:
+        """Receive no more, and return when the receiver has ended."""
+        self._is_receiving = False
+        self._threads[1].join(60)
+
+    def check(self) -> list[str]:
+        """Return what is wrong with the record: nothing when every promise was kept."""
+        first: dict[int, int] = {}
+        for number, count in self.arrivals:
+            first.setdefault(number, count)
+        numbers = list(first)
+        faults = list(self.faults)
+        lost = sorted(self.accepted - first.keys())
+        if lost:
+            faults.append(f"{self.name}: {len(lost)} accepted messages never arrived, the first is {lost[0]}")
+        invented = [number for number in numbers if not 0 <= number < self.sent]
+        if invented:
+            faults.append(f"{self.name}: {invented[0]} arrived and was never sent")
+        faults += [
+            f"{self.name}: {after} arrived for the first time before {before}"
+            for after, before in pairwise(numbers)
+            if after > before
+        ][:3]
+        faults += self._silent_repetitions()
+        return faults
+
+    @property
+    def repeated(self) -> int:
+        """Deliveries of messages that had arrived before."""
+        return len(self.arrivals) - len({number for number, _ in self.arrivals})
+
+    def _silent_repetitions(self) -> list[str]:
+        seen: set[int] = set()
+        for number, count in self.arrivals:
+            if number in seen and count == 0:
+                return [f"{self.name}: {number} arrived again with delivery-count 0"]
+            seen.add(number)
+        return []
+
+    def _send(self) -> None:
+        while self._is_sending:
+            try:
+                with LinkClient.connect(BrokerUrl.parse(self._current_url())) as client:
+                    self._send_on(client)
+            except (ToolError, OSError):
+                time.sleep(_RETRY_SECONDS)
+
+    def _send_on(self, client: LinkClient) -> None:
+        publisher = Publisher(client, client.attach_sender(self.name), on_outcome=self._settled, window=200)
+        began, begun = time.monotonic(), self.sent
+        while self._is_sending:
+            if self.sent - begun > (time.monotonic() - began) * self._rate:
+                publisher.wait_until(time.monotonic() + 0.002)
+                continue
+            number = self.sent
+            self.sent += 1
+            message = Message(
+                header=Header(durable=True),
+                properties=Properties(message_id=f"{self.name}-{number}"),
+                body=(Data(_BODY),),
+            )
+            publisher.offer(message.encode(), number)
+        publisher.finish()
+
+    def _settled(self, number: int, outcome: str) -> None:
+        if outcome == "accepted":
+            self.accepted.add(number)
+        else:
+            self.faults.append(f"{self.name}: {number} was {outcome}")
+
+    def _receive(self) -> None:
+        while self._is_receiving:
+            try:
+                with LinkClient.connect(BrokerUrl.parse(self._current_url())) as client:
+                    self._receive_on(client)
+            except (ToolError, OSError):
+                time.sleep(_RETRY_SECONDS)
+
+    def _receive_on(self, client: LinkClient) -> None:
+        subscriber = Subscriber(client, client.attach_receiver(self.name))
+        while self._is_receiving:
+            for payload in subscriber.payloads(idle_seconds=0.3):
+                message = decode_message(payload)
+                assert message.properties is not None
+                name, _, number = str(message.properties.message_id).rpartition("-")
+                if name != self.name:
+                    self.faults.append(f"{self.name}: {message.properties.message_id} is another queue's message")
+                self.arrivals.append((int(number), message.header.delivery_count if message.header else 0))
+                if not self._is_receiving:
+                    return
