@@ -65,7 +65,7 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """The unread input of one connection: between reads less than a frame, or what must wait for an answer."""
+    """The unread input of one connection: less than a frame between reads, or what waits for an answer."""
 
     __slots__ = ("_data", "_end", "_large_bytes", "_position", "_rest")
 
@@ -120,7 +120,7 @@ class FrameReader:
         return header
 
     def frame(self, size_max: int) -> Frame | None:
-        """Cut the next whole frame; None when there is none. FramingError when its size cannot be, or is above size_max.
+        """Cut the next whole frame, if there is one. FramingError when its size cannot be, or is above size_max.
 
         Whoever took it says with `skip` how far it came.
         """

@@ -110,7 +110,7 @@ def learn(data: Buffer, position: int, payload_start: int, size_end: int, *, set
 
 
 def plain_handle(data: Buffer, body: int, end: int) -> int:
-    """Read the handle of the transfer whose descriptor begins at `body`; -1 when only the general decoder could tell."""
+    """Read the handle of the transfer whose descriptor begins at `body`; -1 where the general decoder is needed."""
     if end - body < 15:
         return -1
     at = body + (6 if data[body + 3] == 0xC0 else 12)

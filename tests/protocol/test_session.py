@@ -1,0 +1,353 @@
+"""A session: windows, ids, handles, dispositions, and the scope of its errors."""
+
+import pytest
+
+from protocol.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
+from protocol.limits import ConnectionLimits
+from protocol.performatives import (
+    Accepted,
+    Attach,
+    Begin,
+    Detach,
+    Disposition,
+    End,
+    Error,
+    Flow,
+    Modified,
+    Rejected,
+    Released,
+    Transfer,
+)
+from tests.protocol.peers import FIRST_ID, Pair, Wire, conditions, disposed
+
+SENDER, RECEIVER = False, True
+
+
+def transfer(delivery_id: int | None, *, handle: int = 0, **fields: object) -> Transfer:
+    tag = None if delivery_id is None else delivery_id.to_bytes(4, "big")
+    return Transfer(handle=handle, delivery_id=delivery_id, **{"delivery_tag": tag, **fields})  # type: ignore[arg-type]
+
+
+def flow(**fields: object) -> Flow:
+    return Flow(**{"incoming_window": 1000, "next_outgoing_id": FIRST_ID, "outgoing_window": 0, **fields})  # type: ignore[arg-type]
+
+
+def test_window_violation() -> None:
+    """A transfer beyond the incoming window ends the session with window-violation; the connection stays."""
+    wire = Wire(ConnectionLimits(window_frames=4), credit=100)
+    wire.say(wire.attach(role=SENDER))
+    wire.give(b"".join(wire.frame(transfer((FIRST_ID + i) & 0xFFFFFFFF), b"x") for i in range(5)))
+    answers = [performative for _, performative, _ in wire.read()]
+    assert ("end", "amqp:session:window-violation") in conditions(answers)
+    assert isinstance(wire.events[-1], SessionEnded)
+    assert not wire.server.is_ended
+    wire.say(End())
+    assert isinstance(wire.say(wire.begin())[0], Begin)
+
+
+def test_window_is_renewed() -> None:
+    """A peer that keeps to the window may send for ever: it is renewed when half of it is used."""
+    pair = Pair(limits=ConnectionLimits(window_frames=4), credit=1000)
+    sender, _ = pair.sender(pair.opened())
+    sent = 0
+    while sent < 100:
+        count = min(sender.sendable, 100 - sent)
+        assert count > 0
+        sender.send_run(range(count), [b"x"] * count, True)
+        sent += count
+        pair.run()
+    assert sum(len(run.payloads) for run in pair.told(TransferRun)) == 100
+
+
+def test_pause_and_resume() -> None:
+    """Pausing sends a window of 0 and takes what is in flight; resuming opens it again."""
+    wire = Wire(ConnectionLimits(window_frames=10))
+    wire.say(wire.attach(role=SENDER))
+    wire.session().pause()
+    ((_, told, _),) = wire.read()
+    assert isinstance(told, Flow)
+    assert told.incoming_window == 0
+    wire.say(*(transfer((FIRST_ID + i) & 0xFFFFFFFF) for i in range(10)))
+    assert sum(len(event.payloads) for event in wire.events if isinstance(event, TransferRun)) == 10
+    wire.session().resume()
+    flows = [performative for _, performative, _ in wire.read() if isinstance(performative, Flow)]
+    assert flows[-1].incoming_window == 10
+    assert flows[-1].next_incoming_id == (FIRST_ID + 10) & 0xFFFFFFFF
+
+
+def test_unsettled_bounds_the_window() -> None:
+    """The window never promises more deliveries than may be unsettled; settling opens it again."""
+    pair = Pair(limits=ConnectionLimits(window_frames=8, unsettled_max=8), credit=1000)
+    session = pair.opened()
+    sender, receiver = pair.sender(session)
+    sender.send_run(range(8), [b"x"] * 8)
+    pair.run()
+    assert session.sendable == 0
+    receiver.session.settle(FIRST_ID, 8, Accepted())
+    pair.run()
+    assert sender.sendable == 8
+
+
+def test_settlements_merge() -> None:
+    """Consecutive settlements of one tick with the same state leave as one range, also across the wrap of ids."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER))
+    wire.say(*(transfer((FIRST_ID + i) & 0xFFFFFFFF) for i in range(8)))
+    session = wire.session()
+    for index, state in enumerate([Accepted(), Accepted(), Accepted(), Accepted(), Released(), Released(), Accepted()]):
+        session.settle((FIRST_ID + index) & 0xFFFFFFFF, 1, state)
+    said = disposed([performative for _, performative, _ in wire.read()])
+    assert [(d.first, d.last, type(d.state), d.settled, d.role) for d in said] == [
+        (FIRST_ID, 0, Accepted, True, RECEIVER),
+        (1, 2, Released, True, RECEIVER),
+        (3, 3, Accepted, True, RECEIVER),
+    ]
+
+
+def test_settling_what_is_not_held() -> None:
+    """What is settled already, or never came, is not settled again."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER))
+    wire.say(transfer(FIRST_ID), transfer(FIRST_ID + 1), transfer(FIRST_ID + 2, settled=True))
+    wire.session().settle(FIRST_ID, 1, Accepted())
+    wire.session().settle(FIRST_ID, 1000, Accepted())
+    assert [(d.first, d.last) for d in disposed([p for _, p, _ in wire.read()])] == [(FIRST_ID, FIRST_ID + 1)]
+
+
+def test_settlement_with_an_error_of_any_size() -> None:
+    """A rejection carries its error, however long."""
+    pair = Pair()
+    sender, receiver = pair.sender(pair.opened())
+    sender.send_run([1], [b"x"])
+    pair.run()
+    state = Rejected(error=Error(condition="amqp:internal-error", description="x" * 1000))
+    receiver.session.settle(FIRST_ID, 1, state)
+    pair.run()
+    assert [event.state for event in pair.told(Disposed, to_server=False)] == [state]
+
+
+def sent(count: int) -> tuple[Wire, int]:
+    """A wire to which the server has sent `count` deliveries with tokens 100, 101, ..."""
+    wire = Wire()
+    wire.say(wire.attach(role=RECEIVER))
+    wire.say(flow(handle=0, delivery_count=0, link_credit=count, next_incoming_id=FIRST_ID))
+    (link,) = wire.session().links()
+    if count:
+        link.send_run(range(100, 100 + count), [b"x"] * count)  # type: ignore[attr-defined]
+    wire.read()
+    wire.events.clear()
+    return wire, FIRST_ID
+
+
+def told(wire: Wire) -> list[tuple[int, list[int], bool]]:
+    events = [(e.first_id, list(e.tokens), e.settled) for e in wire.events if isinstance(e, Disposed)]
+    wire.events.clear()
+    return events
+
+
+def test_whole_circle_is_one_walk() -> None:
+    """A disposition over 0 .. 2**32 - 1 names what is held and costs no more than that."""
+    wire, first = sent(10)
+    wire.say(Disposition(role=RECEIVER, first=0, last=0xFFFFFFFF, settled=True, state=Accepted()))
+    events = told(wire)
+    assert sorted(token for _, tokens, _ in events for token in tokens) == list(range(100, 110))
+    assert wire.session().sent.count == 0
+    assert first == FIRST_ID
+
+
+def test_dispositions_out_of_order() -> None:
+    """Deliveries may be settled in any order and twice; each is told once."""
+    wire, first = sent(10)
+    for start, end in [(4, 5), (8, 9), (0, 0), (0, 9), (0, 9)]:
+        wire.say(
+            Disposition(
+                role=RECEIVER, first=(first + start) & 0xFFFFFFFF, last=(first + end) & 0xFFFFFFFF, settled=True
+            )
+        )
+    assert [tokens for _, tokens, _ in told(wire)] == [[104, 105], [108, 109], [100], [101, 102, 103], [106, 107]]
+
+
+def test_disposition_without_last_and_state() -> None:
+    """A missing last is first, a missing state is none, and an unsettled one leaves the delivery held."""
+    wire, first = sent(2)
+    wire.say(Disposition(role=RECEIVER, first=first))
+    assert told(wire) == [(first, [100], False)]
+    wire.say(Disposition(role=RECEIVER, first=first, settled=True, state=Modified(delivery_failed=True)))
+    assert told(wire) == [(first, [100], True)]
+
+
+def test_receiver_settle_mode_second_as_sender() -> None:
+    """Mode second: the receiver's outcome is answered by disposition(role=sender, settled=true)."""
+    pair = Pair()
+    session = pair.opened()
+    receiver, sender = pair.receiver(session, receiver_settle_mode=1)
+    assert sender.receiver_settle_mode == 1
+    sender.send_run([7, 8], [b"a", b"b"])
+    pair.run()
+    session.settle(FIRST_ID, 2, Accepted())
+    pair.run()
+    (event,) = pair.told(Disposed)
+    assert (event.first_id, event.tokens, event.settled) == (FIRST_ID, [7, 8], False)
+    assert sender.session.sent.count == 2
+    assert session.received.count == 2
+    sender.settle_sent(FIRST_ID, 2, Accepted())
+    pair.run()
+    (event,) = pair.told(Disposed, to_server=False)
+    assert (event.link, event.first_id, event.tokens, event.settled) == (
+        receiver,
+        FIRST_ID,
+        [FIRST_ID, FIRST_ID + 1],
+        True,
+    )
+    assert sender.session.sent.count == session.received.count == 0
+
+
+def test_receiver_settle_mode_second_as_receiver() -> None:
+    """Mode second on a link that we receive on: our outcome is unsettled until the sender settles."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER, rcv_settle_mode=1))
+    wire.say(transfer(FIRST_ID), transfer(FIRST_ID + 1, rcv_settle_mode=0))
+    wire.session().settle(FIRST_ID, 2, Accepted())
+    assert [(d.first, d.settled) for d in disposed([p for _, p, _ in wire.read()])] == [
+        (FIRST_ID, False),
+        (FIRST_ID + 1, True),
+    ]
+    wire.say(Disposition(role=SENDER, first=FIRST_ID, settled=True, state=Accepted()))
+    assert wire.session().received.count == 0
+
+
+def test_interleaved_links_are_grouped() -> None:
+    """A range over deliveries of two links is told per link, in runs of consecutive ids."""
+    pair = Pair()
+    session = pair.opened()
+    _, one = pair.receiver(session, "one")
+    _, two = pair.receiver(session, "two")
+    one.send_run([1, 2], [b"a", b"b"])
+    two.send_run([3], [b"c"])
+    one.send_run([4], [b"d"])
+    pair.run()
+    session.settle(FIRST_ID, 4, Accepted())
+    pair.run()
+    assert [(e.link, e.first_id, e.tokens) for e in pair.told(Disposed)] == [
+        (one, FIRST_ID, [1, 2]),
+        (two, FIRST_ID + 2, [3]),
+        (one, 0, [4]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "performative", [transfer(FIRST_ID, handle=5), flow(handle=5), Detach(handle=5)], ids=["transfer", "flow", "detach"]
+)
+def test_unknown_handle(performative: Transfer | Flow | Detach) -> None:
+    """A handle without a link ends the session with unattached-handle."""
+    wire = Wire()
+    assert conditions(wire.say(performative)) == [("end", "amqp:session:unattached-handle")]
+
+
+def test_handle_in_use() -> None:
+    """An attach on a handle in use ends the session with handle-in-use."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER))
+    assert conditions(wire.say(wire.attach(role=RECEIVER, name="other"))) == [("end", "amqp:session:handle-in-use")]
+
+
+def test_handles_up_to_handle_max() -> None:
+    """Handles up to handle-max may be used; one above closes the connection with framing-error."""
+    wire = Wire(ConnectionLimits(handle_max=3))
+    assert isinstance(wire.say(wire.attach(role=RECEIVER, handle=3))[0], Attach)
+    assert conditions(wire.say(wire.attach(role=SENDER, handle=4))) == [("close", "amqp:connection:framing-error")]
+
+
+def test_handle_is_reusable() -> None:
+    """After detach and detach a handle, and a name, can be attached again."""
+    wire = Wire()
+    for _ in range(3):
+        assert isinstance(wire.say(wire.attach(role=RECEIVER))[0], Attach)
+        assert wire.say(Detach(handle=0, closed=True)) == [Detach(handle=0, closed=True)]
+    assert wire.session().links() == []
+
+
+def test_peer_above_its_own_handle_max() -> None:
+    """A peer that attaches more links than it has handles for loses the session, and nothing is raised."""
+    wire = Wire()
+    wire.say(End())
+    wire.say(wire.begin(handle_max=0))
+    wire.say(wire.attach(role=RECEIVER))
+    said = wire.say(wire.attach(role=RECEIVER, name="second", handle=1))
+    assert conditions(said) == [("end", "amqp:resource-limit-exceeded")]
+
+
+def test_delivery_ids_are_consecutive() -> None:
+    """A delivery-id out of sequence ends the session."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER))
+    assert conditions(wire.say(transfer(5), transfer(7))) == [("end", "amqp:invalid-field")]
+
+
+def test_end_is_answered_and_silences_the_channel() -> None:
+    """After the peer's end nothing more is sent on that channel, whatever its owner still calls."""
+    wire, first = sent(2)
+    session = wire.session()
+    (link,) = session.links()
+    assert [type(answer) for answer in wire.say(End())] == [End]
+    session.settle(first, 2, Accepted())
+    session.settle_sent(first, 2, Accepted())
+    session.pause()
+    session.resume()
+    session.end()
+    link.detach()
+    link.drained()  # type: ignore[attr-defined]
+    assert wire.read() == []
+    assert link.sendable == 0  # type: ignore[attr-defined]
+    (event,) = wire.events
+    assert event == SessionEnded(session, None)
+
+
+def test_our_end_ignores_until_theirs() -> None:
+    """After our end everything on the channel is ignored until the peer's end, which frees it."""
+    wire = Wire()
+    wire.say(wire.attach(role=SENDER))
+    wire.session().end(Error(condition="amqp:internal-error"))
+    assert conditions([p for _, p, _ in wire.read()]) == [("end", "amqp:internal-error")]
+    wire.events.clear()
+    assert wire.say(transfer(FIRST_ID), flow(), wire.attach(role=RECEIVER, handle=9), Detach(handle=77)) == []
+    assert wire.events == []
+    assert wire.say(End()) == []
+    assert wire.server.sessions() == []
+
+
+def test_session_flow_is_echoed() -> None:
+    """A session flow with echo is answered by one; without echo it is not."""
+    wire = Wire()
+    (answer,) = wire.say(flow(echo=True))
+    assert isinstance(answer, Flow)
+    assert answer.handle is None
+    assert answer.next_incoming_id == FIRST_ID
+    assert wire.say(flow()) == []
+
+
+def test_reopened_window_is_told() -> None:
+    """Senders with credit are told when a closed window opens."""
+    wire = Wire()
+    wire.say(wire.attach(role=RECEIVER))
+    wire.say(flow(handle=0, delivery_count=0, link_credit=10, next_incoming_id=FIRST_ID, incoming_window=0))
+    (link,) = wire.session().links()
+    assert link.sendable == 0  # type: ignore[attr-defined]
+    wire.events.clear()
+    wire.say(flow(next_incoming_id=FIRST_ID, incoming_window=3))
+    assert wire.events == [CreditChanged(link)]
+    assert link.sendable == 3  # type: ignore[attr-defined]
+
+
+def test_pipelined_attach_to_an_ended_session_is_not_told() -> None:
+    """Links of an ended session are told by SessionEnded alone, and their names are free."""
+    pair = Pair()
+    session = pair.opened()
+    pair.sender(session)
+    session.end()
+    pair.run()
+    assert [type(event) for event in pair.server_events[-1:]] == [SessionEnded]
+    again = pair.client.begin()
+    pair.server_events.clear()
+    pair.sender(again)
+    assert len(pair.told(LinkAttached)) == 1

@@ -1,0 +1,221 @@
+"""The recogniser may decline, never decide: for any bytes, what is told and said is the same with and without it."""
+
+import random
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.events import CreditChanged, Disposed, Event, LinkDetached, SessionEnded, TransferRun
+from protocol.limits import ConnectionLimits
+from protocol.performatives import (
+    Accepted,
+    DeliveryState,
+    Disposition,
+    Flow,
+    Modified,
+    Received,
+    Rejected,
+    Released,
+    Transfer,
+)
+from protocol.shape import read_disposition, read_flow
+from tests.protocol.peers import FIRST_ID, Wire
+from tests.protocol.test_session import RECEIVER, SENDER, flow
+
+LIMITS = ConnectionLimits(window_frames=50, frame_bytes_max=2000, message_bytes_max=600, large_payload_bytes=400)
+
+
+def flat(events: list[Event]) -> list[object]:
+    """The events message by message, so that runs of any length compare equal."""
+    told: list[object] = []
+    for event in events:
+        match event:
+            case TransferRun():
+                told += [
+                    ((event.first_id + i) & 0xFFFFFFFF, bytes(payload), event.settled, event.link.name)
+                    for i, payload in enumerate(event.payloads)
+                ]
+            case Disposed():
+                told.append((event.link.name, event.first_id, list(event.tokens), event.state, event.settled))
+            case LinkDetached() | SessionEnded():
+                told.append((type(event), event.error))
+            case CreditChanged():
+                told.append((event.link.name, event.link.credit))
+            case _:
+                told.append(type(event))
+    return told
+
+
+def outcome(pieces: list[bytes], *, recognised: bool) -> tuple[object, ...]:
+    """What a server with two links up and one down tells and says about the pieces, and what it holds in the end."""
+    wire = Wire(LIMITS, credit=80)
+    wire.say(
+        wire.attach(role=SENDER, name="a"),
+        wire.attach(role=SENDER, name="b", handle=300),
+        wire.attach(role=RECEIVER, name="c", handle=2),
+        flow(handle=2, delivery_count=0, link_credit=20, next_incoming_id=FIRST_ID),
+    )
+    session = wire.session()
+    session.links()[2].send_run(range(20), [b"x"] * 20)  # type: ignore[attr-defined]
+    wire.read()
+    wire.events.clear()
+    if recognised:
+        for piece in pieces:
+            wire.give(piece)
+    else:
+        with (
+            patch("protocol.session.learn", return_value=None),
+            patch("protocol.connection.read_flow", return_value=None),
+            patch("protocol.connection.read_disposition", return_value=None),
+        ):
+            for piece in pieces:
+                wire.give(piece)
+    said = wire.read()
+    links = [(link.name, link.credit, link.delivery_count, link.state) for link in session.links()]
+    return flat(wire.events), said, links, session.sent.count, session.received.count, wire.server.state
+
+
+def transfers(draw: random.Random, count: int) -> list[bytes]:
+    """Mostly alike transfers, with every exception there is now and then."""
+    frames: list[bytes] = []
+    delivery_id = FIRST_ID
+    for _ in range(count):
+        handle = draw.choice((0, 0, 0, 300))
+        odd = draw.random()
+        fields: dict[str, object] = {"settled": draw.random() < 0.1 or None}
+        if odd < 0.05:
+            fields["more"] = True
+        elif odd < 0.08:
+            fields["message_format"] = draw.choice((0, 5))
+        elif odd < 0.1:
+            fields["aborted"] = True
+        elif odd < 0.12:
+            fields["state"] = Accepted()
+        elif odd < 0.14:
+            fields["batchable"] = True
+        elif odd < 0.15:
+            delivery_id += draw.choice((-1, 1, 5))
+        elif odd < 0.16:
+            fields["rcv_settle_mode"] = 0
+        payload = bytes(draw.choice((0, 1, 10, 10, 10, 100, 500 if draw.random() < 0.2 else 10)))
+        transfer = Transfer(
+            handle=handle,
+            delivery_id=delivery_id & 0xFFFFFFFF,
+            delivery_tag=bytes(draw.choice((0, 4, 4, 4, 16))),
+            **fields,  # type: ignore[arg-type]
+        )
+        width = draw.random() < 0.9
+        body = transfer.encode(full_width=width) + payload
+        frames.append((8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body)
+        delivery_id += 1
+    return frames
+
+
+def others(draw: random.Random) -> bytes:
+    """A flow or a disposition of any kind."""
+    state: DeliveryState | None = draw.choice(
+        (
+            None,
+            Accepted(),
+            Released(),
+            Modified(),
+            Modified(delivery_failed=True),
+            Rejected(),
+            Received(section_number=1, section_offset=2),
+        )
+    )
+    first = FIRST_ID + draw.randrange(25)
+    performative = draw.choice(
+        (
+            Disposition(
+                role=draw.random() < 0.8,
+                first=first & 0xFFFFFFFF,
+                last=draw.choice((None, (first + draw.randrange(8)) & 0xFFFFFFFF)),
+                settled=draw.random() < 0.7,
+                state=state,
+                batchable=draw.random() < 0.2,
+            ),
+            flow(
+                handle=draw.choice((None, 0, 2, 2)),
+                delivery_count=draw.choice((None, 0, 5, 20)),
+                link_credit=draw.choice((0, 20, 300, 70000)),
+                next_incoming_id=draw.choice((None, FIRST_ID, 17)),
+                drain=draw.random() < 0.2,
+                echo=draw.random() < 0.2,
+                properties=draw.choice((None, None, {"x": 1})),
+            ),
+        )
+    )
+    body = performative.encode(full_width=draw.random() < 0.5)
+    return (8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body
+
+
+def cut_at_random(draw: random.Random, data: bytes) -> list[bytes]:
+    pieces = []
+    while data:
+        size = draw.choice((1, 50, 1000, 5000, len(data)))
+        pieces.append(data[:size])
+        data = data[size:]
+    return pieces
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_on_equals_off(seed: int, mutated: bool) -> None:
+    """Streams of transfers, flows and dispositions, mutated or not, mean the same with and without the recogniser."""
+    draw = random.Random(seed)
+    frames = transfers(draw, draw.choice((3, 40)))
+    for _ in range(draw.randrange(6)):
+        frames.insert(draw.randrange(len(frames) + 1), others(draw))
+    data = bytearray(b"".join(frames))
+    if mutated:
+        for _ in range(draw.choice((1, 3))):
+            data[draw.randrange(len(data))] = draw.choice(
+                (0, 1, 0x40, 0x41, 0x43, 0x52, 0x70, 0xFF, draw.randrange(256))
+            )
+    pieces = cut_at_random(draw, bytes(data))
+    assert outcome(pieces, recognised=True) == outcome(pieces, recognised=False)
+
+
+def test_alike_transfers_are_one_run() -> None:
+    """A read full of alike transfers is told as one run behind the first, across the wrap of delivery-ids."""
+    wire = Wire(credit=1000)
+    wire.say(wire.attach(role=SENDER))
+    wire.events.clear()
+    frames = [
+        wire.frame(Transfer(handle=0, delivery_id=(FIRST_ID + i) & 0xFFFFFFFF, delivery_tag=bytes(16)), bytes([i]))
+        for i in range(256)
+    ]
+    wire.give(frames[0])
+    wire.give(b"".join(frames[1:3]))
+    wire.events.clear()
+    wide = [
+        Transfer(handle=0, delivery_id=i, delivery_tag=bytes(16), settled=False, more=False).encode(full_width=True)
+        for i in range(256, 400)
+    ]
+    assert len(wide) == 144
+    wire.give(b"".join(frames[3:]))
+    lengths = [len(event.payloads) for event in wire.events if isinstance(event, TransferRun)]
+    assert sum(lengths) == 253
+    assert len(lengths) <= 3
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=40), st.sampled_from((b"\0S\x13", b"\0S\x15")))
+def test_plain_readers_never_raise(body: bytes, descriptor: bytes) -> None:
+    """Whatever the bytes, the plain readers read or decline."""
+    data = descriptor + body
+    fields = read_flow(data, 0, len(data))
+    said = read_disposition(data, 0, len(data))
+    assert fields is None or len(fields) == 10
+    assert said is None or len(said) == 5
+
+
+def test_plain_readers_read_ours() -> None:
+    """What we write ourselves is plain."""
+    written = Flow(next_incoming_id=1, incoming_window=2, next_outgoing_id=3, outgoing_window=4, handle=5, drain=True)
+    data = written.encode()
+    assert read_flow(data, 0, len(data)) == [1, 2, 3, 4, 5, None, None, None, True, False]
+    data = Disposition(role=RECEIVER, first=1, last=0xFFFFFFFF, settled=True, state=Accepted()).encode()
+    assert read_disposition(data, 0, len(data)) == (True, 1, 0xFFFFFFFF, True, Accepted())
