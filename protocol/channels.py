@@ -43,6 +43,12 @@ class Channels:
         session.begin()
         return session
 
+    def end(self) -> None:
+        """End all sessions at once, as the connection does; they stay for who asks."""
+        for session in self._local.values():
+            session.drop()
+        self.by_channel = {}
+
     def receive(self, performative: Composite, channel: int) -> None:
         """Take a begin or an end, or what comes for a session that takes no more. FramingError when it has no place."""
         session = self.by_channel.get(channel)

@@ -259,6 +259,7 @@ class Connection:
             return
         for session in self._channels.all():
             session.flush()
+        self._channels.end()
         self._advance(ConnectionInput.SEND_CLOSE)
         self.output.add(encode_frame(0, Close(error=error)))
 
@@ -484,4 +485,5 @@ class Connection:
         self.output.is_gated = False
         self._is_asking = False
         self.dirty.clear()
+        self._channels.end()
         self.events.append(ConnectionClosed(error))

@@ -172,6 +172,8 @@ class Link:
         self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_ATTACH]
         self.remote = attach
         self.remote_handle = attach.handle
+        if not self.is_sender:
+            self.delivery_count = attach.initial_delivery_count or 0
         if self.state is LinkState.ATTACHED:
             self.sender_settle_mode = attach.snd_settle_mode
             self.receiver_settle_mode = attach.rcv_settle_mode

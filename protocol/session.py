@@ -273,6 +273,11 @@ class Session:
         self._forget()
         return True
 
+    def drop(self) -> None:
+        """End with the connection: nothing is said any more."""
+        self.state = SessionState.UNMAPPED
+        self._forget()
+
     def fail(self, condition: str, description: str) -> None:
         """End for the peer's fault, and tell."""
         error = Error(condition=condition, description=description)

@@ -392,6 +392,16 @@ def test_our_settle_mode_is_held() -> None:
         assert [run.settled for run in pair.told(TransferRun, to_server=False)] == [not settled]
 
 
+def test_delivery_count_of_the_peer() -> None:
+    """A receiver counts from the sender's initial delivery-count, and wraps with it."""
+    wire = Wire(credit=10)
+    _, granted = wire.say(wire.attach(role=SENDER, initial_delivery_count=FIRST_ID))
+    assert isinstance(granted, Flow)
+    assert (granted.delivery_count, granted.link_credit) == (FIRST_ID, 10)
+    wire.say(*(transfer((FIRST_ID + i) & 0xFFFFFFFF) for i in range(4)))
+    assert wire.session().links()[0].delivery_count == 1
+
+
 @pytest.mark.parametrize("in_frames", [1, 3])
 def test_message_too_large(in_frames: int) -> None:
     """A message above max-message-size detaches the link with message-size-exceeded, whole or in frames."""

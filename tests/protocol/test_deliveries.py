@@ -1,0 +1,92 @@
+"""The ring of unsettled deliveries, against a dict."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.connection import Connection, ConnectionRole
+from protocol.deliveries import DeliveryRing
+from protocol.limits import ConnectionLimits
+from protocol.link import Link
+from protocol.sender import Sender
+from protocol.serial import MASK, distance
+from protocol.session import Session
+from tests.protocol.peers import FIRST_ID
+
+LINKS: list[Link] = [
+    Sender(Session(Connection(ConnectionRole.SERVER, ConnectionLimits(), now_ms=0), 0, 0), f"link {n}", n)
+    for n in range(2)
+]
+
+append = st.tuples(st.just("append"), st.integers(0, 1), st.integers(1, 5))
+take = st.tuples(st.sampled_from(("take", "find")), st.integers(-3, 40), st.integers(0, 20))
+whole = st.tuples(st.just("take"), st.just(-FIRST_ID), st.just(MASK))
+drop = st.tuples(st.just("drop"), st.integers(0, 1), st.just(0))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(append, append, take, whole, drop), max_size=30))
+def test_ring_is_a_dict(steps: list[tuple[str, int, int]]) -> None:
+    """Whatever is appended, taken, found and dropped, the ring holds what a dict would, in the order of ids."""
+    ring = DeliveryRing()
+    model: dict[int, tuple[Link, int]] = {}
+    next_id = FIRST_ID
+    for token, (what, number, count) in enumerate(steps):
+        if what == "append":
+            tokens = [token * 100 + index for index in range(count)]
+            ring.append(LINKS[number], next_id, count, tokens)
+            for index in range(count):
+                model[(next_id + index) & MASK] = (LINKS[number], tokens[index])
+            next_id = (next_id + count) & MASK
+        elif what == "drop":
+            ring.drop(LINKS[number])
+            model = {key: value for key, value in model.items() if value[0] is not LINKS[number]}
+        else:
+            first = (FIRST_ID + number) & MASK
+            named = {key: model[key] for key in model if (key - first) & MASK <= count}
+            runs = (
+                ring.take(first, (first + count) & MASK) if what == "take" else ring.find(first, (first + count) & MASK)
+            )
+            got = {
+                (run.first_id + index) & MASK: (run.link, token)
+                for run in runs
+                for index, token in enumerate(run.tokens())
+            }
+            assert got == named
+            assert all(run.count == len(run.tokens()) for run in runs)
+            if what == "take":
+                model = {key: value for key, value in model.items() if key not in named}
+        assert ring.count == len(model)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.permutations(range(8)), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4))
+def test_deliveries_may_end_out_of_order(order: list[int], takes: list[tuple[int, int]]) -> None:
+    """Deliveries of many frames end in any order, and are held in the order of their ids."""
+    ring = DeliveryRing()
+    for index in order:
+        ring.append(LINKS[index % 2], (FIRST_ID + index) & MASK, 1)
+    held = set(range(8))
+    for start, length in takes:
+        runs = ring.take((FIRST_ID + start) & MASK, (FIRST_ID + start + length) & MASK)
+        got = [distance(FIRST_ID, key) for run in runs for key in run.tokens()]
+        assert got == sorted(held & set(range(start, start + length + 1)))
+        held -= set(got)
+    assert ring.count == len(held)
+
+
+def test_runs_stay_bounded() -> None:
+    """However long one link goes on, taking from the middle splits a short run, and nothing is lost."""
+    ring = DeliveryRing()
+    for index in range(5000):
+        ring.append(LINKS[0], index, 1, [index])
+    assert [run.tokens() for run in ring.take(2500, 2500)] == [[2500]]
+    taken = [token for run in ring.take(0, 4999) for token in run.tokens()]
+    assert taken == [index for index in range(5000) if index != 2500]
+
+
+def test_distance_wraps() -> None:
+    """Serial numbers: the distance is signed and wraps."""
+    assert distance(0xFFFFFFFF, 0) == 1
+    assert distance(0, 0xFFFFFFFF) == -1
+    assert distance(FIRST_ID, 2) == 5
+    assert distance(0, 0x80000000) == -0x80000000

@@ -1,0 +1,66 @@
+"""The reader cuts frames from reads of any size, and keeps no more than a partial frame."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.errors import FramingError
+from protocol.reader import FrameReader, ReadBuffer
+
+
+def frames_of(reader: FrameReader, data: bytes | memoryview) -> list[bytes]:
+    reader.put(data)
+    found = []
+    while (frame := reader.frame(100_000)) is not None:
+        found.append(bytes(frame.data[frame.body : frame.frame_end]))
+        reader.skip(frame, frame.frame_end)
+    reader.stop()
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(0, 3000), max_size=12), st.lists(st.integers(1, 4000), min_size=1, max_size=30), st.booleans()
+)
+def test_any_cut(sizes: list[int], cuts: list[int], as_view: bool) -> None:
+    """However frames are cut into reads, they come out whole, in order, and alike."""
+    bodies = [bytes([index]) * size for index, size in enumerate(sizes)]
+    data = b"".join((8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body for body in bodies)
+    reader = FrameReader(large_bytes=1000)
+    found: list[bytes] = []
+    position = 0
+    for index in range(len(data)):
+        if position >= len(data):
+            break
+        piece = data[position : position + cuts[index % len(cuts)]]
+        found += frames_of(reader, memoryview(bytearray(piece)) if as_view else piece)
+        position += len(piece)
+    assert found == bodies
+
+
+def test_sizes_that_cannot_be() -> None:
+    """A size below the header's, an offset beyond the size and a frame above the limit are framing errors."""
+    for header in (b"\0\0\0\7\2\0\0\0", b"\0\0\0\x0b\3\0\0\0", b"\0\0\0\x08\1\0\0\0", b"\0\0\0\x65\2\0\0\0"):
+        reader = FrameReader(1000)
+        reader.put(header)
+        try:
+            reader.frame(100)
+        except FramingError:
+            continue
+        raise AssertionError(header)
+
+
+def test_extended_header_is_skipped() -> None:
+    """What lies between header and data offset is ignored."""
+    assert frames_of(FrameReader(1000), b"\0\0\0\x0d\3\0\0\0extdX") == [b"X"]
+
+
+def test_chunk_is_shared_until_it_is_kept() -> None:
+    """Reads land in one chunk; a kept one is left alone."""
+    chunk = ReadBuffer(16)
+    first = chunk.get_buffer()
+    first[:3] = b"abc"
+    assert chunk.filled(3) == b"abc"
+    assert chunk.get_buffer() is first
+    chunk.keep()
+    chunk.get_buffer()[:3] = b"xyz"
+    assert first[:3] == b"abc"
