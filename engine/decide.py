@@ -56,7 +56,7 @@ from engine.muxer import QUEUE_MUXER, MuxerKind
 from engine.outcome import RELEASED, OutcomeKind
 from engine.queue import Queue, Settings
 from engine.state import State
-from engine.word import WORD_BYTES, make_words, total_size
+from engine.word import make_words, total_size
 
 __all__ = ["Decision", "Moment", "decide", "started"]
 
@@ -180,7 +180,7 @@ def _settle(state: State, command: Settle, moment: Moment) -> Decision:
     if queue is None:
         return [], effects
     held, taken = queue.held_by(command.consumer), command.words
-    if held.head(len(taken) // WORD_BYTES) != taken:
+    if not held.starts_with(taken):
         taken, _ = held.remove(taken)
     if not taken:
         return [], effects

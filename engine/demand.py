@@ -66,14 +66,13 @@ class Demand:
                 self._in_vain.pop(want.queue, None)
         return want
 
-    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
-        """Say how many deliveries a consumer can take from now on, those held for it included."""
+    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> Want | None:
+        """Say how many deliveries a consumer can take from now on, those held for it included; returns its wish."""
         want = self.wants.get(consumer)
         if want is not None:
-            credit = want.credit = max(credit - want.held_count, 0)
+            want.credit = max(credit - want.held_count, 0)
             want.draining = draining
-            if credit or draining:
-                self.dirty[want.queue] = None
+        return want
 
     def touch(self, queue: int) -> None:
         """Note that something became available on a queue."""

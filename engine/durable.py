@@ -25,8 +25,9 @@ from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
 from engine.effects import AT_CLOSE, ConsumerReady, Deliver, Drained, Effect
-from engine.events import Event, Published, QueueDeleted
+from engine.events import Event, Published, Settled
 from engine.large import assemble
+from engine.outcome import OutcomeKind
 from engine.records import write_event
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -151,7 +152,11 @@ class DurableLoop:
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Say how many more deliveries a consumer can take now; replaces what was said before."""
-        self.demand.set_credit(consumer, credit, draining=draining)
+        want = self.demand.set_credit(consumer, credit, draining=draining)
+        if want is not None:
+            queue = self.state.queues.get(want.queue)
+            if draining or (credit and queue is not None and (queue.ready or queue.returned)):
+                self.demand.touch(want.queue)
 
     def _moment(self, now_us: int) -> Moment:
         return Moment(now_us, self.log.draft.next_offset, self.log.room_bytes(), self.config)
@@ -188,7 +193,7 @@ class DurableLoop:
                 self._volatile.add(offset, len(event.bodies))
             for queue in event.queues:
                 self.demand.touch(queue)
-        elif type(event) is not QueueDeleted and hasattr(event, "queue"):
+        elif type(event) is Settled and event.outcome.kind in (OutcomeKind.RELEASED, OutcomeKind.MODIFIED):
             self.demand.touch(event.queue)
 
     def _take_back(self, consumer: int) -> bytes:

@@ -42,7 +42,7 @@ class _Delivery(NamedTuple):
 class Consuming:
     """One consumer of the engine and the link that it receives on."""
 
-    __slots__ = ("_backlog", "backlog_count", "consumer", "is_open", "link", "peer", "terms")
+    __slots__ = ("_backlog", "backlog_count", "consumer", "granted", "is_open", "link", "peer", "terms")
 
     def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
@@ -52,6 +52,8 @@ class Consuming:
         """The engine's id, 0 until it is attached."""
         self.is_open = True
         self._backlog: deque[_Delivery] = deque()
+        self.granted = 0
+        """What the engine was told last, less what it has sent since."""
         self.backlog_count = 0
         """Deliveries that left the engine and found the window used up by another link meanwhile."""
 
@@ -64,19 +66,23 @@ class Consuming:
         """Deliveries that the link can take now, beyond those that wait for it already."""
         return max(self.link.sendable - self.backlog_count, 0)
 
-    def deliver(self, effect: Deliver) -> None:
-        """Send a run of deliveries, as far as the link can take it now."""
+    def deliver(self, effect: Deliver) -> bool:
+        """Send a run of deliveries, as far as the link can take it now.
+
+        Returns True when the engine should hear anew what the link can take: half of what it was told is used up.
+        """
         if not self.is_open or not effect.words:
-            return
+            return False
         payloads = effect.bodies
         if effect.entries is not None:
             payloads = [_redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
         if not self._backlog and len(payloads) <= self.link.sendable:
             self.link.send_run(effect.words, payloads, effect.settled)
-            return
+            self.granted -= len(payloads)
+            return self.granted < self.peer.gateway.limits.grant_messages // 2 and self.link.credit > self.granted
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
         self.backlog_count += len(payloads)
-        self.flush()
+        return True
 
     def flush(self) -> None:
         """Send what waits for the link, as far as it can take it now."""

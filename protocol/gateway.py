@@ -99,8 +99,8 @@ class Gateway:
 
     def _deliver(self, effect: Deliver) -> None:
         consuming: Consuming = effect.link
-        consuming.deliver(effect)
-        consuming.peer.top_up(consuming)
+        if consuming.deliver(effect):
+            consuming.peer.top_up(consuming)
         self._touch(consuming)
 
     def _drained(self, effect: Drained) -> None:

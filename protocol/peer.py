@@ -131,7 +131,7 @@ class Peer:
         """Tell the engine how much the consumer's link can take now."""
         consuming.flush()
         if consuming.is_open and consuming.consumer and not self.is_paused:
-            credit = min(consuming.sendable, self.gateway.limits.grant_messages)
+            credit = consuming.granted = min(consuming.sendable, self.gateway.limits.grant_messages)
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
 
     def lost(self) -> None:

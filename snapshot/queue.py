@@ -117,6 +117,8 @@ class PersistentQueue:
         end = self._start + count * WORD_BYTES
         if end <= len(self._head):
             return self._head[self._start : end]
+        if self._count * WORD_BYTES == len(self._tail):
+            return self._tail[: count * WORD_BYTES]
         return self._pop_across(count)[0]
 
     def last(self) -> bytes:
@@ -139,6 +141,13 @@ class PersistentQueue:
         end = start + count * WORD_BYTES
         if end < len(head):
             return head[start:end], PersistentQueue(head, end, self._front, self._back, self._tail, self._count - count)
+        tail = self._tail
+        if self._count * WORD_BYTES == len(tail):
+            # All tail, as a short queue is: the tail becomes the head.
+            if count >= self._count:
+                return tail, EMPTY_QUEUE
+            end = count * WORD_BYTES
+            return tail[:end], PersistentQueue(tail, end, None, None, b"", self._count - count)
         return self._pop_across(count)
 
     def _pop_across(self, count: int) -> tuple[bytes, "PersistentQueue"]:
@@ -171,9 +180,8 @@ class PersistentQueue:
         chunk costs a comparison, and a chunk that holds some of them is rewritten.
         """
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
-        count = len(words) // WORD_BYTES
-        if self._starts_with(words):
-            return self.pop(count)
+        if self.starts_with(words):
+            return self.pop(len(words) // WORD_BYTES)
         removal = Removal(words)
         head = removal.sift(self._head[self._start :])
         front, back = self._sift_lists(removal)
@@ -183,8 +191,13 @@ class PersistentQueue:
             return taken, self
         return taken, _fronted(head, 0, front, back, tail, self._count - len(taken) // WORD_BYTES)
 
-    def _starts_with(self, words: bytes) -> bool:
-        """Whether the queue begins with `words`; when the first word differs, no other is looked at."""
+    def starts_with(self, words: bytes) -> bool:
+        """Whether the queue begins with packed `words`."""
+        if self._head.startswith(words, self._start):
+            return True
+        if self._count * WORD_BYTES == len(self._tail):
+            return self._tail.startswith(words)
+        # Across chunks: when the first word differs, no other is looked at.
         return self.head(1) == words[:WORD_BYTES] and self.head(len(words) // WORD_BYTES) == words
 
     def _sift_lists(self, removal: Removal) -> tuple[Link, Link]:
