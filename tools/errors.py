@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 import click
+import msgspec
 
 from engine.errors import EngineError
 from log.errors import DamageError, ForeignError, LockedError, LogError, LogFailed
@@ -58,7 +59,12 @@ def translated(error: Exception) -> ToolError:
         case ToolError():
             return error
         case LockedError():
-            return ToolError(str(error), advice="stop that broker first, or use another directory")
+            return ToolError(
+                "the directory is held by another broker",
+                where=error.path.removesuffix("/lock"),
+                found=_shown_holder(error.holder),
+                advice="stop that one first, or use another directory",
+            )
         case DamageError():
             return ToolError(
                 str(error),
@@ -80,6 +86,15 @@ def translated(error: Exception) -> ToolError:
             return ToolError(str(error))
         case _:
             return _own_mistake(error)
+
+
+def _shown_holder(text: str) -> str:
+    """Return what a lock file says, in words: a broker that is still starting has said nothing."""
+    try:
+        holder = msgspec.json.decode(text, type=dict[str, str | int])
+    except msgspec.DecodeError:
+        return text or "a broker that is starting, or a repair"
+    return ", ".join(f"{name} {value}" for name, value in holder.items())
 
 
 def _own_mistake(error: Exception) -> ToolError:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -141,10 +141,8 @@ def verify_log(data: str | None, output: str) -> None:
 
 
 def _report_values(report: Report) -> dict[str, Any]:
-    values = asdict(report)
-    values["damage"] = None if report.damage is None else str(report.damage)
-    values["ignored"] = None if report.ignored is None else str(report.ignored)
-    return values
+    values = {field.name: getattr(report, field.name) for field in fields(report)}
+    return {name: str(value) if isinstance(value, LogError) else value for name, value in values.items()}
 
 
 def _damaged(damage: LogError) -> ToolError:
@@ -164,7 +162,8 @@ def _damaged(damage: LogError) -> ToolError:
 def repair(data: str | None, dry_run: bool, output: str) -> None:
     """Set damage aside in DIR/aside and make the log one that opens again; never writes in place.
 
-    The broker must be stopped. Does nothing where nothing is damaged.
+    The broker must be stopped. Does nothing to a log that opens: a message whose body alone is damaged is parked by the
+    broker when its turn comes.
     """
     directory = data_directory(data)
     found = repairs.plan(directory) if dry_run else repairs.apply(directory)
@@ -178,7 +177,7 @@ def repair(data: str | None, dry_run: bool, output: str) -> None:
     for step in steps:
         print_line(f"{'would   ' if dry_run else 'done    '} {step}")
     if not found.is_needed:
-        print_line("nothing is damaged")
+        print_line("nothing keeps this log from opening")
 
 
 def _log_directory(data: str | None) -> str:

@@ -1,0 +1,48 @@
+"""A broker in a process of its own for the tests of commands, and a way to run a command in this one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tools.child_broker import ChildBroker
+from tools.cli import main
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def no_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test depends on what the machine's environment names."""
+    monkeypatch.delenv("AMBERMQ_URL", raising=False)
+    monkeypatch.delenv("AMBERMQ_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
+    """A running broker; each test uses queues of its own."""
+    child = ChildBroker(tmp_path_factory.mktemp("broker") / "data")
+    child.start()
+    yield child
+    child.kill()
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run `ambermq` with these arguments; the result has exit_code, stdout and stderr."""
+
+    def invoke(*arguments: str | int | Path, stdin: bytes | str | None = None) -> Result:
+        return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin, prog_name="ambermq")
+
+    return invoke
+
+
+@pytest.fixture
+def on_broker(run: Run, broker: ChildBroker) -> Run:
+    """Run a command on the running broker, by its URL."""
+
+    def invoke(*arguments: str | int | Path, stdin: bytes | str | None = None) -> Result:
+        return run(*arguments, "--url", broker.url, stdin=stdin)
+
+    return invoke

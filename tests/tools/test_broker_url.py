@@ -1,0 +1,51 @@
+"""URLs of brokers."""
+
+import click
+import pytest
+
+from tools.broker_url import BrokerUrl
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("amqp://localhost", BrokerUrl("localhost", 5672)),
+        ("amqp://127.0.0.1:1/vhost", BrokerUrl("127.0.0.1", 1)),
+        ("amqp://[::1]:7", BrokerUrl("::1", 7)),
+        ("amqp://alice@h", BrokerUrl("h", 5672, "alice")),
+        ("amqp://al%40ice:s%3Acret@h:9", BrokerUrl("h", 9, "al@ice", "s:cret")),
+    ],
+)
+def test_a_url_names_host_port_and_user(text: str, expected: BrokerUrl) -> None:
+    """Percent-encoding is undone; the port is 5672 unless named; the path is ignored."""
+    assert BrokerUrl.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("localhost:5672", "no amqp://"),
+        ("http://h", "no amqp://"),
+        ("amqp://", "no amqp://"),
+        ("amqps://h", "TLS"),
+        ("amqp://h:x", "Port could not be cast"),
+        ("amqp://h:99999", "out of range"),
+    ],
+)
+def test_what_is_no_url_is_a_wrong_command_line(text: str, found: str) -> None:
+    """The message says what a URL looks like."""
+    with pytest.raises(click.UsageError, match=rf"expected amqp://\[USER:PASSWORD@\]HOST:PORT, found .*{found}"):
+        BrokerUrl.parse(text)
+
+
+def test_a_password_is_never_shown() -> None:
+    """Neither in the URL's text nor in a message about it."""
+    assert str(BrokerUrl.parse("amqp://alice:secret@h:1")) == "amqp://h:1"
+    with pytest.raises(click.UsageError) as caught:
+        BrokerUrl.parse("amqps://alice:secret@h")
+    assert "secret" not in str(caught.value)
+
+
+def test_an_address_of_six_keeps_its_brackets() -> None:
+    """What is printed can be parsed again."""
+    assert str(BrokerUrl("::1", 7)) == "amqp://[::1]:7"

@@ -1,0 +1,77 @@
+"""What all commands have in common, by walking the tree of them."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from tests.tools.conftest import Run
+from tools.cli import main
+from tools.exit_codes import ExitCode
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from commands(child, (*path, name))
+
+
+ALL = dict(commands(main))
+LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_has_help_and_an_example_of_itself(run: Run, path: tuple[str, ...]) -> None:
+    """--help says what a command does and shows a line to type."""
+    result = run(*path, "--help")
+    assert result.exit_code == ExitCode.OK
+    assert ALL[path].help
+    assert f"Example: ambermq {' '.join(path)}".strip() in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_example_is_a_command_line_that_parses(path: tuple[str, ...]) -> None:
+    """An example names only arguments and options that there are."""
+    epilog = LEAVES[path].epilog
+    assert epilog is not None
+    words = epilog.removeprefix(f"Example: ambermq {' '.join(path)} ").replace("'", "").split()
+    LEAVES[path].make_context("ambermq", words)
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path != ("serve",)], ids=" ".join)
+def test_every_command_prints_for_people_or_for_programs(path: tuple[str, ...]) -> None:
+    """--output is table or json on all that print."""
+    option = next(parameter for parameter in LEAVES[path].params if parameter.name == "output")
+    assert isinstance(option.type, click.Choice)
+    assert list(option.type.choices) == ["table", "json"]
+
+
+def test_exit_codes_are_documented(run: Run) -> None:
+    """--help lists every exit code with its meaning."""
+    shown = run("--help").stdout
+    for code in ExitCode:
+        assert f"{code.value:>2}  {code.meaning}" in shown
+
+
+def test_every_option_has_help() -> None:
+    """No option is left to be guessed."""
+    silent = [
+        f"{' '.join(path)} {parameter.opts[0]}"
+        for path, command in LEAVES.items()
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.help
+    ]
+    assert silent == []
+
+
+def test_an_unknown_command_is_a_wrong_command_line(run: Run) -> None:
+    """Exit code 2, and what was not understood."""
+    result = run("sned")
+    assert result.exit_code == ExitCode.USAGE
+    assert "sned" in result.stderr
+
+
+def test_the_version_is_told(run: Run) -> None:
+    """--version names the program and its version."""
+    assert run("--version").stdout.startswith("ambermq, version ")

@@ -1,0 +1,89 @@
+"""The blocking client against peers that behave badly."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tools import link_client
+from tools.broker_url import BrokerUrl
+from tools.child_broker import ChildBroker
+from tools.errors import ConnectionBroke, ToolError
+from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.subscriber import Subscriber
+
+
+@contextmanager
+def peer(serve: Callable[[socket.socket], object]) -> Iterator[BrokerUrl]:
+    """A listener whose first connection is served by a function, in a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                serve(connection)
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield BrokerUrl("127.0.0.1", listener.getsockname()[1])
+        thread.join(10)
+
+
+def test_nobody_there_cannot_be_connected_to() -> None:
+    """Exit code 4, where, and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    message = f"amqp://127.0.0.1:{port}: cannot connect: found .*; start a broker"
+    with pytest.raises(ConnectionBroke, match=message) as caught:
+        LinkClient.connect(BrokerUrl("127.0.0.1", port))
+    assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
+
+
+def test_a_host_that_has_no_address_cannot_be_connected_to() -> None:
+    """The resolver's word is told."""
+    with pytest.raises(ConnectionBroke, match=r"host\.invalid:5672: cannot connect"):
+        LinkClient.connect(BrokerUrl("host.invalid"))
+
+
+def test_a_silent_peer_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was awaited is named; exit code 3."""
+    monkeypatch.setattr(link_client, "TIMEOUT_SECONDS", 0.2)
+    heard = threading.Event()
+    with peer(lambda _: heard.wait(10)) as url:
+        with pytest.raises(ToolError, match="has not sent its open") as caught:
+            LinkClient.connect(url)
+        heard.set()
+    assert caught.value.exit_code == ExitCode.TIMEOUT
+
+
+def test_a_peer_that_hangs_up_has_broken_the_connection() -> None:
+    """Exit code 4."""
+    with peer(lambda connection: connection.recv(8)) as url, pytest.raises(ConnectionBroke, match="broke"):
+        LinkClient.connect(url)
+
+
+def test_a_peer_that_speaks_something_else_is_told() -> None:
+    """One message about what came, no traceback."""
+    request = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    with peer(lambda connection: connection.sendall(request)) as url, pytest.raises(ToolError) as caught:
+        LinkClient.connect(url)
+    assert str(url) in caught.value.message
+
+
+@pytest.mark.parametrize("end", [ChildBroker.kill, ChildBroker.stop], ids=["killed", "stopped"])
+def test_a_broker_that_ends_breaks_what_waits_for_it(tmp_path: Path, end: Callable[[ChildBroker], int]) -> None:
+    """Who waits for a message hears of it with exit code 4."""
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    with LinkClient.connect(BrokerUrl.parse(broker.url)) as client:
+        subscriber = Subscriber(client, client.attach_receiver("q"))
+        stopper = threading.Thread(target=end, args=(broker,))
+        stopper.start()
+        with pytest.raises(ConnectionBroke) as caught:
+            next(subscriber.payloads())
+        stopper.join()
+    assert caught.value.exit_code == ExitCode.CANNOT_CONNECT

@@ -1,0 +1,171 @@
+"""`ambermq log` on a directory, beside a running broker and on a stopped one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.exit_codes import ExitCode
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
+    """A running broker with some history: two queues, three messages, one of them taken."""
+    broker = ChildBroker(tmp_path_factory.mktemp("written") / "data")
+    broker.start()
+    for arguments in (("send", "orders", "x", "--count", "2"), ("send", "other", "y"), ("receive", "orders")):
+        command = [sys.executable, "-m", "tools", *arguments, "--url", broker.url]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def on_log(run: Run, written: ChildBroker) -> Run:
+    return lambda *arguments: run("log", *arguments, "--data", written.directory)
+
+
+@pytest.fixture
+def stopped(run: Run, tmp_path: Path) -> Path:
+    """A directory whose broker has ended well."""
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    run("send", "orders", "x" * 100, "--count", 5, "--url", broker.url)
+    assert broker.stop() == ExitCode.OK
+    return broker.directory
+
+
+def objects(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_segments_are_listed_while_the_broker_runs(on_log: Run) -> None:
+    """File, state, offsets, records and bytes; JSON has the path too."""
+    table = on_log("segments").stdout.splitlines()
+    assert table[0].split()[:2] == ["file", "state"]
+    rows = json.loads(on_log("segments", "--output", "json").stdout)
+    assert [row["state"] for row in rows if row["state"] != "spare"][-1] == "active"
+    assert sum(row["records"] for row in rows) == rows[-1]["next_offset"]
+    assert Path(rows[0]["path"]).name == rows[0]["file"]
+
+
+def test_dump_tells_what_happened_in_order(on_log: Run) -> None:
+    """Every event is a line, with the queue's name; as JSON the same events."""
+    lines = on_log("dump").stdout.splitlines()
+    events = objects(on_log("dump", "--output", "json").stdout)
+    assert [line.split()[0] for line in lines] == [str(event["offset"]) for event in events]
+    kinds = [event["type"] for event in events]
+    assert kinds[:3] == ["started", "muxer-declared", "queue-declared"]
+    assert kinds.index("published") < kinds.index("acquired") < kinds.index("settled")
+    assert any("2 messages to 'orders'" in line or "1 message to 'orders'" in line for line in lines)
+
+
+def test_dump_shows_only_what_was_asked_for(on_log: Run) -> None:
+    """--type, --queue, --from, --to and --limit narrow it; names from before --from are still known."""
+    whole = objects(on_log("dump", "--output", "json").stdout)
+    settled = objects(on_log("dump", "--output", "json", "--type", "settled").stdout)
+    assert settled == [event for event in whole if event["type"] == "settled"]
+    assert [event["queue"] for event in settled] == ["orders"]
+    first, last = whole[3]["offset"], whole[6]["offset"]
+    assert objects(on_log("dump", "--output", "json", "--from", str(first), "--to", str(last)).stdout) == whole[3:7]
+    assert objects(on_log("dump", "--output", "json", "--limit", "2").stdout) == whole[:2]
+    other = on_log("dump", "--queue", "other").stdout
+    assert "'other'" in other
+    assert "'orders'" not in other
+
+
+def test_dump_follows_what_is_written(run: Run, written: ChildBroker) -> None:
+    """--follow prints later events as they come; --limit ends it."""
+    options = ("--follow", "--queue", "followed", "--type", "published", "--limit", "1", "--output", "json")
+    command = [sys.executable, "-m", "tools", "log", "dump", "--data", str(written.directory), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert run("send", "followed", "x", "--url", written.url).exit_code == ExitCode.OK
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == ExitCode.OK
+    assert objects(output)[0]["queues"] == ["followed"]
+
+
+def test_a_whole_log_is_verified_while_the_broker_runs(on_log: Run) -> None:
+    """Exit code 0 and what was checked, no progress without a terminal."""
+    result = on_log("verify", "--output", "json")
+    assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
+    report = json.loads(result.stdout)
+    assert report["damage"] is None
+    assert report["record_count"] > 10
+
+
+def damage(directory: Path) -> Path:
+    """Flip a bit in the head of a batch that is durable: the second one of the first segment."""
+    path = min((directory / "segments").glob("*.log"))
+    content = bytearray(path.read_bytes())
+    second = content.index(b"AMBB", content.index(b"AMBB") + 1)
+    content[second + 20] ^= 1
+    path.write_bytes(content)
+    return path
+
+
+def test_damage_is_found_named_and_repaired(run: Run, stopped: Path) -> None:
+    """verify exits 5 with file and position; repair says what it would do, does it, and then all is well."""
+    path = damage(stopped)
+    found = run("log", "verify", "--data", stopped)
+    assert found.exit_code == ExitCode.DAMAGED
+    assert f"error: {path} is damaged at position " in found.stderr
+    before = path.read_bytes()
+
+    planned = run("log", "repair", "--dry-run", "--data", stopped)
+    assert planned.exit_code == ExitCode.OK
+    assert str(path) in planned.stdout
+    assert path.read_bytes() == before
+
+    done = run("log", "repair", "--data", stopped, "--output", "json")
+    assert done.exit_code == ExitCode.OK
+    assert json.loads(done.stdout)["faults"] != []
+    assert [aside.read_bytes() for aside in (stopped / "aside").iterdir()] == [before]
+    assert run("log", "verify", "--data", stopped).exit_code == ExitCode.OK
+
+
+def test_a_damaged_body_is_found_though_the_log_opens(run: Run, stopped: Path) -> None:
+    """verify reads bodies too; repair leaves them to the broker, which parks the message."""
+    path = min((stopped / "segments").glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"x" * 100) + 50] ^= 1
+    path.write_bytes(content)
+    result = run("log", "verify", "--data", stopped, "--output", "json")
+    assert result.exit_code == ExitCode.DAMAGED
+    assert json.loads(result.stdout)["damage"] in result.stderr
+    assert run("log", "repair", "--data", stopped).stdout == "nothing keeps this log from opening\n"
+
+
+def test_nothing_is_repaired_where_nothing_is_damaged(run: Run, stopped: Path) -> None:
+    """A whole log stays as it is."""
+    files = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
+    assert run("log", "repair", "--data", stopped).stdout == "nothing keeps this log from opening\n"
+    assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == files
+
+
+def test_a_running_broker_keeps_repair_out(on_log: Run, written: ChildBroker) -> None:
+    """Exit code 1, and who holds the directory."""
+    result = on_log("repair")
+    assert result.exit_code == ExitCode.FAILED
+    assert f"found pid {written.pid}" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["segments", "dump", "verify"])
+def test_a_directory_without_a_log_is_not_found(run: Run, tmp_path: Path, command: str) -> None:
+    """Exit code 6: the directory is named, and the file that is missing."""
+    result = run("log", command, "--data", tmp_path)
+    assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
+    assert result.stderr.startswith(f"error: {tmp_path}: no log here: expected a file MANIFEST, found none")
+    assert run("log", command, "--data", tmp_path / "none").exit_code == ExitCode.NOT_FOUND
+
+
+def test_a_log_needs_a_directory(run: Run) -> None:
+    """There is no --url here."""
+    result = run("log", "dump")
+    assert result.exit_code == ExitCode.USAGE
+    assert "give --data, or set AMBERMQ_DATA" in result.stderr

@@ -1,0 +1,71 @@
+"""`ambermq queue` on a running broker."""
+
+import json
+
+import pytest
+
+from tests.tools.conftest import Run
+from tools.exit_codes import ExitCode
+
+
+def test_a_declared_queue_is_there_until_it_is_deleted(on_broker: Run) -> None:
+    """declare, list, show, delete; then it is not found."""
+    assert on_broker("queue", "declare", "q1").stdout == "declared q1\n"
+    assert "q1" in on_broker("queue", "list").stdout
+    assert on_broker("queue", "show", "q1").stdout.splitlines()[0].split() == ["name", "q1"]
+    assert on_broker("queue", "delete", "q1").stdout == "deleted q1\n"
+    assert on_broker("queue", "show", "q1").exit_code == ExitCode.NOT_FOUND
+
+
+def test_declaring_twice_is_done_when_alike_and_refused_when_not(on_broker: Run) -> None:
+    """The same is the same; another bound is a conflict that the message names."""
+    first = on_broker("queue", "declare", "q2", "--messages-max", 5, "--output", "json")
+    again = on_broker("queue", "declare", "q2", "--messages-max", 5, "--output", "json")
+    assert (json.loads(first.stdout)["created"], json.loads(again.stdout)["created"]) == (True, False)
+    other = on_broker("queue", "declare", "q2", "--messages-max", 6)
+    assert other.exit_code == ExitCode.FAILED
+    assert other.stderr.startswith("error: q2: the broker says 409: ")
+
+
+def test_a_listing_as_json_has_every_attribute(on_broker: Run) -> None:
+    """Numbers are numbers, counts are true."""
+    on_broker("queue", "declare", "q3", "--messages-max", 7)
+    on_broker("send", "q3", "--size", 10, "--count", 2)
+    rows = json.loads(on_broker("queue", "list", "--output", "json").stdout)
+    row = next(row for row in rows if row["name"] == "q3")
+    assert {"available": 2, "acquired": 0, "consumers": 0, "published": 2, "messages_max": 7}.items() <= row.items()
+    assert json.loads(on_broker("queue", "show", "q3", "--output", "json").stdout) == row
+
+
+def test_purging_says_how_many(on_broker: Run) -> None:
+    """What was available is gone."""
+    on_broker("send", "q4", "x", "--count", 3)
+    assert on_broker("queue", "purge", "q4").stdout == "purged 3 messages from q4\n"
+    assert json.loads(on_broker("queue", "purge", "q4", "--output", "json").stdout) == {"name": "q4", "messages": 0}
+
+
+def test_deleting_can_be_conditional(on_broker: Run) -> None:
+    """--if-empty keeps a queue with messages."""
+    on_broker("send", "q5", "x")
+    assert on_broker("queue", "delete", "q5", "--if-empty").exit_code == ExitCode.FAILED
+    assert json.loads(on_broker("queue", "delete", "q5", "--output", "json").stdout) == {"name": "q5", "deleted": True}
+
+
+def test_a_queue_that_is_not_there_is_not_found(on_broker: Run) -> None:
+    """Exit code 6 and its name, for every command that names one."""
+    for command in ("show", "delete", "purge"):
+        result = on_broker("queue", command, "missing")
+        assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
+        assert result.stderr.startswith("error: missing: the broker says 404: ")
+
+
+def test_more_queues_than_a_page_are_all_listed(on_broker: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The listing pages on until it has the total."""
+    from tools import management
+
+    monkeypatch.setattr(management, "_PAGE_COUNT", 2)
+    for number in range(5):
+        on_broker("queue", "declare", f"page-{number}")
+    names = [row["name"] for row in json.loads(on_broker("queue", "list", "--output", "json").stdout)]
+    assert [name for name in names if name.startswith("page-")] == [f"page-{number}" for number in range(5)]
+    assert len(names) == len(set(names))

@@ -1,0 +1,177 @@
+"""`ambermq send` and `ambermq receive` on a running broker."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.exit_codes import ExitCode
+
+
+def received(on_broker: Run, address: str) -> list[dict[str, object]]:
+    result = on_broker("receive", address, "--all", "--timeout", "0.2", "--ndjson")
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_message_sent_is_received(on_broker: Run) -> None:
+    """The body comes out as it went in; both end well."""
+    sent = on_broker("send", "plain", "hello world")
+    assert (sent.exit_code, sent.stderr) == (ExitCode.OK, "")
+    assert sent.stdout.startswith("accepted 1 of 1 in ")
+    taken = on_broker("receive", "plain")
+    assert (taken.exit_code, taken.stdout) == (ExitCode.OK, "hello world\n")
+    assert on_broker("receive", "plain", "--timeout", "0.1").exit_code == ExitCode.TIMEOUT
+
+
+def test_a_directory_finds_its_running_broker(run: Run, broker: ChildBroker) -> None:
+    """--data is as good as --url."""
+    assert run("send", "by-data", "x", "--data", broker.directory).exit_code == ExitCode.OK
+    assert run("receive", "by-data", "--data", broker.directory).stdout == "x\n"
+
+
+def test_properties_ids_and_durability_travel(on_broker: Run) -> None:
+    """--property, --id and --no-durable are in the message; copies have numbered ids."""
+    on_broker("send", "fields", "x", "--property", "a=1", "--property", "b=x=y", "--id", "m", "--no-durable")
+    on_broker("send", "fields", "y", "--count", 2, "--id", "n")
+    assert received(on_broker, "fields") == [
+        {"id": "m", "properties": {"a": "1", "b": "x=y"}, "text": "x"},
+        {"id": "n-1", "durable": True, "text": "y"},
+        {"id": "n-2", "durable": True, "text": "y"},
+    ]
+
+
+def test_bodies_come_by_size_from_a_file_and_from_standard_input(on_broker: Run, tmp_path: Path) -> None:
+    """--size, --file PATH and --file - stand for BODY; bytes that are no text travel as they are."""
+    path = tmp_path / "body"
+    path.write_bytes(b"\xff\x00")
+    assert on_broker("send", "bodies", "--size", 5).exit_code == ExitCode.OK
+    assert on_broker("send", "bodies", "--file", path).exit_code == ExitCode.OK
+    assert on_broker("send", "bodies", "--file", "-", stdin=b"from a pipe\n").exit_code == ExitCode.OK
+    assert received(on_broker, "bodies") == [
+        {"durable": True, "text": "xxxxx"},
+        {"durable": True, "base64": "/wA="},
+        {"durable": True, "text": "from a pipe\n"},
+    ]
+
+
+def test_lines_of_json_are_messages_both_ways(on_broker: Run, tmp_path: Path) -> None:
+    """What `receive --ndjson` prints, `send --ndjson` takes; blank lines are none."""
+    lines = [
+        {"id": 7, "subject": "s", "priority": 9, "value": {"list": [1, 2.5, None]}},
+        {"id": "b", "durable": True, "properties": {"flag": True}, "text": "eins"},
+    ]
+    path = tmp_path / "messages"
+    path.write_text("\n\n".join(map(json.dumps, [lines[0] | {"durable": False}, lines[1]])))
+    result = on_broker("send", "lines", "--ndjson", "--file", path, "--output", "json")
+    assert {"address": "lines", "sent": 2, "accepted": 2}.items() <= json.loads(result.stdout).items()
+    assert received(on_broker, "lines") == lines
+
+
+def test_a_pipe_is_sent_line_by_line(on_broker: Run, broker: ChildBroker) -> None:
+    """A line is sent when it came, not when the pipe ends."""
+    command = [sys.executable, "-m", "tools", "send", "pipe", "--ndjson", "--url", broker.url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"text": "early"}\n')
+        process.stdin.flush()
+        assert on_broker("receive", "pipe", "--timeout", "20").stdout == "early\n"
+        process.stdin.write(b'{"text": "late"}')
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == ExitCode.OK
+    assert output.startswith(b"accepted 2 of 2 in ")
+
+
+def test_what_is_released_stays_and_what_is_modified_counts(on_broker: Run) -> None:
+    """Each message is seen once; then all are there again, in order."""
+    for body in "abc":
+        on_broker("send", "back", body)
+    for outcome, count_before in (("released", None), ("modified", None), ("released", 1)):
+        result = on_broker("receive", "back", "--all", "--timeout", "0.2", "--ndjson", "--outcome", outcome)
+        messages = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [message["text"] for message in messages] == ["a", "b", "c"]
+        assert [message.get("delivery_count") for message in messages] == [count_before] * 3
+    assert on_broker("receive", "back", "--count", 3, "--outcome", "rejected").stdout == "a\nb\nc\n"
+    assert received(on_broker, "back") == []
+
+
+def test_no_more_is_taken_than_was_asked_for(on_broker: Run) -> None:
+    """--count bounds the credit: the rest was never delivered."""
+    on_broker("send", "bounded", "x", "--count", 5)
+    assert on_broker("receive", "bounded", "--count", 2).stdout == "x\nx\n"
+    shown = json.loads(on_broker("queue", "show", "bounded", "--output", "json").stdout)
+    assert (shown["available"], shown["delivered"]) == (3, 2)
+
+
+def test_fewer_than_asked_for_is_a_timeout(on_broker: Run) -> None:
+    """What came is printed, exit code 3 tells of the rest."""
+    on_broker("send", "few", "x")
+    result = on_broker("receive", "few", "--count", 2, "--timeout", "0.2")
+    assert (result.exit_code, result.stdout) == (ExitCode.TIMEOUT, "x\n")
+    assert result.stderr == "error: few: no more messages came: expected 2 within 0.2 s of each other, found 1\n"
+
+
+def test_following_goes_on_until_interrupted(on_broker: Run, broker: ChildBroker) -> None:
+    """--follow waits for the next message whatever the timeout; an interrupt is its good end."""
+    command = [sys.executable, "-m", "tools", "receive", "followed", "--follow", "--timeout", "0", "--url", broker.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for body in ("one", "two"):
+            on_broker("send", "followed", body)
+            assert process.stdout.readline() == f"{body}\n".encode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == ExitCode.OK
+    assert received(on_broker, "followed") == []
+
+
+def test_a_rate_paces(on_broker: Run) -> None:
+    """N messages a second: the third waits for the second's turn to be over."""
+    result = on_broker("send", "paced", "x", "--count", 3, "--rate", 10, "--output", "json")
+    assert json.loads(result.stdout)["seconds"] >= 0.2
+
+
+def test_a_message_that_is_refused_fails_the_command(on_broker: Run) -> None:
+    """Exit code 1, the counts and the broker's reason."""
+    on_broker("queue", "declare", "full", "--messages-max", 1)
+    on_broker("send", "full", "x")
+    result = on_broker("send", "full", "y")
+    assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
+    assert "full: not every message was accepted: expected 1 accepted, found 1 rejected (" in result.stderr
+
+
+def test_an_address_that_cannot_be_is_not_found(on_broker: Run) -> None:
+    """Exit code 6, the address and the broker's reason."""
+    for command in (("send", "/no/such", "x"), ("receive", "$nothing")):
+        result = on_broker(*command)
+        assert result.exit_code == ExitCode.NOT_FOUND
+        assert repr(command[1]) in result.stderr
+        assert "amqp:not-found" in result.stderr
+
+
+def test_wrong_command_lines_are_told_before_anything_is_done(run: Run) -> None:
+    """Exit code 2 without a broker in sight."""
+    url = ("--url", "amqp://127.0.0.1:1")
+    for arguments, message in (
+        (("send", "a"), "one of BODY, --size, --file and --ndjson"),
+        (("send", "a", "b", "--size", 1), "one of BODY, --size, --file and --ndjson"),
+        (("send", "a", "b", "--ndjson"), "--ndjson takes bodies, ids and their number from its lines"),
+        (("send", "a", "b", "--property", "x"), "--property 'x': expected NAME=VALUE"),
+        (("receive", "a", "--all", "--count", 2), "--all goes neither with --count nor with --follow"),
+        (("receive", "a", "--follow", "--outcome", "released"), "for ever"),
+    ):
+        result = run(*arguments, *url)
+        assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
+        assert message in result.stderr
+
+
+def test_a_file_that_is_missing_or_wrong_is_named(on_broker: Run, tmp_path: Path) -> None:
+    """Exit codes 6 and 2."""
+    missing = on_broker("send", "files", "--file", tmp_path / "none")
+    assert (missing.exit_code, missing.stderr) == (ExitCode.NOT_FOUND, f"error: {tmp_path}/none does not exist\n")
+    path = tmp_path / "lines"
+    path.write_text('{"text": "ok"}\nnonsense\n')
+    wrong = on_broker("send", "files", "--ndjson", "--file", path)
+    assert wrong.exit_code == ExitCode.USAGE
+    assert wrong.stderr.startswith(f"error: {path}, line 2: no message in JSON")

@@ -1,0 +1,186 @@
+"""`ambermq serve` as a process: its one line, its ends, its users."""
+
+import json
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+SERVE = [sys.executable, "-m", "tools", "serve", "--port", "0"]
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[ChildBroker]:
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def failed(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a serve that cannot."""
+    command = [*SERVE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_standard_output_is_the_ready_line_and_nothing_else(run: Run, tmp_path: Path, number: signal.Signals) -> None:
+    """From start to a good end there is one line, whatever is done meanwhile; a signal is exit code 0."""
+    data = tmp_path / "new" / "data"
+    command = [*SERVE, "--data", str(data), "--log-level", "debug"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline().decode()
+        word, url, where = ready.split()
+        assert (word, where) == ("ready", f"data={data}")
+        assert run("send", "q", "x", "--url", url).exit_code == ExitCode.OK
+        assert run("send", "/no/such", "x", "--url", url).exit_code == ExitCode.NOT_FOUND
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=20)
+    assert (process.returncode, rest) == (ExitCode.OK, b"")
+    assert b"serving" in errors
+    assert b"stopped" in errors
+    assert b"Traceback" not in errors
+
+
+def test_the_lock_file_says_who_holds_it(child: ChildBroker) -> None:
+    """pid and URL, as the broker's own commands read them."""
+    assert json.loads((child.directory / "lock").read_text()) == {"pid": child.pid, "url": child.url}
+
+
+def test_a_second_broker_is_one_clear_line_and_exit_code_1(child: ChildBroker) -> None:
+    """The line names directory, pid and URL of the first."""
+    second = failed("--data", child.directory)
+    holder, advice = f"pid {child.pid}, url {child.url}", "stop that one first, or use another directory"
+    assert (second.returncode, second.stdout) == (ExitCode.FAILED, "")
+    assert second.stderr.splitlines() == [
+        f"error: {child.directory}: the directory is held by another broker: found {holder}; {advice}"
+    ]
+
+
+def test_what_was_accepted_is_there_after_a_kill(run: Run, child: ChildBroker) -> None:
+    """SIGKILL loses nothing accepted, and the next start serves it."""
+    run("send", "kept", "x", "--count", 3, "--url", child.url)
+    child.kill()
+    assert run("queue", "list", "--data", child.directory).exit_code == ExitCode.CANNOT_CONNECT
+    child.start()
+    assert run("receive", "kept", "--count", 3, "--data", child.directory).stdout == "x\nx\nx\n"
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    """Exit code 1, the address, what to do; the directory is free again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        result = failed("--data", tmp_path / "data", "--port", port)
+    assert (result.returncode, result.stdout) == (ExitCode.FAILED, "")
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"error: amqp://127.0.0.1:{port}: cannot listen: found ")
+    assert last.endswith("; name another --host or --port; port 0 picks a free one")
+    assert (tmp_path / "data" / "lock").read_text() == ""
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """Exit code 1 and its path."""
+    (tmp_path / "file").write_text("")
+    result = failed("--data", tmp_path / "file" / "data")
+    assert (result.returncode, result.stdout) == (ExitCode.FAILED, "")
+    assert result.stderr.startswith(f"error: {tmp_path}/file/data: cannot make the directory: found ")
+
+
+def test_a_log_that_cannot_be_written_is_exit_code_74(tmp_path: Path) -> None:
+    """A service manager can tell a sick disk from everything else."""
+    result = subprocess.run(
+        [*SERVE, "--data", str(tmp_path / "data")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (ExitCode.LOG_FAILED, "")
+    assert result.stderr.splitlines()[-1].endswith("; look at the disk and its free space before a restart")
+
+
+def test_a_damaged_log_is_exit_code_5_and_names_file_and_position(child: ChildBroker) -> None:
+    """The broker refuses to start on it."""
+    child.stop()
+    manifest = child.directory / "MANIFEST"
+    manifest.write_bytes(manifest.read_bytes().replace(b"{", b"[", 1))
+    result = failed("--data", child.directory)
+    assert (result.returncode, result.stdout) == (ExitCode.DAMAGED, "")
+    assert f"{manifest} is damaged at position " in result.stderr
+
+
+def test_users_come_in_by_their_password_alone(run: Run, tmp_path: Path) -> None:
+    """With users nobody is anonymous; a wrong name or password is refused."""
+    config = tmp_path / "broker.toml"
+    config.write_text("[users]\nbob = 'word'\n")
+    broker = ChildBroker(tmp_path / "data", arguments=["--user", "alice:se:cret", "--config", str(config)])
+    broker.start()
+    try:
+        place = broker.url.removeprefix("amqp://")
+        for login in ("alice:se%3Acret", "bob:word"):
+            assert run("send", "q", "x", "--url", f"amqp://{login}@{place}").exit_code == ExitCode.OK
+        for login in ("alice:wrong@", "carol:word@", "bob@", ""):
+            result = run("send", "q", "x", "--url", f"amqp://{login}{place}")
+            assert result.exit_code in {ExitCode.FAILED, ExitCode.CANNOT_CONNECT}
+            assert "word" not in result.stderr
+    finally:
+        broker.kill()
+
+
+def test_addresses_are_created_unless_switched_off(run: Run, tmp_path: Path) -> None:
+    """--no-auto-create refuses an address that nobody declared; the flag beats the file."""
+    config = tmp_path / "broker.toml"
+    config.write_text("[engine]\nauto_create = true\n")
+    broker = ChildBroker(tmp_path / "data", arguments=["--no-auto-create", "--config", str(config)])
+    broker.start()
+    try:
+        assert run("send", "q", "x", "--url", broker.url).exit_code == ExitCode.NOT_FOUND
+        run("queue", "declare", "q", "--url", broker.url)
+        assert run("send", "q", "x", "--url", broker.url).exit_code == ExitCode.OK
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--host", "0.0.0.0"), "nobody could come in at 0.0.0.0: give --user NAME:PASSWORD, or --anonymous"),
+        (("--no-anonymous",), "nobody could come in at 127.0.0.1"),
+        (("--user", "alice"), "--user: expected NAME:PASSWORD"),
+        (("--user", ":x"), "--user: expected NAME:PASSWORD"),
+        (("--port", "70000"), "70000 is not in the range"),
+        (("--config", "/nowhere.toml"), "/nowhere.toml"),
+    ],
+)
+def test_wrong_command_lines_touch_nothing(run: Run, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    """Exit code 2 before the directory is made."""
+    result = run("serve", "--data", tmp_path / "data", *arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert message in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_no_directory_is_a_wrong_command_line(run: Run) -> None:
+    """The message names both ways to give one."""
+    result = run("serve")
+    assert result.exit_code == ExitCode.USAGE
+    assert "give --data, or set AMBERMQ_DATA" in result.stderr
+
+
+def test_a_child_that_is_never_ready_tells_its_last_words(tmp_path: Path) -> None:
+    """Whoever starts a broker hears why it did not."""
+    broker = ChildBroker(tmp_path / "data", arguments=["--host", "203.0.113.1", "--anonymous"])
+    with pytest.raises(ToolError, match=r"the broker was never ready: .*cannot listen"):
+        broker.start()

@@ -1,0 +1,139 @@
+"""Events as a person would tell them."""
+
+import typing
+
+import pytest
+
+from engine import events
+from engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Settled,
+    Started,
+)
+from engine.muxer import MuxerKind
+from engine.outcome import ACCEPTED, Outcome, OutcomeKind
+from engine.queue import Settings
+from engine.records import TYPE_NAMES
+from engine.word import make_words, pack_words
+from tools.names import Names
+from tools.story import EVENT_TYPES, iso_time, tell, type_of
+
+TIME_US = 1_700_000_000_000_001
+WORDS = make_words(10, [100, 100, 100])
+GAPS = pack_words([offset << 16 | 1 for offset in range(20, 36, 2)])
+MODIFIED = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations=((b"k", b"v"),))
+REJECTED = Outcome(OutcomeKind.REJECTED, condition="amqp:decode-error", description="no JSON")
+
+WIRING: list[Event] = [
+    MuxerDeclared(1, TIME_US, "QUEUE", MuxerKind.DESTINATION),
+    QueueDeclared(2, TIME_US, "orders", Settings(messages_max=1000)),
+    ProducerAttached(3, TIME_US, 1, "orders", "shop", "out"),
+    ConsumerAttached(4, TIME_US, 2, "store", "in"),
+]
+
+TOLD: list[tuple[Event, str]] = [
+    (Started(0, TIME_US, 3), "the broker started, epoch 3"),
+    (WIRING[0], "muxer 'QUEUE' of class DESTINATION declared"),
+    (WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
+    (WIRING[2], "shop/out sends to 'orders'"),
+    (WIRING[3], "store/in receives from 'orders'"),
+    (Attached(5, TIME_US, 1, 2, "orders"), "queue 'orders' attached to 'QUEUE' for 'orders'"),
+    (Detached(5, TIME_US, 1, 2, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
+    (Chunked(6, TIME_US, 3, b""), "a piece of a large message from shop/out"),
+    (Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
+    (
+        Published(10, TIME_US, (2, 99), 98, make_words(10, [1]), 3 << 20, False, (6, 7)),
+        "1 message to 'orders', 'queue 99', 3.0 MiB, not durable, in 3 pieces, from link 98",
+    ),
+    (Acquired(13, TIME_US, 2, (4,), WORDS), "3 messages of 'orders' to store/in: 10 to 12"),
+    (Settled(14, TIME_US, 2, 4, ACCEPTED, WORDS), "3 messages of 'orders' accepted by store/in: 10 to 12"),
+    (
+        Settled(14, TIME_US, 2, 4, ACCEPTED, GAPS),
+        "8 messages of 'orders' accepted by store/in: 20, 22, 24, 26, 28, 30 and 2 more",
+    ),
+    (
+        Settled(14, TIME_US, 2, 4, MODIFIED, make_words(9, [1])),
+        "1 message of 'orders' modified (delivery failed, undeliverable here, 1 annotations) by store/in: 9",
+    ),
+    (
+        Settled(14, TIME_US, 2, 4, REJECTED, make_words(9, [1])),
+        "1 message of 'orders' rejected (amqp:decode-error, no JSON) by store/in: 9",
+    ),
+    (Purged(15, TIME_US, 2, 12), "'orders' purged of what was waiting"),
+    (Damaged(16, TIME_US, 2, 11 << 16), "message 11 of 'orders' cannot be read and is set aside"),
+    (Lost(17, TIME_US, 5, 9), "records 5 to 8 are lost"),
+    (ProducerDetached(18, TIME_US, 3), "shop/out sends no more"),
+    (ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
+    (QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
+]
+
+
+@pytest.fixture
+def names() -> Names:
+    known = Names()
+    for event in WIRING:
+        known.hear(event)
+    return known
+
+
+@pytest.mark.parametrize(("event", "words"), TOLD, ids=lambda case: type(case).__name__)
+def test_every_event_is_told_in_words_with_its_names(names: Names, event: Event, words: str) -> None:
+    """Ids are resolved; what was never heard of is shown by its id."""
+    assert tell(event, names).words == words
+
+
+def test_no_event_is_left_untold() -> None:
+    """The story knows every event, by the name that its record type has."""
+    assert {type(event) for event, _ in TOLD} == set(typing.get_args(events.Event))
+    assert sorted(EVENT_TYPES) == sorted(TYPE_NAMES.values())
+
+
+def test_a_line_says_where_when_and_what_kind(names: Names) -> None:
+    """The offset, the time in UTC, the kind, the words."""
+    event = Settled(14, TIME_US, 2, 4, ACCEPTED, WORDS)
+    line = str(tell(event, names))
+    assert line.split()[:3] == ["14", "2023-11-14T22:13:20.000001Z", "settled"]
+    assert tell(event, names).as_json() == {
+        "offset": 14,
+        "time": "2023-11-14T22:13:20.000001Z",
+        "type": "settled",
+        "queue": "orders",
+        "count": 3,
+        "consumer": 4,
+        "outcome": "accepted",
+        "bytes": 300,
+        "offsets": [[10, 12]],
+        "words": "3 messages of 'orders' accepted by store/in: 10 to 12",
+    }
+
+
+def test_time_is_utc_whatever_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's zone changes nothing, and no microsecond is rounded away."""
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    assert iso_time(0) == "1970-01-01T00:00:00.000000Z"
+    assert iso_time(TIME_US) == "2023-11-14T22:13:20.000001Z"
+
+
+@pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
+def test_an_event_knows_its_queues(names: Names, event: Event) -> None:
+    """What is about a queue, or from or to a link of it, is found by the queue's name."""
+    about_none = {"started", "muxer-declared", "lost"}
+    if type_of(event) in about_none:
+        assert names.queues_of(event) == ()
+    else:
+        assert "orders" in names.queues_of(event)

@@ -1,0 +1,98 @@
+"""Exactly one of a URL and a directory, from a flag or the environment."""
+
+import os
+from pathlib import Path
+
+import click
+import pytest
+
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.target import broker_url, data_directory, holder_of, holder_text
+
+URL = "amqp://flag:1"
+
+
+def held(directory: Path, *, pid: int, url: str = "amqp://held:1") -> str:
+    (directory / "lock").write_text(holder_text(pid, url))
+    return str(directory)
+
+
+def dead_pid() -> int:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def test_a_url_is_taken_as_it_is() -> None:
+    """--url names the broker."""
+    assert broker_url(URL, None) == URL
+
+
+def test_a_directory_names_the_broker_that_runs_on_it(tmp_path: Path) -> None:
+    """--data finds the URL in the lock file."""
+    assert broker_url(None, held(tmp_path, pid=os.getpid())) == "amqp://held:1"
+
+
+def test_both_flags_are_a_wrong_command_line() -> None:
+    """Neither of two flags is preferred."""
+    with pytest.raises(click.UsageError, match="not both"):
+        broker_url(URL, "dir")
+
+
+def test_none_is_a_wrong_command_line_that_names_all_four_ways() -> None:
+    """The message says how to name a broker."""
+    with pytest.raises(click.UsageError, match=r"--url or --data, or set AMBERMQ_URL or AMBERMQ_DATA"):
+        broker_url(None, None)
+
+
+def test_a_flag_beats_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Either flag hides both variables."""
+    monkeypatch.setenv("AMBERMQ_URL", "amqp://environment:1")
+    assert broker_url(None, held(tmp_path, pid=os.getpid())) == "amqp://held:1"
+    monkeypatch.setenv("AMBERMQ_DATA", "/nowhere")
+    assert broker_url(URL, None) == URL
+    assert data_directory(str(tmp_path)) == str(tmp_path)
+
+
+def test_the_environment_stands_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a flag the one variable that is set counts."""
+    monkeypatch.setenv("AMBERMQ_DATA", held(tmp_path, pid=os.getpid()))
+    assert broker_url(None, None) == "amqp://held:1"
+    assert data_directory(None) == str(tmp_path)
+    monkeypatch.delenv("AMBERMQ_DATA")
+    monkeypatch.setenv("AMBERMQ_URL", URL)
+    assert broker_url(None, None) == URL
+
+
+def test_both_variables_are_a_wrong_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of two variables is preferred."""
+    monkeypatch.setenv("AMBERMQ_URL", URL)
+    monkeypatch.setenv("AMBERMQ_DATA", "dir")
+    with pytest.raises(click.UsageError, match="both set"):
+        broker_url(None, None)
+
+
+def test_the_text_of_a_dead_broker_names_nobody(tmp_path: Path) -> None:
+    """A lock file outlives a SIGKILL; its pid tells."""
+    directory = held(tmp_path, pid=dead_pid())
+    assert holder_of(directory) is None
+    with pytest.raises(ToolError, match="no broker runs") as caught:
+        broker_url(None, directory)
+    assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"pid": "x"}', "[]"])
+def test_a_lock_file_without_sense_names_nobody(tmp_path: Path, text: str) -> None:
+    """A broker that is starting has not written yet."""
+    (tmp_path / "lock").write_text(text)
+    assert holder_of(str(tmp_path)) is None
+
+
+def test_a_missing_directory_is_not_found() -> None:
+    """Exit code 6, and which directory."""
+    with pytest.raises(ToolError, match="/nowhere: no such directory") as caught:
+        data_directory("/nowhere")
+    assert caught.value.exit_code == ExitCode.NOT_FOUND
