@@ -19,7 +19,7 @@ from select import select
 from typing import final
 
 from engine.apply import apply
-from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage
+from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage, Settle
 from engine.config import EngineConfig
 from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
@@ -27,7 +27,7 @@ from engine.dispatch import dispatch
 from engine.effects import AT_CLOSE, ConsumerReady, Deliver, Drained, Effect
 from engine.events import Event, Published, Settled
 from engine.large import assemble
-from engine.outcome import OutcomeKind
+from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -49,6 +49,7 @@ class DurableLoop:
         self.config = config
         self.log = log
         self._commands: list[Command] = []
+        self._is_urgent = False
         self._gathered_count = 0
         self._gathered_bytes = 0
         self._waiting: deque[Effect] = deque()
@@ -75,9 +76,21 @@ class DurableLoop:
     def submit(self, command: Command) -> None:
         """Gather a command for the next tick."""
         self._commands.append(command)
+        if type(command) is Settle:
+            # Nobody waits for it and nothing becomes available by it: it may ride along with the next tick.
+            self._gathered_count += 1
+            if command.outcome is not ACCEPTED or command.reply is not None:
+                self._is_urgent = True
+            return
+        self._is_urgent = True
         if type(command) is Publish:
             self._gathered_count += len(command.bodies)
             self._gathered_bytes += command.size
+
+    def put_off(self, now_us: int) -> None:
+        """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
+        if not self._write_by_us:
+            self._write_by_us = now_us + self.config.lazy_write_ms * 1000
 
     @property
     def is_full(self) -> bool:
@@ -88,14 +101,20 @@ class DurableLoop:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a step would do anything now."""
-        return bool(self._commands or self.demand.dirty)
+        """Whether a step is due at the end of the event loop's iteration."""
+        return self._is_urgent or bool(self.demand.dirty)
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether commands were gathered that may be put off."""
+        return bool(self._commands)
 
     @property
     def is_waiting(self) -> bool:
         """Whether something has not left yet, or is not on disk yet."""
         log = self.log
-        return bool(self._waiting or self._cold or log.draft.record_count) or log.durable_end < log.log_end
+        unwritten = self._commands or log.draft.record_count
+        return bool(self._waiting or self._cold or unwritten) or log.durable_end < log.log_end
 
     @property
     def is_congested(self) -> bool:
@@ -109,7 +128,13 @@ class DurableLoop:
     @property
     def deadline_us(self) -> int:
         """Return when step() wants to be called without any command, 0 for never."""
-        return min((due for due in (self._write_by_us, self._sync_by_us, self._mark_by_us) if due), default=0)
+        # Once a tick, so without a generator: the earliest of three, 0 for never.
+        due_us = self._write_by_us
+        if self._sync_by_us and not 0 < due_us <= self._sync_by_us:
+            due_us = self._sync_by_us
+        if self._mark_by_us and not 0 < due_us <= self._mark_by_us:
+            due_us = self._mark_by_us
+        return due_us
 
     def step(self, now_us: int) -> list[Effect]:
         """End the tick: decide everything gathered, dispatch, write. Return the effects that may leave.
@@ -166,6 +191,7 @@ class DurableLoop:
         draft = self.log.draft
         commands, self._commands = self._commands, []
         self._gathered_count = self._gathered_bytes = 0
+        self._is_urgent = False
         for command in commands:
             if type(command) is DetachConsumer:
                 command.unsent += self._take_back(command.consumer)
@@ -343,6 +369,7 @@ class DurableLoop:
             # They never reach the gateway, so they use up no credit.
             want.held_count -= whole.count(False)
             want.credit += whole.count(False)
+            self.demand.touch(want.queue)
         for word, is_whole in zip(effect.words, whole, strict=True):
             if not is_whole:
                 self.submit(ReportDamage(effect.queue, word))

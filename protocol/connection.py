@@ -28,14 +28,15 @@ from protocol.frames import (
 )
 from protocol.handshake import ClientHandshake, Handshake, ServerHandshake
 from protocol.idle import IdleTimer
+from protocol.inbound import SESSION_CODES, plain_code, receive_decoded, receive_plain
 from protocol.limits import ConnectionLimits
 from protocol.link import Link
 from protocol.output import Output
-from protocol.performatives import Begin, Close, Disposition, End, Error, Flow, Open
+from protocol.performatives import Close, Error, Open
 from protocol.reader import Frame, FrameReader
 from protocol.sasl import SaslClient, SaslServer
 from protocol.session import Session
-from protocol.shape import DISPOSITION_CODE, FLOW_CODE, TRANSFER_CODE, read_disposition, read_flow
+from protocol.shape import TRANSFER_CODE
 from protocol.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
 from protocol.tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
 
@@ -76,12 +77,14 @@ class Connection:
         "dirty",
         "events",
         "limits",
+        "link_count",
         "links_by_name",
         "output",
         "owner",
         "partial_bytes",
         "remote_frame_bytes_max",
         "remote_open",
+        "reopened",
         "role",
         "state",
     )
@@ -118,6 +121,8 @@ class Connection:
         self.events: list[Event] = []
         self.output = Output()
         self.dirty: list[Session] = []
+        self.reopened: list[Session] = []
+        self.link_count = 0
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
         self._channels = Channels(self, first_delivery_id)
@@ -159,6 +164,11 @@ class Connection:
         if pieces:
             self._idle.spoke_ms = self._idle.now_ms
         return pieces
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `take_output` has something to give."""
+        return bool(self.output.size or self.dirty) or self.output.has_lead
 
     @property
     def output_bytes(self) -> int:
@@ -293,6 +303,9 @@ class Connection:
                 reader.skip(frame, self._receive_frame(frame))
         except AmqpError as fault:
             self._fail(fault.condition, fault.description)
+        for session in self.reopened:
+            session.tell_reopened()
+        self.reopened.clear()
         if reader.stop() > self.limits.held_bytes_max and self._is_asking:
             self._fail_held()
 
@@ -344,56 +357,34 @@ class Connection:
             raise FramingError(f"channel {channel} where channel-max is {self.limits.channel_max}")
         if body == frame_end:
             return frame_end
+        code = plain_code(data, body, frame_end)
+        if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
+            self._check_size(data, body, frame_end)
+        if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
+            self._is_kept = True
         session = self._channels.by_channel.get(channel)
-        if session is not None and self.state is ConnectionState.OPENED and session.state is SessionState.MAPPED:
-            try:
-                return self._receive_in_session(session, data, position, body, frame_end, end)
-            except SessionFault as fault:
-                session.fail(fault.condition, fault.description)
-                return frame_end
-        performative, _ = decode_frame_body(data, body, frame_end)
-        self._receive_performative(performative, channel)
+        if session is None or self.state is not ConnectionState.OPENED or session.state is not SessionState.MAPPED:
+            self._receive_performative(decode_frame_body(data, body, frame_end)[0], channel)
+            return frame_end
+        try:
+            if code in SESSION_CODES:
+                return receive_plain(session, code, data, position, body, frame_end, end)
+            performative, _ = decode_frame_body(data, body, frame_end)
+            if performative.CODE in SESSION_CODES:
+                receive_decoded(session, performative, data, position, body, frame_end)
+            else:
+                self._receive_performative(performative, channel)
+        except SessionFault as fault:
+            session.fail(fault.condition, fault.description)
         return frame_end
 
-    def _receive_in_session(
-        self, session: Session, data: Buffer, position: int, body: int, frame_end: int, end: int
-    ) -> int:
-        """Take a frame of a mapped session; the three frequent ones are read directly where they are plain."""
-        code = data[body + 2] if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53 else -1
-        if code == TRANSFER_CODE:
-            if type(data) is memoryview:
-                self._is_kept = True
-            return session.receive_transfer(data, position, body, frame_end, end)
-        if code == FLOW_CODE:
-            fields = read_flow(data, body, frame_end)
-            if fields is not None:
-                session.receive_flow(fields)
-                return frame_end
-        elif code == DISPOSITION_CODE:
-            said = read_disposition(data, body, frame_end)
-            if said is not None:
-                role, first_id, last_id, settled, state = said
-                session.receive_disposition(first_id, last_id, state, role=role, settled=settled)
-                return frame_end
+    def _check_size(self, data: Buffer, body: int, frame_end: int) -> None:
+        """Refuse a large frame that is no transfer."""
         performative, _ = decode_frame_body(data, body, frame_end)
-        match performative:
-            case Flow():
-                session.receive_flow([getattr(performative, name) for name in Flow.FIELDS[:10]])
-            case Disposition():
-                first_id = performative.first
-                last_id = first_id if performative.last is None else performative.last
-                session.receive_disposition(
-                    first_id, last_id, performative.state, role=performative.role, settled=performative.settled
-                )
-            case Open() | Begin() | End() | Close():
-                self._receive_performative(performative, session.remote_channel)
-            case _ if performative.CODE == TRANSFER_CODE:
-                if type(data) is memoryview:
-                    self._is_kept = True
-                return session.receive_transfer(data, position, body, frame_end, end)
-            case _:
-                session.receive(performative)
-        return frame_end
+        if performative.CODE != TRANSFER_CODE:
+            raise ConnectionFault(
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"{performative.NAME} of {frame_end - body} bytes"
+            )
 
     def _receive_performative(self, performative: Composite, channel: int) -> None:
         """Take what moves the connection or a session, or what comes where it has no place."""

@@ -25,6 +25,11 @@ class Output:
         self.size = 0
         """Bytes that wait, the lead aside."""
 
+    @property
+    def has_lead(self) -> bool:
+        """Whether a lead waits."""
+        return bool(self._lead)
+
     def add(self, piece: Buffer) -> None:
         """Write `piece` behind what waits; it must not change any more."""
         self._pieces.append(piece)

@@ -116,10 +116,10 @@ class Server:
             return
         self._after_effects()
 
-    @property
-    def is_congested(self) -> bool:
-        """Whether reading must wait for a sync."""
-        return self.engine.is_congested
+    def tick_later(self) -> None:
+        """Let a tick follow soon enough for what nobody waits for."""
+        self.engine.put_off(time.time_ns() // 1000)
+        self._watch_clock()
 
     def pause_reading(self, socket: "_Socket") -> None:
         """Read a socket no more until a sync returns."""
@@ -134,16 +134,22 @@ class Server:
         except LogFailed as failure:
             self._fail(failure)
             return
+        self._resume_reading()
+        self._after_effects()
+
+    def _resume_reading(self) -> None:
         if self._paused and not self.engine.is_congested:
             paused, self._paused = self._paused, []
             for socket in paused:
                 socket.resume_reading()
-        self._after_effects()
 
     def _after_effects(self) -> None:
         if self.engine.is_pending:
             self.tick_soon()
         self._flush()
+        self._watch_clock()
+
+    def _watch_clock(self) -> None:
         due_us = self.engine.deadline_us
         if due_us and not (self._timer_us and self._timer_us <= due_us):
             self._arm(due_us)
@@ -172,6 +178,7 @@ class Server:
             socket.look_at_clock(now_ms)
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self.server_limits.room_low_bytes)
+        self._resume_reading()
         self._flush()
         if not self.stopped.is_set():
             self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
@@ -256,12 +263,17 @@ class _Socket(asyncio.BufferedProtocol):
         if connection.receive(buffer.filled(nbytes), time.monotonic_ns() // 1_000_000):
             buffer.keep()
         self.peer.handle_events()
-        server.gateway.touched[self.peer] = None
-        if server.engine.is_full:
-            server.tick()
-        else:
+        if connection.has_output or connection.is_ended:
+            server.gateway.touched[self.peer] = None
             server.tick_soon()
-        if server.is_congested:
+        engine = server.engine
+        if engine.is_full:
+            server.tick()
+        elif engine.is_pending:
+            server.tick_soon()
+        elif engine.is_gathering:
+            server.tick_later()
+        if engine.is_congested:
             server.pause_reading(self)
 
     def eof_received(self) -> bool:
@@ -320,5 +332,6 @@ class _Socket(asyncio.BufferedProtocol):
             self.transport.abort()
             return
         connection.poll(now_ms)
-        self.peer.handle_events()
-        self.flush()
+        if connection.has_output or connection.is_ended:
+            self.peer.handle_events()
+            self.flush()
