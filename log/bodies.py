@@ -15,6 +15,7 @@ the other.
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from log.buffer import Buffer
@@ -32,6 +33,7 @@ __all__ = ["DAMAGED", "Bodies", "HotBodies"]
 _ENTRY_OVERHEAD_BYTES: Final = 150
 _TABLES_MAX: Final = 256
 _FILES_MAX: Final = 64
+_base_offset = attrgetter("base_offset")
 
 
 class HotBodies:
@@ -106,8 +108,9 @@ class _ReadBatches:
         self._batches.move_to_end(batch.base_offset)
         return batch
 
-    def make_room(self) -> None:
-        while self.size_bytes > self._bytes_max:
+    def make_room(self, *, besides_bytes: int = 0) -> None:
+        """Drop what was not used for longest; `besides_bytes` of what was added last stay whatever their size."""
+        while self.size_bytes > self._bytes_max + besides_bytes:
             self._drop(next(iter(self._batches)))
 
     def _drop(self, base_offset: int) -> None:
@@ -149,6 +152,7 @@ class Bodies:
         self._lane = workers.lane("ambermq-bodies", self._bring)
         self._hot = HotBodies(config.hot_bytes_max)
         self._read = _ReadBatches(config.cold_bytes_max)
+        self._staying_bytes = 0
         self._files, self._reader_files = _Files(storage), _Files(storage)
         self._bases: list[int] = []
         self._paths: list[str] = []
@@ -238,6 +242,7 @@ class Bodies:
     def completed(self) -> bool:
         """Take what the reader has brought; tell whether there was anything."""
         self._read.make_room()
+        size_bytes = self._read.size_bytes
         taken = False
         while self._brought:
             offsets, batches, tables = self._brought.popleft()
@@ -246,6 +251,7 @@ class Bodies:
                 self._read.add(batch)
             self._keep_tables(tables)
             taken = True
+        self._staying_bytes = max(0, self._read.size_bytes - size_bytes)
         return taken
 
     def close(self) -> None:
@@ -269,7 +275,7 @@ class Bodies:
             batches = read_batches(read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
         except (NotNow, OSError):
             return None
-        self._read.make_room()
+        self._read.make_room(besides_bytes=self._staying_bytes)
         for batch in batches:
             self._read.add(batch)
         return batches[0]
@@ -301,7 +307,10 @@ class Bodies:
             batches: list[ReadBatch] = []
             loaded: dict[str, Positions] = {}
             for offset in offsets:
-                if not any(batch.base_offset <= offset < batch.next_offset for batch in batches[-2:]):
+                # Offsets rise, so what answers for this one, if anything yet does, has the greatest base below it.
+                index = bisect_right(batches, offset, key=_base_offset) - 1
+                if index < 0 or offset >= batches[index].next_offset:
+                    del batches[index + 1 :]
                     batches += self._bring_one(offset, known, loaded)
             self._brought.append((offsets, batches, loaded))
 

@@ -84,10 +84,6 @@ class _Window:
         self._start = 0
         self._data = memoryview(b"")
 
-    def holds(self, position: int) -> bool:
-        """Tell whether a batch header at `position` is in memory already."""
-        return position + BATCH_HEADER_BYTES <= self._start + len(self._data)
-
     def take(self, position: int, length: int) -> memoryview:
         """Return `length` bytes, fewer only at the end of the file."""
         at = position - self._start
@@ -100,19 +96,20 @@ class _Window:
 def read_batches(
     read: Callable[[int, int], bytes], positions: Positions, offset: int, *, batch_bytes_max: int
 ) -> list[ReadBatch]:
-    """Read the batch that holds `offset` and read ahead: the next batch, or all that came along in one piece.
+    """Read the batch that holds `offset` and read ahead: the next batch, or all that begin within 64 KiB.
 
     `read(length, position)` reads from the segment of `positions`, and may raise NotNow. The first batch of the
     result answers for `offset`, be it DAMAGED.
     """
     position = positions.locate(offset)
-    window, batches = _Window(read), list[ReadBatch]()
-    while position is not None and position < positions.end and (len(batches) < 2 or window.holds(position)):
+    window, batches, ahead_end = _Window(read), list[ReadBatch](), 0
+    while position is not None and position < positions.end and (len(batches) < 2 or position < ahead_end):
         header = _valid_header(window, position, positions.salt_crc, batch_bytes_max)
         if header is None or (not batches and header.base_offset > offset):
             break
         next_offset = _next_offset(window, position, header)
         if batches or next_offset > offset:
+            ahead_end = ahead_end or position + _WINDOW_BYTES
             batches.append(_read_batch(window, position, header, next_offset))
         position += header.length
     return batches or [damaged_at(offset)]

@@ -1,5 +1,6 @@
 """A log on a simulated disk that lives, dies and recovers, and what may be asked of it then."""
 
+import os
 import random
 
 from log.config import LogConfig
@@ -22,6 +23,20 @@ CONFIG = LogConfig(
 )
 
 
+_FD = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+
+class SharingWorkers(InlineWorkers):
+    """Inline workers that share one descriptor: a log that dies in a test gives none back."""
+
+    def __init__(self) -> None:
+        self._fd = _FD
+        self._lanes = []
+
+    def close(self) -> None:
+        self._lanes.clear()
+
+
 def body_of(number: int, size: int) -> bytes:
     """A body that no other number has."""
     return random.Random(number).randbytes(size)
@@ -34,7 +49,7 @@ class Life:
         self.storage = storage
         self.recovery = Recovery.open(storage, directory, config, 1_000_000)
         self.found = [record for batch in self.recovery.batches() for record in batch.record_list()]
-        self.log: Log = self.recovery.log(InlineWorkers())
+        self.log: Log = self.recovery.log(SharingWorkers())
         self.written: dict[int, bytes] = {}
         """Bodies by offset, in the order they were written."""
 
