@@ -25,6 +25,12 @@ class ConnectionLimits:
     handle_max: int = 1023
     """The highest handle of the peer in each session."""
 
+    links_max: int = 4096
+    """Links of all sessions of the connection together, those included whose detach is not answered yet."""
+
+    performative_bytes_max: int = 64 * 1024
+    """The largest performative we take: what a peer says is kept as long as its link, unlike what it sends."""
+
     idle_timeout_ms: int = 60_000
     """A peer silent for longer is dropped; half of it is advertised; 0 is off."""
 

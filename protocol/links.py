@@ -28,10 +28,11 @@ __all__ = ["Links"]
 class Links:
     """The handles of one session."""
 
-    __slots__ = ("_local", "_session", "by_handle", "remote_handle_max")
+    __slots__ = ("_counted", "_local", "_session", "by_handle", "remote_handle_max")
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._counted = 0
         self._local: dict[int, Link] = {}
         self.by_handle: dict[int, Link] = {}
         """By the peer's handle."""
@@ -50,7 +51,9 @@ class Links:
         return handle
 
     def add(self, link: Link) -> None:
-        """Know a link that we are about to attach."""
+        """Know a link that is about to be attached."""
+        self._session.connection.link_count += 1
+        self._counted += 1
         self._local[link.handle] = link
         self._names[link.name, link.is_sender] = link
 
@@ -85,6 +88,7 @@ class Links:
         link.state = LinkState.DETACHED
         self._session.release(link)
         del self._local[link.handle]
+        self._count_out(1)
 
     def forget_name(self, link: Link) -> None:
         """Let the next attach of this name be another link."""
@@ -99,10 +103,15 @@ class Links:
             link.drop_partial()
             link.state = LinkState.DETACHED
         self.by_handle = {}
+        self._count_out(self._counted)
 
     @property
     def _names(self) -> dict[tuple[str, bool], Link]:
         return self._session.connection.links_by_name
+
+    def _count_out(self, count: int) -> None:
+        self._counted -= count
+        self._session.connection.link_count -= count
 
     def _lowest(self) -> int:
         return next(number for number in range(len(self._local) + 1) if number not in self._local)
@@ -113,7 +122,8 @@ class Links:
 
     def _new_link(self, attach: Attach) -> Link:
         handle = self._lowest()
-        if handle > self.remote_handle_max:
+        connection = self._session.connection
+        if handle > self.remote_handle_max or connection.link_count >= connection.limits.links_max:
             raise SessionFault(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"no handle is left for link {attach.name!r}")
         kind = Sender if attach.role == Role.RECEIVER else Receiver
         link: Link = kind(self._session, attach.name, handle)

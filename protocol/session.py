@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from protocol.composite import Composite
 from protocol.decode import Buffer
 from protocol.deliveries import DeliveryRing
-from protocol.errors import FramingError, LinkFault, LocalError, SessionFault
-from protocol.events import CreditChanged, Disposed, SessionEnded, TransferRun
-from protocol.frames import decode_frame_body
+from protocol.errors import FramingError, LocalError, SessionFault
+from protocol.events import CreditChanged, Disposed, SessionEnded
+from protocol.incoming import Incoming
 from protocol.links import Links
 from protocol.performatives import (
     Attach,
@@ -29,14 +29,12 @@ from protocol.performatives import (
     Flow,
     Source,
     Target,
-    Transfer,
 )
 from protocol.receiver import Receiver
 from protocol.sender import Sender
 from protocol.serial import MASK
 from protocol.settlement import Settlement
-from protocol.shape import learn, plain_handle
-from protocol.spec import AmqpCondition, Role, SessionCondition
+from protocol.spec import Role, SessionCondition
 from protocol.tables import SESSION_TABLE, LinkState, SessionInput, SessionState
 from protocol.template import write_flow
 from protocol.window import OUTGOING_WINDOW, Windows
@@ -53,20 +51,21 @@ class Session:
 
     __slots__ = (
         "_is_dirty",
+        "_is_reopened",
         "_links",
-        "_next_received_id",
         "_settlement",
         "_waiting",
-        "_windows",
         "channel",
         "connection",
         "has_second",
+        "incoming",
         "next_sent_id",
         "owner",
         "received",
         "remote_channel",
         "sent",
         "state",
+        "windows",
     )
 
     def __init__(self, connection: Connection, channel: int, first_id: int) -> None:
@@ -78,8 +77,9 @@ class Session:
         self.owner: Any = None
         """Yours."""
         self._links = Links(self)
-        self._windows = Windows(connection.limits.window_frames, first_id)
-        self._next_received_id: int | None = None
+        self.windows = Windows(connection.limits.window_frames, first_id)
+        self.incoming = Incoming(self)
+        """Transfers that come."""
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
         """What we sent and is not settled."""
@@ -90,6 +90,7 @@ class Session:
         self._settlement: Settlement | None = None
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
         self._is_dirty = False
+        self._is_reopened = False
 
     # What its owner calls
 
@@ -103,7 +104,7 @@ class Session:
         """Transfer frames that may leave now."""
         if self._waiting or self.state is not SessionState.MAPPED:
             return 0
-        return min(self._windows.remote, self.connection.limits.unsettled_max - self.sent.count)
+        return min(self.windows.remote, self.connection.limits.unsettled_max - self.sent.count)
 
     def links(self) -> list[Link]:
         """List the links that are not detached at both ends; of an ended session those that it had."""
@@ -153,14 +154,14 @@ class Session:
 
     def pause(self) -> None:
         """Close the incoming window; what is in flight still comes."""
-        if not self._windows.is_paused:
-            self._windows.is_paused = True
+        if not self.windows.is_paused:
+            self.windows.is_paused = True
             self.send_flow()
 
     def resume(self) -> None:
         """Open the incoming window again."""
-        if self._windows.is_paused:
-            self._windows.is_paused = False
+        if self.windows.is_paused:
+            self.windows.is_paused = False
             self.send_flow()
 
     def end(self, error: Error | None = None) -> None:
@@ -183,7 +184,7 @@ class Session:
         """Write a flow, with the state of `link` when given; both windows are told in any case."""
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             return
-        windows = self._windows
+        windows = self.windows
         flow = Flow(
             next_incoming_id=windows.next_incoming_id,
             incoming_window=windows.incoming(self._room),
@@ -203,12 +204,12 @@ class Session:
 
     def send_frames(self, frames: bytes, count: int) -> None:
         """Write transfer frames for which there is window."""
-        self._windows.sent(count)
+        self.windows.sent(count)
         self.connection.output.add(frames)
 
     def send_or_wait(self, link: Link, head: bytes, payload: Buffer) -> None:
         """Write one transfer frame, now or when the window has room for it."""
-        if self._waiting or self._windows.remote <= 0:
+        if self._waiting or self.windows.remote <= 0:
             if self._waiting is None:
                 self._waiting = deque()
             self._waiting.append((link, head, payload))
@@ -236,7 +237,7 @@ class Session:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
         self._is_dirty = False
         self.flush_settlements()
-        if self.state is SessionState.MAPPED and self._windows.is_due(self._room):
+        if self.state is SessionState.MAPPED and self.windows.is_due(self._room):
             self.send_flow()
 
     # What its connection calls
@@ -247,8 +248,8 @@ class Session:
         limits = self.connection.limits
         begin = Begin(
             remote_channel=remote_channel,
-            next_outgoing_id=self._windows.next_outgoing_id,
-            incoming_window=self._windows.incoming(self._room),
+            next_outgoing_id=self.windows.next_outgoing_id,
+            incoming_window=self.windows.incoming(self._room),
             outgoing_window=OUTGOING_WINDOW,
             handle_max=limits.handle_max,
         )
@@ -258,8 +259,8 @@ class Session:
         """Take the peer's begin, the first or the answer to ours."""
         self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_BEGIN]
         self.remote_channel = channel
-        self._windows.next_incoming_id = begin.next_outgoing_id
-        self._windows.remote = begin.incoming_window
+        self.windows.next_incoming_id = begin.next_outgoing_id
+        self.windows.remote = begin.incoming_window
         self._links.remote_handle_max = begin.handle_max
 
     def receive_end(self) -> bool:
@@ -295,12 +296,12 @@ class Session:
 
     def receive_flow(self, fields: list[int | bool | None]) -> None:
         """Take a flow, as its ten fields in the order of the wire."""
-        windows = self._windows
+        windows = self.windows
         before = windows.remote
         windows.receive_flow(fields[0], fields[1])  # type: ignore[arg-type]  # both readers checked the mandatory ones
         handle, echo = fields[4], bool(fields[9])
         if handle is not None:
-            link = self._links.by_handle.get(handle)
+            link = self.link_of(handle)
             if link is None:
                 raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"flow for handle {handle}")
             if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_RECEIVED:
@@ -309,6 +310,16 @@ class Session:
             self.send_flow()
         if windows.remote > before and (handle is None or before <= 0 or self._waiting):
             self._window_opened()
+
+    def tell_reopened(self) -> None:
+        """Tell the senders with credit that the window opened: once a read, however often it did."""
+        self._is_reopened = False
+        links = [link for link in self._links.all() if link.is_sender and link.credit]
+        self.connection.events.extend(CreditChanged(link) for link in links if link.is_live)
+
+    def link_of(self, remote_handle: int) -> Link | None:
+        """Find a link by the peer's handle."""
+        return self._links.by_handle.get(remote_handle)
 
     def receive_disposition(
         self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
@@ -319,80 +330,8 @@ class Session:
         events = self.connection.events
         for run in runs:
             events.append(Disposed(run.link, run.first_id, run.tokens(), state, settled))
-        if settled and self._windows.left <= 0:
-            self._mark_dirty()
-
-    def receive_transfer(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
-        """Take the transfer frame at `position` and what follows it alike up to `end`; returns the position behind.
-
-        SessionFault, DecodeError when the session or the connection cannot go on.
-        """
-        link = self._links.by_handle.get(plain_handle(data, body, frame_end))
-        if link is not None and link.shape is not None and link.partial is None and link.state is LinkState.ATTACHED:
-            next_id = self._next_received_id
-            assert next_id is not None  # a shape was learned, so there was a delivery
-            windows = self._windows
-            payloads, after = link.shape.match(data, position, end, next_id, min(link.credit, windows.left))
-            count = len(payloads)
-            if count:
-                settled = link.shape.settled
-                self._next_received_id = (next_id + count) & MASK
-                windows.received(count)
-                link.credit -= count
-                link.delivery_count = (link.delivery_count + count) & MASK
-                if not settled:
-                    self.received.append(link, next_id, count, is_second=link.receiver_settle_mode == 1)
-                self.connection.events.append(TransferRun(link, next_id, payloads, settled))  # type: ignore[arg-type]
-                if windows.left <= self.connection.limits.window_frames // 2:
-                    self._mark_dirty()
-                return after
-        transfer, payload_start = decode_frame_body(data, body, frame_end)
-        assert type(transfer) is Transfer
-        link = self._links.by_handle.get(transfer.handle)
-        self._count_transfer(transfer, link)
-        assert link is not None
-        try:
-            self._receive_transfer(link, transfer, data, position, payload_start, frame_end)
-        except LinkFault as fault:
-            link.fail(fault.condition, fault.description)
-        return frame_end
-
-    # Transfers that are not alike
-
-    def _count_transfer(self, transfer: Transfer, link: Link | None) -> None:
-        """Take the session's part in a transfer: window, handle and delivery-id."""
-        if self._windows.left <= 0:
-            raise SessionFault(SessionCondition.WINDOW_VIOLATION, "a transfer beyond the incoming window")
-        if link is None:
-            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"transfer for handle {transfer.handle}")
-        self._windows.received(1)
-        self._mark_dirty()
-        delivery_id = transfer.delivery_id
-        if delivery_id is None or (link.partial is not None and delivery_id == link.partial.delivery_id):
-            return
-        expected = self._next_received_id
-        if link.state is LinkState.DETACH_SENT and delivery_id != expected:
-            return  # it may continue a delivery that was dropped with the link
-        if expected is not None and delivery_id != expected:
-            raise SessionFault(AmqpCondition.INVALID_FIELD, f"delivery-id {delivery_id}, expected {expected}")
-        self._next_received_id = (delivery_id + 1) & MASK
-
-    def _receive_transfer(
-        self, link: Link, transfer: Transfer, data: Buffer, position: int, payload_start: int, frame_end: int
-    ) -> None:
-        limits = self.connection.limits
-        if link.state is LinkState.DETACH_SENT:
-            if link.is_errant(limits.window_frames):
-                raise SessionFault(SessionCondition.ERRANT_LINK, f"link {link.name!r} goes on after its detach")
-            return
-        if not isinstance(link, Receiver):
-            raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")
-        payload = data[payload_start:frame_end]
-        is_whole = link.receive(transfer, payload)
-        is_plain = not transfer.message_format and transfer.state is None and transfer.rcv_settle_mode is None
-        if is_whole and is_plain and bytes(data[position + 8 : position + 11]) == b"\0S\x14":
-            size_max = min(limits.frame_bytes_max, limits.message_bytes_max)
-            link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled))
+        if settled and self.windows.left <= 0:
+            self.mark_dirty()
 
     # The rest
 
@@ -418,27 +357,27 @@ class Session:
                 return
             self.flush_settlements()
         self._settlement = Settlement(first_id, count, state, settled=settled, role=role)
-        self._mark_dirty()
+        self.mark_dirty()
 
-    def _mark_dirty(self) -> None:
+    def mark_dirty(self) -> None:
+        """Be asked to flush when the output is taken."""
         if not self._is_dirty:
             self._is_dirty = True
             self.connection.dirty.append(self)
 
     def _send_transfer(self, head: Buffer, payload: Buffer) -> None:
-        self._windows.sent(1)
+        self.windows.sent(1)
         self.connection.output.add(head)
         self.connection.output.add(payload)
 
     def _window_opened(self) -> None:
-        """Send what waits; then tell the senders that there is room again."""
-        while self._waiting and self._windows.remote > 0:
+        """Send what waits; when that is all, the senders will be told that there is room again."""
+        while self._waiting and self.windows.remote > 0:
             _, head, payload = self._waiting.popleft()
             self._send_transfer(head, payload)
-        if self._waiting:
-            return
-        events = self.connection.events
-        events.extend(CreditChanged(link) for link in self._links.all() if link.is_sender and link.credit)
+        if not self._waiting and not self._is_reopened:
+            self._is_reopened = True
+            self.connection.reopened.append(self)
 
     def _forget(self) -> None:
         """Drop what the session held; its links stay for who asks."""

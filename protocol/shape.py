@@ -55,7 +55,9 @@ class TransferShape:
         self._size_end = size_end
         self.settled = settled
 
-    def match(self, data: Buffer, position: int, end: int, next_id: int, count_max: int) -> tuple[list[bytes], int]:
+    def match(
+        self, data: Buffer, position: int, end: int, next_id: int, count_max: int
+    ) -> tuple[list[bytes | memoryview], int]:
         """Take at most `count_max` whole frames from `position`, with delivery-ids from `next_id` on.
 
         Returns the payloads, slices of `data`, and the position behind the last frame; no payloads when it declines.
@@ -64,7 +66,7 @@ class TransferShape:
         unpack, length, head, tag, tail = self._unpack, self._length, self._head, self._tag, self._tail
         size_end = self._size_end
         last = end - length
-        payloads: list[bytes] = []
+        payloads: list[bytes | memoryview] = []
         take = payloads.append
         while position <= last and count_max:
             size, its_head, its_id, its_tag, its_tail = unpack(data, position)

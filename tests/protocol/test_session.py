@@ -277,6 +277,60 @@ def test_peer_above_its_own_handle_max() -> None:
     assert conditions(said) == [("end", "amqp:resource-limit-exceeded")]
 
 
+def test_links_are_bounded() -> None:
+    """The links of a connection are bounded together, those never detached included; an end frees them."""
+    wire = Wire(ConnectionLimits(links_max=3))
+    for handle in range(3):
+        wire.say(wire.attach(role=RECEIVER, handle=handle, name=str(handle)))
+    wire.session().links()[0].detach()
+    wire.read()
+    said = wire.say(wire.attach(role=RECEIVER, handle=3, name="3"))
+    assert conditions(said) == [("end", "amqp:resource-limit-exceeded")]
+    wire.say(End(), wire.begin())
+    assert isinstance(wire.say(wire.attach(role=RECEIVER))[0], Attach)
+    assert wire.server.link_count == 1
+
+
+def test_long_performative() -> None:
+    """What a link would keep of its peer is bounded: a performative above the limit closes the connection."""
+    wire = Wire()
+    said = wire.say(wire.attach(role=RECEIVER, properties={"x": "y" * 100_000}))
+    assert conditions(said) == [("close", "amqp:resource-limit-exceeded")]
+
+
+def test_other_ways_to_write_descriptors() -> None:
+    """Descriptors written as a long ulong or as a symbol mean the same as the short ones."""
+    for long in (True, False):
+        wire = Wire()
+        performatives = [
+            wire.attach(role=SENDER),
+            transfer(FIRST_ID),
+            transfer(FIRST_ID + 1),
+            flow(echo=True),
+            Disposition(role=SENDER, first=FIRST_ID, settled=True),
+            Detach(handle=0, closed=True),
+            End(),
+        ]
+        for performative in performatives:
+            body = performative.encode()
+            name = performative.NAME.encode()
+            descriptor = b"\x80" + body[2:3].rjust(8, b"\0") if long else b"\xa3" + bytes((len(name),)) + name
+            body = b"\0" + descriptor + body[3:]
+            wire.give((8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body)
+        assert [type(performative) for _, performative, _ in wire.read()] == [Attach, Flow, Flow, Detach, End]
+        assert sum(len(event.payloads) for event in wire.events if isinstance(event, TransferRun)) == 2
+
+
+def test_reopening_is_told_once_a_read() -> None:
+    """However often a window closes and opens within a read, its senders are told once."""
+    wire = Wire()
+    wire.say(wire.attach(role=RECEIVER))
+    wire.say(flow(handle=0, delivery_count=0, link_credit=10, next_incoming_id=FIRST_ID))
+    wire.events.clear()
+    wire.say(*[flow(next_incoming_id=FIRST_ID, incoming_window=n % 2) for n in range(100)])
+    assert len(wire.events) == 1
+
+
 def test_delivery_ids_are_consecutive() -> None:
     """A delivery-id out of sequence ends the session."""
     wire = Wire()

@@ -65,9 +65,9 @@ def outcome(pieces: list[bytes], *, recognised: bool) -> tuple[object, ...]:
             wire.give(piece)
     else:
         with (
-            patch("protocol.session.learn", return_value=None),
-            patch("protocol.connection.read_flow", return_value=None),
-            patch("protocol.connection.read_disposition", return_value=None),
+            patch("protocol.incoming.learn", return_value=None),
+            patch("protocol.inbound.read_flow", return_value=None),
+            patch("protocol.inbound.read_disposition", return_value=None),
         ):
             for piece in pieces:
                 wire.give(piece)

@@ -1,0 +1,112 @@
+"""Transfers that come in, of all links of one session (transport, 2.5.6 and 2.6.14).
+
+Rule 1: what looks like the last transfer of its link is taken in runs: window, credit and ids are counted once a run.
+Rule 2: the window counts every frame, also one that ends its link; the delivery-id goes on in any case, so that one
+        link's fault leaves the others in step.
+Rule 3: a fault of the link ends the link here; any other is raised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.decode import Buffer
+from protocol.errors import LinkFault, SessionFault
+from protocol.events import TransferRun
+from protocol.frames import decode_frame_body
+from protocol.link import Link
+from protocol.performatives import Transfer
+from protocol.receiver import Receiver
+from protocol.serial import MASK
+from protocol.shape import learn, plain_handle
+from protocol.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
+from protocol.tables import LinkState
+
+if TYPE_CHECKING:
+    from protocol.session import Session
+
+__all__ = ["Incoming"]
+
+
+class Incoming:
+    """The receiving half of one session."""
+
+    __slots__ = ("_next_id", "_session")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._next_id: int | None = None
+
+    def receive(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
+        """Take the transfer frame at `position` and what follows it alike up to `end`; returns the position behind.
+
+        SessionFault or DecodeError when the session or the connection cannot go on.
+        """
+        session = self._session
+        link = session.link_of(plain_handle(data, body, frame_end))
+        if link is not None and link.shape is not None and link.partial is None and link.state is LinkState.ATTACHED:
+            next_id = self._next_id
+            assert next_id is not None  # a shape was learned, so there was a delivery
+            frames_max = min(link.credit, session.windows.left)
+            payloads, after = link.shape.match(data, position, end, next_id, frames_max)
+            if payloads:
+                self._take_run(link, next_id, payloads, settled=link.shape.settled)
+                return after
+        transfer, payload_start = decode_frame_body(data, body, frame_end)
+        assert type(transfer) is Transfer
+        link = session.link_of(transfer.handle)
+        if session.windows.left <= 0:
+            raise SessionFault(SessionCondition.WINDOW_VIOLATION, "a transfer beyond the incoming window")
+        if link is None:
+            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"transfer for handle {transfer.handle}")
+        session.windows.received(1)
+        session.mark_dirty()
+        self._count_delivery(link, transfer.delivery_id)
+        try:
+            self._receive_one(link, transfer, data, position, payload_start, frame_end)
+        except LinkFault as fault:
+            link.fail(fault.condition, fault.description)
+        return frame_end
+
+    def _take_run(self, link: Link, first_id: int, payloads: list[bytes | memoryview], *, settled: bool) -> None:
+        """Count and tell a run that the recogniser took."""
+        session = self._session
+        count = len(payloads)
+        self._next_id = (first_id + count) & MASK
+        session.windows.received(count)
+        link.credit -= count
+        link.delivery_count = (link.delivery_count + count) & MASK
+        if not settled:
+            is_second = link.receiver_settle_mode == ReceiverSettleMode.SECOND
+            session.has_second = session.has_second or is_second
+            session.received.append(link, first_id, count, is_second=is_second)
+        assert isinstance(link, Receiver)  # nobody else learns a shape
+        session.connection.events.append(TransferRun(link, first_id, payloads, settled))
+        session.mark_dirty()
+
+    def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
+        """Hold the delivery-ids to their sequence."""
+        if delivery_id is None or (link.partial is not None and delivery_id == link.partial.delivery_id):
+            return
+        expected = self._next_id
+        if link.state is LinkState.DETACH_SENT and delivery_id != expected:
+            return  # it may continue a delivery that was dropped with the link
+        if expected is not None and delivery_id != expected:
+            raise SessionFault(AmqpCondition.INVALID_FIELD, f"delivery-id {delivery_id}, expected {expected}")
+        self._next_id = (delivery_id + 1) & MASK
+
+    def _receive_one(
+        self, link: Link, transfer: Transfer, data: Buffer, position: int, payload_start: int, frame_end: int
+    ) -> None:
+        limits = self._session.connection.limits
+        if link.state is LinkState.DETACH_SENT:
+            if link.is_errant(limits.window_frames):
+                raise SessionFault(SessionCondition.ERRANT_LINK, f"link {link.name!r} goes on after its detach")
+            return
+        if not isinstance(link, Receiver):
+            raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")
+        is_whole = link.receive(transfer, data[payload_start:frame_end])
+        is_plain = not transfer.message_format and transfer.state is None and transfer.rcv_settle_mode is None
+        if is_whole and is_plain and bytes(data[position + 8 : position + 11]) == b"\0S\x14":
+            size_max = min(limits.frame_bytes_max, limits.message_bytes_max)
+            link.shape = learn(data, position, payload_start, size_max + 1, settled=bool(transfer.settled))
