@@ -20,10 +20,6 @@ class Entry:
     chunks: tuple[int, ...] = ()
     """Offsets of the chunk records that hold the message before its publish record's own body."""
 
-    def failed(self) -> "Entry":
-        """Return the entry after one more failed delivery."""
-        return Entry(self.count + 1, self.excluded, self.annotations, self.chunks)
-
     def modified(self, outcome: Outcome, consumer: int, *, exclusions_max: int, annotations_bytes_max: int) -> "Entry":
         """Return the entry after a `modified` outcome from `consumer`."""
         excluded = self.excluded

@@ -122,7 +122,7 @@ class Broker:
         self.history.forget_from(valid_end)
 
     def _check_messages(self) -> None:
-        """All that was accepted is on its queue, once, byte for byte, or somebody asked for its end; nothing else is."""
+        """All that was accepted is on its queue, once, byte for byte, or was asked to end; nothing else is."""
         found: list[bytes] = []
         for queue in self.loop.state.queues.values():
             check_conservation(queue)
@@ -199,7 +199,8 @@ class Broker:
                 case Deliver():
                     self._deliver(effect, durable_end)
                 case OutcomeApplied():
-                    assert all(self.history.settled_end.get(entry, 0) <= durable_end for entry in effect.reply)
+                    since, entries = effect.reply
+                    assert all(self.history.settled_end(entry, since=since) <= durable_end for entry in entries)
                 case Drained():
                     self._drained(effect)
                 case _:
@@ -230,7 +231,7 @@ class Broker:
                 assert offset > receiver.virgin_offset
                 receiver.virgin_offset = offset
             if effect.settled:
-                assert self.history.settled_end[effect.queue, offset] <= durable_end
+                assert 0 < self.history.settled_end((effect.queue, offset), since=0) <= durable_end
             else:
                 receiver.held.append(word)
 

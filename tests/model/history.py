@@ -55,8 +55,8 @@ class History:
         """Offsets of messages that nobody asked to be durable."""
         self.acquisitions: Counter[tuple[int, int]] = Counter()
         """How often an entry, named by queue and offset, was acquired."""
-        self.settled_end: dict[tuple[int, int], int] = {}
-        """Entry -> the end of the last outcome over it."""
+        self.settled_ends: dict[tuple[int, int], list[int]] = {}
+        """Entry -> the ends of the outcomes over it."""
         self._chunks: dict[int, bytes] = {}
 
     def apply(self, state: State, event: Event) -> State:
@@ -68,6 +68,10 @@ class History:
         self._note(event, end)
         self._check_counts(state, event, after)
         return after
+
+    def settled_end(self, entry: tuple[int, int], *, since: int) -> int:
+        """Return the end of the first outcome over an entry after the offset `since`, 0 where there was none."""
+        return next((end for end in self.settled_ends.get(entry, ()) if end > since), 0)
 
     def forget_from(self, end: int) -> None:
         """Forget the states after `end`: they are lost, and no offset is used twice."""
@@ -86,7 +90,8 @@ class History:
             case Acquired():
                 self.acquisitions.update((event.queue, word >> 16) for word in unpack_words(event.words))
             case Settled():
-                self.settled_end.update(((event.queue, word >> 16), end) for word in unpack_words(event.words))
+                for word in unpack_words(event.words):
+                    self.settled_ends.setdefault((event.queue, word >> 16), []).append(end)
             case _:
                 pass
 

@@ -63,7 +63,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
         for name in ("one", "two", "lossy"):
             submit(AttachProducer(name, name, "container", "link"))
             submit(AttachConsumer(name == "lossy", name, "container", "link", name == "lossy"))
-        submit(AttachConsumer(False, "one", "container", "second"))  # noqa: FBT003 - a key
+        submit(AttachConsumer(False, "one", "container", "second"))
         self.settle_down()
         for receiver in self.broker.receivers.values():
             self.broker.loop.set_credit(receiver.id, 5)
@@ -126,7 +126,8 @@ class DurableLoopMachine(RuleBasedStateMachine):
         if outcome.kind in FINAL:
             self.broker.excuse(map(self.broker.body_at, words))
         named = words if in_order else [*words, 77 << 16 | 5]
-        reply = [(receiver.queue, word >> 16) for word in words] if replies else None
+        entries = [(receiver.queue, word >> 16) for word in words]
+        reply = (self.broker.loop.log.draft.next_offset, entries) if replies else None
         self.broker.loop.submit(Settle(receiver.id, pack_words(named), outcome, reply))
         self.go_on(pace)
 

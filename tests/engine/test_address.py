@@ -1,0 +1,53 @@
+"""The grammar of addresses, case by case."""
+
+import pytest
+
+from engine.address import queue_name
+from engine.errors import Refused
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("orders", "orders"),
+        ("a/b", "a/b"),
+        ("a b", "a b"),
+        ("%2F", "%2F"),
+        ("queue:/x", "queue:/x"),
+        ("größe", "größe"),
+        ("/queues/orders", "orders"),
+        ("/queues/a%2Fb", "a/b"),
+        ("/queues/%24management", "$management"),
+        ("/queues/%2Fqueues%2Fx", "/queues/x"),
+        ("/queues/gr%C3%B6%C3%9Fe", "größe"),
+        ("x" * 255, "x" * 255),
+    ],
+)
+def test_a_name_or_a_path_of_queues_means_a_queue(address: str, name: str) -> None:
+    """A plain address is the name itself; below /queues/ it is percent-encoded."""
+    assert queue_name(address, name_bytes_max=255) == name
+
+
+@pytest.mark.parametrize(
+    ("address", "condition", "part"),
+    [
+        ("/queues/a/b", "amqp:not-found", "%2F"),
+        ("/other", "amqp:not-found", "/queues/"),
+        ("/", "amqp:not-found", "/queues/"),
+        ("/queues", "amqp:not-found", "/queues/"),
+        ("$management", "amqp:not-found", "reserved"),
+        ("", "amqp:invalid-field", "this has 0"),
+        ("/queues/", "amqp:invalid-field", "this has 0"),
+        ("x" * 256, "amqp:invalid-field", "this has 256"),
+        ("ä" * 128, "amqp:invalid-field", "this has 256"),
+        ("a\nb", "amqp:invalid-field", "printable"),
+        ("/queues/a%00b", "amqp:invalid-field", "printable"),
+        ("\ud800", "amqp:invalid-field", "printable"),
+    ],
+)
+def test_what_means_no_queue_is_refused(address: str, condition: str, part: str) -> None:
+    """Unknown paths and reserved names are not found; names that cannot be are invalid. The message says why."""
+    with pytest.raises(Refused, match=condition) as caught:
+        queue_name(address, name_bytes_max=255)
+    assert caught.value.condition == condition
+    assert part in caught.value.description

@@ -1,0 +1,270 @@
+"""Who gets what: turns, order, exclusions, budgets, drains."""
+
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from engine.effects import AT_CLOSE, Deliver, Drained
+from engine.events import Acquired, Settled
+from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from engine.word import unpack_words
+from tests.engine.world import World
+
+HERE = Outcome(OutcomeKind.MODIFIED, undeliverable_here=True)
+
+
+def numbers(world: World) -> list[int]:
+    """Return the words that are ready."""
+    return list(world.queue().ready)
+
+
+def drained(world: World, budget: int = 1000) -> list[int]:
+    """Dispatch; return who was told that nothing more is available."""
+    return [effect.consumer for effect in world.deal(budget) if type(effect) is Drained]
+
+
+@given(count=st.integers(1, 5), messages=st.integers(0, 40))
+def test_of_k_consumers_with_credit_each_gets_every_kth(count: int, messages: int) -> None:
+    """Exactly words[i::k]."""
+    world = World()
+    consumers = [world.consumer(credit=100) for _ in range(count)]
+    if messages:
+        world.publish(world.producer(), *[10] * messages)
+    words = numbers(world)
+    expected = {consumer: words[turn::count] for turn, consumer in enumerate(consumers) if words[turn::count]}
+    assert world.dealt() == expected
+
+
+class TurnMachine(RuleBasedStateMachine):
+    """Against a ring of consumers that serves one message at a time: whoever follows the one served last is next."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.world = World()
+        self.producer = self.world.producer()
+        self.ring: deque[list[int]] = deque()
+        """[consumer, credit], whose turn it is first."""
+        self.waiting: deque[int] = deque()
+
+    @rule(credit=st.integers(0, 5))
+    def join(self, credit: int) -> None:
+        self.ring.append([self.world.consumer(credit=credit), credit])
+
+    @rule(pick=st.integers(0, 9))
+    def leave(self, pick: int) -> None:
+        if self.ring:
+            consumer = self.ring[pick % len(self.ring)]
+            self.ring.remove(consumer)
+            self.world.demand.remove(consumer[0])
+
+    @rule(pick=st.integers(0, 9), credit=st.integers(0, 7))
+    def set_credit(self, pick: int, credit: int) -> None:
+        if self.ring:
+            consumer = self.ring[pick % len(self.ring)]
+            consumer[1] = credit
+            self.world.set_credit(consumer[0], credit)
+
+    @rule(count=st.integers(1, 9))
+    def publish(self, count: int) -> None:
+        self.world.publish(self.producer, *[1] * count)
+        self.waiting.extend(numbers(self.world)[-count:])
+
+    @rule(budget=st.integers(1, 12))
+    def dispatch(self, budget: int) -> None:
+        expected: dict[int, list[int]] = {}
+        for _ in range(budget):
+            turn = next((index for index, (_, credit) in enumerate(self.ring) if credit), None)
+            if turn is None or not self.waiting:
+                break
+            self.ring.rotate(-turn - 1)
+            consumer = self.ring[-1]
+            consumer[1] -= 1
+            expected.setdefault(consumer[0], []).append(self.waiting.popleft())
+        assert self.world.dealt(budget) == expected
+
+    @invariant()
+    def what_waits_is_ready(self) -> None:
+        assert list(self.waiting) == numbers(self.world)
+
+
+TestTurns = TurnMachine.TestCase
+TestTurns.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+
+
+def test_a_budget_cut_goes_on_in_the_next_tick() -> None:
+    """A queue that has more stays dirty, and the turn is remembered."""
+    world = World()
+    one, two = world.consumer(credit=100), world.consumer(credit=100)
+    world.publish(world.producer(), *[10] * 7)
+    words = numbers(world)
+    assert world.dealt(budget=3) == {one: words[0:3:2], two: words[1:2]}
+    assert world.demand.dirty
+    assert world.dealt(budget=100) == {two: words[3::2], one: words[4::2]}
+    assert not world.demand.dirty
+
+
+def test_a_budget_is_shared_by_queues_in_the_order_they_became_dirty() -> None:
+    """No queue is forgotten."""
+    world = World()
+    one, two = world.consumer("a", credit=9), world.consumer("b", credit=9)
+    world.publish(world.producer("a"), 1, 1, 1)
+    world.publish(world.producer("b"), 1, 1, 1)
+    counts = [{each: len(words) for each, words in world.dealt(budget=2).items()} for _ in range(3)]
+    assert counts == [{one: 2}, {one: 1, two: 1}, {two: 2}]
+
+
+@given(order=st.permutations(range(6)), outcome=st.sampled_from([RELEASED, MODIFIED_FAILED]))
+def test_what_comes_back_in_any_order_goes_out_in_its_own_and_before_what_is_new(
+    order: list[int], outcome: Outcome
+) -> None:
+    """Released or failed one by one."""
+    world = World()
+    first, producer = world.consumer(credit=6), world.producer()
+    world.publish(producer, *[10] * 6)
+    words = world.dealt()[first]
+    world.publish(producer, 10, 10)
+    for index in order:
+        world.settle(world.queue().id, first, [words[index]], outcome)
+    fresh = numbers(world)
+    second = world.consumer(credit=100)
+    assert world.dealt() == {second: words + fresh}
+    assert all(entry is None or entry.count == outcome.delivery_failed for entry in world.queue().entries.values())
+
+
+def test_an_entry_that_is_undeliverable_here_passes_by_and_blocks_nothing() -> None:
+    """The consumer that said so gets everything else; another gets it at once, before what is new."""
+    world = World()
+    picky, producer = world.consumer(credit=3), world.producer()
+    world.publish(producer, 10, 10, 10)
+    words = world.dealt()[picky]
+    queue = world.queue().id
+    world.settle(queue, picky, words[:1], HERE)
+    world.settle(queue, picky, words[1:], RELEASED)
+    world.set_credit(picky, 10)
+    assert world.dealt() == {picky: words[1:]}
+    world.publish(producer, 10)
+    fresh = numbers(world)
+    assert world.dealt() == {picky: fresh}
+    assert list(world.queue().returned) == words[:1]
+    world.publish(producer, 10)
+    other = world.consumer(credit=1)
+    assert world.dealt() == {other: words[:1], picky: list(world.queue().acquired[picky])[-1:]}
+
+
+@pytest.mark.parametrize("budget", [7, 300, 5000])
+def test_a_thousand_excluded_entries_block_nothing_behind_them(budget: int) -> None:
+    """What came back is served completely, in order, before what is new, however much of it is excluded."""
+    world = World()
+    picky, producer = world.consumer(credit=2000), world.producer()
+    world.publish(producer, *[1] * 1500)
+    words = world.dealt(budget=5000)[picky]
+    world.settle(world.queue().id, picky, words[:1000], HERE)
+    world.settle(world.queue().id, picky, words[1000:], RELEASED)
+    world.publish(producer, 1)
+    fresh = numbers(world)
+    world.set_credit(picky, 2000)
+    got: list[int] = []
+    while world.demand.dirty:
+        got += world.dealt(budget).get(picky, [])
+    assert got == words[1000:] + fresh
+    other = world.consumer(credit=2000)
+    got = []
+    while world.demand.dirty:
+        got += world.dealt(budget).get(other, [])
+    assert got == words[:1000]
+
+
+def test_what_was_looked_through_in_vain_is_looked_through_again_when_something_changed() -> None:
+    """A consumer that comes later, or an entry that comes back later, is not overlooked."""
+    world = World()
+    picky, producer = world.consumer(credit=2), world.producer()
+    world.publish(producer, 1, 1)
+    words = world.dealt()[picky]
+    queue = world.queue().id
+    world.settle(queue, picky, words[:1], HERE)
+    world.set_credit(picky, 5)
+    assert world.dealt() == {}
+    world.settle(queue, picky, words[1:], RELEASED)
+    assert world.dealt() == {picky: words[1:]}
+    other = world.consumer(credit=5)
+    assert world.dealt() == {other: words[:1]}
+
+
+def test_a_drain_is_answered_once_and_only_when_nothing_is_available() -> None:
+    """Not while a budget leaves something, not for what is excluded, not to who did not ask or has no credit."""
+    world = World()
+    asks, producer = world.consumer(), world.producer()
+    world.publish(producer, 1, 1, 1)
+    world.consumer(credit=0)
+    world.set_credit(asks, 5, draining=True)
+    assert drained(world, budget=2) == []
+    assert drained(world) == [asks]
+    world.publish(producer, 1)
+    assert drained(world) == []
+    assert drained(world) == []
+    world.set_credit(asks, 1, draining=True)
+    world.publish(producer, 1)
+    assert drained(world) == []
+    assert world.demand.wants[asks].credit == 0
+
+
+def test_what_is_excluded_does_not_hold_back_a_drain() -> None:
+    """Nothing is available to the consumer, so it hears so."""
+    world = World()
+    picky = world.consumer(credit=1)
+    world.publish(world.producer(), 1)
+    words = world.dealt()[picky]
+    world.settle(world.queue().id, picky, words, HERE)
+    world.set_credit(picky, 5, draining=True)
+    assert drained(world) == [picky]
+
+
+def test_a_drain_on_a_queue_that_is_gone_is_answered() -> None:
+    """Nothing will ever be available there."""
+    world = World()
+    asks = world.consumer()
+    queue = world.queue()
+    world.state = world.state.having(queues=world.state.queues.delete(queue.id))
+    world.set_credit(asks, 5, draining=True)
+    assert drained(world) == [asks]
+
+
+def test_a_delivery_waits_for_the_record_that_enqueued_it() -> None:
+    """And one that leaves settled for its settlement, which is a fact at once."""
+    world = World()
+    plain, settled = world.consumer(credit=2), world.consumer("s", credit=2, settled=True)
+    world.publish(world.producer(), 10, 10)
+    last = world.next_offset
+    world.publish(world.producer("s"), 10, 10)
+    first, second = [effect for effect in world.deal() if type(effect) is Deliver]
+    assert (first.consumer, first.after, first.settled) == (plain, last, False)
+    assert (second.consumer, second.after, second.settled) == (settled, AT_CLOSE, True)
+    assert [type(event) for event in world.events[-3:]] == [Acquired, Acquired, Settled]
+    gone = world.events[-1]
+    assert type(gone) is Settled
+    assert gone.outcome == ACCEPTED
+    assert unpack_words(gone.words) == second.words
+    assert world.queue("s").depth == 0
+    assert world.queue("s").size == 0
+
+
+def test_columns_come_with_a_delivery_only_where_a_queue_has_any() -> None:
+    """A queue that was never failed pays nothing."""
+    world = World()
+    consumer, producer = world.consumer(credit=2), world.producer()
+    world.publish(producer, 1, 1)
+    (effect,) = world.deal()
+    assert type(effect) is Deliver
+    assert effect.entries is None
+    world.settle(world.queue().id, consumer, list(effect.words[:1]), MODIFIED_FAILED)
+    world.publish(producer, 1)
+    world.demand.wants[consumer].credit = 2
+    again, new = world.deal()
+    assert type(again) is Deliver
+    assert type(new) is Deliver
+    assert again.entries is not None
+    assert [entry.count for entry in again.entries if entry] == [1]
+    assert new.entries == [None]

@@ -1,0 +1,114 @@
+"""The engine without a log: commands are decided, applied and dispatched by hand."""
+
+from engine.apply import apply
+from engine.commands import AttachConsumer, AttachProducer, Command, Publish
+from engine.config import EngineConfig
+from engine.decide import Moment, decide, started
+from engine.demand import Demand, Want
+from engine.dispatch import dispatch
+from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
+from engine.events import Event, Published, Settled
+from engine.outcome import Outcome
+from engine.queue import Queue
+from engine.state import EMPTY_STATE
+from engine.word import WORD_BYTES, pack_words
+
+__all__ = ["World", "record_count"]
+
+
+def record_count(event: Event) -> int:
+    """Return how many records an event is."""
+    return len(event.words) // WORD_BYTES if type(event) is Published else 1
+
+
+class World:
+    """A virtual host that was just started."""
+
+    def __init__(self, config: EngineConfig | None = None) -> None:
+        self.config = config or EngineConfig()
+        self.state = EMPTY_STATE
+        self.demand = Demand()
+        self.events: list[Event] = []
+        self.next_offset = 0
+        self.now_us = 1_000
+        self.room_bytes = 1 << 40
+        for event in started(self.state, self.moment):
+            self.happened(event)
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.now_us, self.next_offset, self.room_bytes, self.config)
+
+    def happened(self, event: Event) -> None:
+        assert event.offset == self.next_offset
+        self.next_offset += record_count(event)
+        self.events.append(event)
+        self.state = apply(self.state, event)
+
+    def do(self, command: Command) -> list[Effect]:
+        """Decide and apply."""
+        events, effects = decide(self.state, command, self.moment)
+        for event in events:
+            self.happened(event)
+            if hasattr(event, "queue"):
+                self.demand.touch(event.queue)
+        return effects
+
+    def producer(self, name: str = "q") -> int:
+        """Attach a producer."""
+        (ready,) = self.do(AttachProducer("key", name, "container", "link"))
+        assert type(ready) is ProducerReady
+        return ready.producer
+
+    def consumer(self, name: str = "q", *, credit: int = 0, settled: bool = False) -> int:
+        """Attach a consumer that takes turns."""
+        (ready,) = self.do(AttachConsumer("key", name, "container", "link", settled))
+        assert type(ready) is ConsumerReady
+        self.demand.add(Want(ready.consumer, self.state.consumers[ready.consumer].queue, "link", settled))
+        self.set_credit(ready.consumer, credit)
+        return ready.consumer
+
+    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
+        """Let a consumer take so many deliveries."""
+        want = self.demand.set_credit(consumer, credit, draining=draining)
+        assert want is not None
+        self.demand.touch(want.queue)
+
+    def publish(self, producer: int, *sizes: int, durable: bool = True) -> list[Effect]:
+        """Publish a run of messages with these sizes."""
+        bodies = [bytes(size) for size in sizes]
+        effects = self.do(Publish("link", producer, 0, bodies, [0] * len(bodies), sum(sizes), durable))
+        for queue in self.state.queues:
+            self.demand.touch(queue)
+        return effects
+
+    def settle(self, queue: int, consumer: int, words: list[int], outcome: Outcome) -> None:
+        """Apply a consumer's outcome as a fact."""
+        self.happened(Settled(self.next_offset, self.now_us, queue, consumer, outcome, pack_words(words)))
+        self.demand.touch(queue)
+
+    def deal(self, budget: int = 1000) -> list[Effect]:
+        """Dispatch once."""
+        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget)
+        before = self.state
+        for event in dealt.events:
+            self.happened(event)
+        assert self.state == dealt.state or before is self.state
+        return dealt.effects
+
+    def dealt(self, budget: int = 1000) -> dict[int, list[int]]:
+        """Dispatch once; return the words that each consumer got, all of which have left now."""
+        words: dict[int, list[int]] = {}
+        for effect in self.deal(budget):
+            if type(effect) is Deliver:
+                words.setdefault(effect.consumer, []).extend(effect.words)
+                want = self.demand.wants[effect.consumer]
+                want.held.remove(effect)
+                want.held_count -= len(effect.words)
+        return words
+
+    def queue(self, name: str = "q") -> Queue:
+        """Return a queue by its name."""
+        queue = self.state.queue_named(name)
+        assert queue is not None
+        return queue
