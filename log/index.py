@@ -87,7 +87,8 @@ def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generato
     try:
         header = _header_of(file, segment.path)
         with environment.begin(write=True) as transaction:
-            yield from _fill(environment, transaction, _walk(file, header, segment.size, batch_bytes_max))
+            walk = _walk(file, header, segment.size, batch_bytes_max)
+            yield from _fill(environment, transaction, walk, segment.base_offset)
         environment.close()
         yield from _seal(temporary, segment, header)
         Path(temporary).replace(target)
@@ -97,13 +98,12 @@ def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generato
         raise
 
 
-def _fill(environment: Any, transaction: Any, walk: Walk) -> Iterator[None]:
+def _fill(environment: Any, transaction: Any, walk: Walk, first_offset: int) -> Iterator[None]:
     heaps: list[list[int]] = [[] for _ in range(256)]
     batches: list[tuple[int, int]] = []
     times: dict[int, int] = {}
-    next_position = first_offset = 0
+    next_position = 0
     for header in walk:
-        first_offset = first_offset or header.base_offset
         if walk.position >= next_position:
             next_position = walk.position + SPACING_BYTES
             batches.append((header.base_offset, walk.position))
@@ -231,6 +231,8 @@ class Index:
         self._environment.close()
 
     def _at_or_before(self, name: bytes, key: int) -> int | None:
+        if key < 0:
+            return None
         with self._environment.begin() as transaction:
             cursor = transaction.cursor(self._table(transaction, name))
             found = cursor.set_range(_U64.pack(key))

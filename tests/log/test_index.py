@@ -1,0 +1,128 @@
+"""The index of a sealed segment: what it tells, and that one which does not fit is never believed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from log.disk import DiskStorage
+from log.index import Index, IndexBuilder, build, check_index, load_positions, path_of_index
+from log.inspect import open_reader
+from log.manifest import load
+from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from tests.log.lives import CONFIG, Life, body_of
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Segment:
+    """A sealed segment of a few batches, without an index."""
+    life = Life(DiskStorage(), str(tmp_path))
+    for number in range(12):
+        life.write([body_of(number, 700), body_of(number, 40)])
+        life.sync()
+        life.log.completed()
+    life.log.close()
+    manifest = load(DiskStorage(), str(tmp_path))
+    assert manifest is not None
+    segment = manifest.sealed[0].at(str(tmp_path))
+    Path(path_of_index(segment)).unlink(missing_ok=True)
+    return segment
+
+
+def header_of(segment: Segment) -> SegmentHeader:
+    """The segment's header."""
+    header = SegmentHeader.decode(Path(segment.path).read_bytes()[:SEGMENT_HEADER_BYTES], segment.path)
+    assert header is not None
+    return header
+
+
+def built(segment: Segment) -> Index:
+    """Build the index and open it."""
+    build(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    index = Index.open(path_of_index(segment), segment, header_of(segment))
+    assert index is not None
+    return index
+
+
+def test_offsets_times_and_ids_are_found(segment: Segment) -> None:
+    """Each look-up leads at or before what is sought; ids lead to every record with that hash."""
+    index = built(segment)
+    assert index.locate(segment.base_offset) == SEGMENT_HEADER_BYTES
+    assert index.locate(segment.base_offset - 1) is None
+    assert index.locate(1 << 40) is not None
+    assert index.at(0) is None
+    assert index.at(1 << 60) == segment.base_offset
+    assert index.ids(701) == list(range(segment.base_offset, segment.next_offset, 2))
+    assert index.ids(41) == list(range(segment.base_offset + 1, segment.next_offset, 2))
+    assert index.ids(12345) == []
+    index.close()
+
+
+def cut(path: Path) -> None:
+    """Cut a file in half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path: Path) -> None:
+    """Flip a bit in its middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def empty(path: Path) -> None:
+    """Leave no byte."""
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [cut, flip, empty, Path.unlink])
+def test_an_index_that_does_not_fit_is_not_believed(segment: Segment, harm: Callable[[Path], None]) -> None:
+    """Missing, cut or damaged: positions are read from the segment instead, and are the same once it is rebuilt."""
+    built(segment).close()
+    harm(Path(path_of_index(segment)))
+    header, file = header_of(segment), DiskStorage().open(segment.path)
+    assert Index.open(path_of_index(segment), segment, header) is None
+    walked = load_positions(file, segment.path, segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    built(segment).close()
+    loaded = load_positions(file, segment.path, segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    offsets = range(segment.base_offset - 1, segment.next_offset + 1)
+    assert [walked.locate(offset) for offset in offsets] == [loaded.locate(offset) for offset in offsets]
+
+
+def test_a_stale_index_is_not_believed(segment: Segment) -> None:
+    """An index of a segment that was sealed at another size, or of another file, does not fit."""
+    built(segment).close()
+    header = header_of(segment)
+    assert check_index(path_of_index(segment), segment, header) is None
+    assert check_index(path_of_index(segment), segment._replace(size=segment.size - 8), header) is not None
+    assert check_index(path_of_index(segment), segment, header._replace(salt=header.salt ^ 1)) is not None
+
+
+def test_a_build_that_is_given_up_leaves_nothing(segment: Segment) -> None:
+    """Steps can stop anywhere; only a finished index has its name."""
+    builder = IndexBuilder(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    assert builder.step()
+    builder.close()
+    assert not list(Path(segment.path).parent.glob(f"{segment.file_id:016x}.index*"))
+
+
+def test_a_damaged_segment_gets_no_index(segment: Segment) -> None:
+    """What does not read as it was written is not indexed."""
+    with Path(segment.path).open("rb+") as file:
+        file.seek(SEGMENT_HEADER_BYTES + 70)
+        file.write(b"\xff")
+    with pytest.raises(ValueError, match="not valid"):
+        build(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    assert not list(Path(segment.path).parent.glob(f"{segment.file_id:016x}.index*"))
+
+
+def test_every_id_leads_to_its_records(segment: Segment) -> None:
+    """The law: ids(hash) is exactly the offsets of the records with that hash."""
+    index = built(segment)
+    directory = str(Path(segment.path).parent.parent)
+    with open_reader(directory, CONFIG) as reader:
+        records = [record for batch in reader.batches() for record in batch.records()]
+    for record in records:
+        if record.offset < segment.next_offset:
+            assert record.offset in index.ids(record.id_hash)
+    index.close()

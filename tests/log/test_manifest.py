@@ -1,0 +1,142 @@
+"""The manifest: its bytes, its edits, and its swap on a disk that fails."""
+
+import errno
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from log.errors import DamageError, ForeignError
+from log.manifest import (
+    Active,
+    Lost,
+    Manifest,
+    Sealed,
+    commit,
+    create,
+    decode,
+    encode,
+    forget_lost,
+    forget_removed,
+    load,
+    name_spare,
+    recovered,
+    roll,
+    store,
+)
+from tests.log.simulated import SimulatedStorage
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "manifest.txt"
+OFFSETS = st.integers(0, 1 << 62)
+SEALED = st.builds(Sealed, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
+MANIFESTS = st.builds(
+    Manifest,
+    version=st.just(1),
+    log_id=st.binary(min_size=16, max_size=16),
+    generation=OFFSETS,
+    epoch=OFFSETS,
+    next_file_id=OFFSETS,
+    durable_end=OFFSETS,
+    start_offset=OFFSETS,
+    sealed=st.lists(SEALED, max_size=3).map(tuple),
+    active=st.none() | st.builds(Active, OFFSETS, OFFSETS),
+    spare=st.none() | OFFSETS,
+    removed=st.lists(OFFSETS, max_size=3).map(tuple),
+    lost=st.lists(st.builds(Lost, OFFSETS, OFFSETS), max_size=3).map(tuple),
+)
+
+
+def example() -> Manifest:
+    """A manifest with every field filled."""
+    return Manifest(
+        version=1,
+        log_id=bytes(range(16)),
+        generation=9,
+        epoch=2,
+        next_file_id=6,
+        durable_end=1048580,
+        start_offset=1048576,
+        sealed=(Sealed(1, 0, 500, 65536), Sealed(3, 500, 1048580, 8192)),
+        active=Active(4, 1048580),
+        spare=5,
+        removed=(2,),
+        lost=(Lost(10, 20),),
+    )
+
+
+@given(MANIFESTS)
+def test_decode_undoes_encode(manifest: Manifest) -> None:
+    """decode(encode(x)) == x."""
+    assert decode(encode(manifest), file="m") == manifest
+
+
+def test_the_bytes_are_as_they_were() -> None:
+    """The format of version 1 stays readable and is written the same."""
+    assert encode(example()) == GOLDEN.read_bytes()
+
+
+@given(st.data())
+def test_any_flipped_bit_is_damage(data: st.DataObject) -> None:
+    """No changed manifest is believed, wherever the change lies."""
+    text = bytearray(encode(example()))
+    text[data.draw(st.integers(0, len(text) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(DamageError):
+        decode(bytes(text), file="m")
+
+
+def test_a_newer_version_is_foreign() -> None:
+    """A manifest that is whole and of another version is refused as such, not as damage."""
+    newer = Manifest(2, bytes(16), generation=1, epoch=0, next_file_id=1, durable_end=0, start_offset=0)
+    with pytest.raises(ForeignError):
+        decode(encode(newer), file="m")
+
+
+def test_every_edit_is_one_generation() -> None:
+    """Edits leave what they were given as it was, and count."""
+    first = create(bytes(16))
+    begun = recovered(first, sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0)
+    spared = name_spare(begun)
+    rolled = roll(spared, base_offset=70, size=9000)
+    assert [one.generation for one in (first, begun, spared, rolled)] == [1, 2, 3, 4]
+    assert rolled.sealed == (Sealed(1, 0, 70, 9000),)
+    assert rolled.active == Active(2, 70)
+    assert (rolled.spare, rolled.durable_end, rolled.next_file_id) == (None, 70, 3)
+
+
+def test_a_recovery_gives_up_what_holds_nothing() -> None:
+    """An active segment and a spare that are not sealed go on the list of files that may be deleted, until they are."""
+    begun = name_spare(recovered(create(bytes(16)), sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0))
+    again = recovered(begun, sealed=(), file_id=3, durable_end=0, valid_end=5, start_offset=1 << 20)
+    assert again.removed == (1, 2)
+    assert (again.active, again.durable_end, again.epoch) == (Active(3, 0), 5, 2)
+    assert forget_removed(again, frozenset({1, 2})).removed == ()
+
+
+def test_lost_offsets_are_told_until_they_are_taken() -> None:
+    """What a repair could not save is forgotten by an edit of its own."""
+    assert forget_lost(example()).lost == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_swap_that_fails_anywhere_leaves_the_old_or_the_new(seed: int) -> None:
+    """Wherever the disk fails and then loses power, one of the two manifests is there, whole."""
+    old, new = create(bytes(16)), name_spare(create(bytes(16)))
+    cuts = 0
+    while True:
+        storage = SimulatedStorage(random.Random(seed))
+        storage.makedirs("/data")
+        store(storage, "/data", old)
+        storage.fail(errno.EIO, after=cuts)
+        try:
+            commit(storage, "/data", name_spare)
+        except OSError:
+            storage.crash(random.Random(seed))
+            assert load(storage, "/data") in (old, new)
+        else:
+            break
+        cuts += 1
+    storage.crash(random.Random(seed))
+    assert load(storage, "/data") == new
+    assert cuts >= 5
