@@ -48,7 +48,7 @@ class ChildBroker:
                 "the broker was never ready",
                 where=str(self.directory),
                 expected=f"its ready line within {_READY_SECONDS:.0f} s",
-                found=self._last_words(),
+                found=self.last_words(),
                 code=ExitCode.CANNOT_CONNECT,
             )
         self.url = words[1]
@@ -70,11 +70,21 @@ class ChildBroker:
         """Send SIGKILL and wait; nothing where it does not run."""
         return self._end(signal.SIGKILL)
 
-    def _end(self, number: signal.Signals) -> int:
+    def wait(self) -> int:
+        """Wait for it to end by itself and return its exit code; it is killed when it takes too long."""
+        return self._end(None)
+
+    def last_words(self) -> str:
+        """Return the last line that it has logged."""
+        lines = self.stderr_path.read_text(errors="replace").splitlines()
+        return lines[-1] if lines else "no word from it"
+
+    def _end(self, number: signal.Signals | None) -> int:
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.send_signal(number)
+        if number is not None:
+            process.send_signal(number)
         try:
             code = process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -90,7 +100,3 @@ class ChildBroker:
         assert stdout is not None
         readable, _, _ = select.select([stdout], [], [], _READY_SECONDS)
         return stdout.readline().decode() if readable else ""
-
-    def _last_words(self) -> str:
-        lines = self.stderr_path.read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "no word from it"

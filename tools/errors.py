@@ -7,6 +7,7 @@ Rule 2: a mistake of our own is told in one line too; AMBERMQ_TRACEBACK=1 shows 
 import os
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any
 
 import click
@@ -42,8 +43,9 @@ class ToolError(click.ClickException):
         self.exit_code = code  # type: ignore[misc]  # click declares it for classes and reads it from instances
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the one line on standard error."""
-        click.echo(f"error: {self.message}", file=file, err=True)
+        """Print the one line on standard error; the exit code tells enough where nobody can be written to."""
+        with suppress(OSError):
+            click.echo(f"error: {self.message}", file=file, err=True)
 
 
 class ConnectionBroke(ToolError):

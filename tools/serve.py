@@ -74,7 +74,7 @@ class Broker:
             uvloop.run(self._serve(engine))
         finally:
             engine.log.close()
-            structlog.get_logger().info("stopped", data=self.directory)
+        structlog.get_logger().info("stopped", data=self.directory)
 
     def _recovered(self) -> DurableLoop:
         storage = DiskStorage()

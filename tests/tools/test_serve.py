@@ -184,3 +184,14 @@ def test_a_child_that_is_never_ready_tells_its_last_words(tmp_path: Path) -> Non
     broker = ChildBroker(tmp_path / "data", arguments=["--host", "203.0.113.1", "--anonymous"])
     with pytest.raises(ToolError, match=r"the broker was never ready: .*cannot listen"):
         broker.start()
+
+
+def test_a_write_that_fails_while_serving_is_exit_code_74(run: Run, child: ChildBroker) -> None:
+    """The broker settles nothing more and ends at once: the send that it could not store is not accepted."""
+    # Segments are longer than this from their first batch on; what the broker logs is not.
+    resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+    sent = run("send", "q", "x", "--url", child.url)
+    assert (sent.exit_code, sent.stdout) == (ExitCode.CANNOT_CONNECT, "")
+    assert child.wait() == ExitCode.LOG_FAILED
+    assert child.last_words().startswith("error: ")
+    assert "stopped" not in child.stderr_path.read_text()

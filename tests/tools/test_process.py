@@ -1,0 +1,89 @@
+"""What the broker's process is set to."""
+
+import gc
+import resource
+import sys
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from log import checksum
+from tools import process
+from tools.serve import _Progress
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """Other tests see the interpreter as it was."""
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+    structlog.reset_defaults()
+
+
+def test_the_soft_limit_of_open_files_becomes_the_hard_one() -> None:
+    """A connection is a file; raising twice changes nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        assert process.raise_open_files() == hard
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+        assert process.raise_open_files() == hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_threads_take_short_turns_and_collections_are_rare() -> None:
+    """0.5 ms, and a full collection after many small ones."""
+    process.tune_interpreter()
+    assert sys.getswitchinterval() == pytest.approx(0.0005)
+    assert gc.get_threshold()[0] > 700
+
+
+def test_what_recovery_built_is_out_of_the_collectors_way() -> None:
+    """Everything alive after recovery is frozen."""
+    process.freeze_heap()
+    assert gc.get_freeze_count() > 0
+
+
+def test_log_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each with the time in UTC, none below the level, none on standard output."""
+    process.configure_logging("info")
+    structlog.get_logger().debug("hidden")
+    structlog.get_logger().info("shown", port=1)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("Z [info] shown port=1\n")
+    assert "hidden" not in captured.err
+
+
+def test_a_slow_checksum_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing when it is fast, a warning with what to do when it is not."""
+    process.configure_logging("info")
+    monkeypatch.setattr(checksum, "IS_FAST", True)
+    process.warn_of_slowness()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(checksum, "IS_FAST", False)
+    process.warn_of_slowness()
+    assert "CRC-32C has no fast implementation" in capsys.readouterr().err
+
+
+def test_a_long_recovery_says_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at every batch, but now and then, in per cent."""
+    now = 0.0
+    monkeypatch.setattr("tools.serve.time.monotonic", lambda: now)
+    process.configure_logging("info")
+    progress = _Progress("d")
+    progress(10, 100)
+    assert capsys.readouterr().err == ""
+    now = 1.0
+    progress(50, 100)
+    progress(60, 100)
+    assert [line.split("] ")[1] for line in capsys.readouterr().err.splitlines()] == [
+        "recovering bytes=50 data=d of=100 percent=50"
+    ]
