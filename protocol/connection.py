@@ -329,9 +329,10 @@ class Connection:
         return True
 
     def _receive_sasl(self, handshake: Handshake, frame: Frame) -> None:
-        if frame.kind != SASL_FRAME or frame.body == frame.frame_end:
-            raise FramingError(f"a frame of type {frame.kind} within SASL")
-        performative, _ = decode_frame_body(frame.data, frame.body, frame.frame_end, SASL_FRAME)
+        data, _, body, frame_end, _, kind, _ = frame
+        if kind != SASL_FRAME or body == frame_end:
+            raise FramingError(f"a frame of type {kind} within SASL")
+        performative, _ = decode_frame_body(data, body, frame_end, SASL_FRAME)
         answer, question = handshake.receive_frame(performative)
         if self.output.is_gated:
             self.output.lead(answer)

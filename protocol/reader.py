@@ -9,7 +9,7 @@ Rule 3: small frames are cut from bytes: one copy of a read is cheaper than a co
 """
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from protocol.decode import Buffer
 from protocol.errors import FramingError
@@ -50,18 +50,9 @@ class ReadBuffer:
         self._view = None
 
 
-class Frame(NamedTuple):
-    """A whole frame in its buffer, where others like it may follow."""
-
-    data: Buffer
-    position: int
-    body: int
-    """Where the performative begins; equal to `frame_end` for a heartbeat."""
-    frame_end: int
-    end: int
-    """Where the buffer ends."""
-    kind: int
-    channel: int
+Frame: TypeAlias = tuple[Buffer, int, int, int, int, int, int]
+"""A whole frame in its buffer, where others like it may follow: data, position, body (where the performative begins;
+frame_end for a heartbeat), frame_end, end (of the buffer), type, channel. A plain tuple, since there is one a frame."""
 
 
 class FrameReader:
@@ -138,11 +129,11 @@ class FrameReader:
             self._data = bytes(self._data[position:])
             self._position = position = 0
             self._end = end = len(self._data)
-        return Frame(self._data, position, position + offset * 4, position + size, end, kind, channel)
+        return (self._data, position, position + offset * 4, position + size, end, kind, channel)
 
     def skip(self, frame: Frame, position: int) -> None:
         """Go on behind `position` of the frame's buffer."""
-        if frame.data is self._data:
+        if frame[0] is self._data:
             self._position = position
 
     def _rest_frame(self, size_max: int) -> Frame | None:
@@ -158,7 +149,7 @@ class FrameReader:
             return None
         self._rest = None
         data: Buffer = bytes(rest) if size < self._large_bytes else memoryview(rest)
-        return Frame(data, 0, offset * 4, size, size, kind, channel)
+        return (data, 0, offset * 4, size, size, kind, channel)
 
     def _fill(self, rest: bytearray, size: int) -> bool:
         """Move bytes of the read into `rest` until it holds `size`; False when the read has not enough."""

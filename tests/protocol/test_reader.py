@@ -11,8 +11,9 @@ def frames_of(reader: FrameReader, data: bytes | memoryview) -> list[bytes]:
     reader.put(data)
     found = []
     while (frame := reader.frame(100_000)) is not None:
-        found.append(bytes(frame.data[frame.body : frame.frame_end]))
-        reader.skip(frame, frame.frame_end)
+        source, _, body, frame_end, *_ = frame
+        found.append(bytes(source[body:frame_end]))
+        reader.skip(frame, frame_end)
     reader.stop()
     return found
 
