@@ -36,6 +36,8 @@ TIMEOUT_SECONDS: Final = 10.0
 
 _READ_BYTES: Final = 256 * 1024
 _BUFFERS_MAX: Final = 512
+_DESCRIPTION_MAX: Final = 300
+"""Characters: some brokers describe an error by their whole stack."""
 
 
 class LinkClient:
@@ -234,7 +236,7 @@ class LinkClient:
         if error is None or error.condition == ConnectionCondition.CONNECTION_FORCED:
             return self._broke(what if error is None else f"{what}: {error.description or error.condition}")
         code = ExitCode.NOT_FOUND if error.condition == AmqpCondition.NOT_FOUND else ExitCode.FAILED
-        description = f" ({error.description})" if error.description else ""
+        description = f" ({error.description[:_DESCRIPTION_MAX]})" if error.description else ""
         return ToolError(what, where=str(self.url), found=f"{error.condition}{description}", code=code)
 
     def _broke(self, found: str) -> ConnectionBroke:
