@@ -1,15 +1,13 @@
 """Message bodies by their records' offsets: what was written lately from memory, the rest from the segments.
 
-Rule 1. The hot cache holds bodies as they were written, first in, first out, bounded by bytes with the overhead of
-each entry counted. Settled ones may leave early.
-Rule 2. A miss is looked for in batches read before, then in the page cache, without waiting; only then is it cold: a
+Rule 1. What was written lately is hot and comes from memory (hot.py).
+Rule 2. The rest is looked for in batches read before, then in the page cache, without waiting; only then is it cold: a
 reader thread is asked, and the caller is told to come back.
 Rule 3. What a request has brought stays until the next `completed()` at least, however large it is; older batches
 make room.
 Rule 4. A body that cannot be believed is DAMAGED, never bytes (see cold.py).
 
-Everything here is called by one thread; only the append-only lists and tables are shared with
-the other.
+Everything here is called by one thread; only the append-only lists and tables are shared with the other.
 """
 
 from bisect import bisect_right, insort
@@ -22,62 +20,18 @@ from log.buffer import Buffer
 from log.cold import DAMAGED, NotNow, ReadBatch, damaged_at, read_batches
 from log.config import LogConfig
 from log.errors import LogError
+from log.hot import HotBodies
 from log.index import load_positions
 from log.positions import Positions
 from log.segment import Segment
 from log.storage import File, Storage
 from log.worker import Workers
 
-__all__ = ["DAMAGED", "Bodies", "HotBodies"]
+__all__ = ["DAMAGED", "Bodies"]
 
-_ENTRY_OVERHEAD_BYTES: Final = 150
 _TABLES_MAX: Final = 256
 _FILES_MAX: Final = 64
 _base_offset = attrgetter("base_offset")
-
-
-class HotBodies:
-    """Bodies of recent records, first in, first out."""
-
-    __slots__ = ("_bodies", "_bytes_max", "_runs", "size_bytes")
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bodies: dict[int, Buffer] = {}
-        self._runs: deque[tuple[int, int]] = deque()
-        self.size_bytes = 0
-        """What is held, with 150 bytes of overhead an entry."""
-
-    def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
-        """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
-        count = len(bodies)
-        self._bodies.update(zip(range(first_offset, first_offset + count), bodies, strict=True))
-        self._runs.append((first_offset, first_offset + count))
-        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
-        while self.size_bytes > self._bytes_max:
-            self.forget(range(*self._runs.popleft()))
-
-    def forget(self, offsets: Iterable[int]) -> None:
-        """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
-        pop = self._bodies.pop
-        for offset in offsets:
-            body = pop(offset, None)
-            if body is not None:
-                self.size_bytes -= len(body) + _ENTRY_OVERHEAD_BYTES
-
-    def get(self, offset: int) -> Buffer | None:
-        """Return a body, None where it is not held."""
-        return self._bodies.get(offset)
-
-    def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
-        """Return all bodies, None where at least one is not held."""
-        try:
-            return list(map(self._bodies.__getitem__, offsets))
-        except KeyError:
-            return None
-
-    def __len__(self) -> int:
-        return len(self._bodies)
 
 
 class _ReadBatches:

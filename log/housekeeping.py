@@ -112,7 +112,8 @@ class Housekeeper:
         self._written_bytes = written_bytes
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
-        self._unindexed: deque[Segment] = deque()
+        self._unindexed: deque[Segment] = deque(one.at(directory) for one in manifest.sealed)
+        """Indexes that are there and fit are not built again."""
         self._cached: deque[Segment] = deque()
         self._cached_bytes = 0
         self._has_spare = False

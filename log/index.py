@@ -52,7 +52,7 @@ def path_of_index(segment: Segment) -> str:
 
 
 class IndexBuilder:
-    """Builds one index a step at a time, each step about a millisecond of work.
+    """Builds one index, where the one that is there does not fit, a step at a time: each is about a millisecond.
 
     All steps must run in one thread. Raises OSError and lmdb.Error where the disk refuses, ValueError where the
     segment is damaged.
@@ -79,13 +79,16 @@ def build(file: File, segment: Segment, *, batch_bytes_max: int) -> None:
 
 def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generator[None, None, None]:
     target = path_of_index(segment)
+    header = _header_of(file, segment.path)
+    if check_index(target, segment, header) is None:
+        return
+    yield
     temporary = target + ".new"
     _remove(temporary)
     environment = lmdb.open(
         temporary, subdir=False, map_size=_MAP_BYTES_MAX, max_dbs=3, lock=False, sync=False, metasync=False, mode=0o644
     )
     try:
-        header = _header_of(file, segment.path)
         with environment.begin(write=True) as transaction:
             walk = _walk(file, header, segment.size, batch_bytes_max)
             yield from _fill(environment, transaction, walk, segment.base_offset)

@@ -100,7 +100,7 @@ class Log:
         self._sealing: deque[_Sealing] = deque()
         self._marked_end = 0
         self._written_bytes = 0
-        self._last_us = 0
+        self._last_us = opening.now_us
         self._failure: LogFailed | None = None
         self._workers = workers
         self._syncer = Syncer(opening.durable_end)

@@ -5,8 +5,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.bodies import HotBodies
 from log.cold import DAMAGED
+from log.hot import HotBodies
 from log.positions import SPACING_BYTES, Positions
 from log.segment import segment_path
 from tests.log.lives import DIRECTORY, Life, body_of

@@ -101,9 +101,17 @@ def test_a_stale_index_is_not_believed(segment: Segment) -> None:
 def test_a_build_that_is_given_up_leaves_nothing(segment: Segment) -> None:
     """Steps can stop anywhere; only a finished index has its name."""
     builder = IndexBuilder(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
-    assert builder.step()
+    assert [builder.step() for _ in range(3)] == [True, True, True]
     builder.close()
     assert not list(Path(segment.path).parent.glob(f"{segment.file_id:016x}.index*"))
+
+
+def test_an_index_that_fits_is_left_alone(segment: Segment) -> None:
+    """Building again what is there and whole changes nothing."""
+    built(segment).close()
+    before = Path(path_of_index(segment)).stat()
+    build(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
+    assert Path(path_of_index(segment)).stat().st_ino == before.st_ino
 
 
 def test_a_damaged_segment_gets_no_index(segment: Segment) -> None:

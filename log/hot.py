@@ -1,0 +1,58 @@
+"""The hot cache: bodies as they were written, first in, first out.
+
+It is bounded by bytes, with the overhead of each entry counted; settled bodies may leave early.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from log.buffer import Buffer
+
+__all__ = ["HotBodies"]
+
+_ENTRY_OVERHEAD_BYTES: Final = 150
+
+
+class HotBodies:
+    """Bodies of recent records, first in, first out."""
+
+    __slots__ = ("_bodies", "_bytes_max", "_runs", "size_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bodies: dict[int, Buffer] = {}
+        self._runs: deque[tuple[int, int]] = deque()
+        self.size_bytes = 0
+        """What is held, with 150 bytes of overhead an entry."""
+
+    def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
+        """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
+        count = len(bodies)
+        self._bodies.update(zip(range(first_offset, first_offset + count), bodies, strict=True))
+        self._runs.append((first_offset, first_offset + count))
+        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
+        while self.size_bytes > self._bytes_max:
+            self.forget(range(*self._runs.popleft()))
+
+    def forget(self, offsets: Iterable[int]) -> None:
+        """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
+        pop = self._bodies.pop
+        for offset in offsets:
+            body = pop(offset, None)
+            if body is not None:
+                self.size_bytes -= len(body) + _ENTRY_OVERHEAD_BYTES
+
+    def get(self, offset: int) -> Buffer | None:
+        """Return a body, None where it is not held."""
+        return self._bodies.get(offset)
+
+    def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
+        """Return all bodies, None where at least one is not held."""
+        try:
+            return list(map(self._bodies.__getitem__, offsets))
+        except KeyError:
+            return None
+
+    def __len__(self) -> int:
+        return len(self._bodies)
