@@ -16,24 +16,24 @@ from typing import Any, Final
 from protocol.channels import Channels
 from protocol.composite import Composite
 from protocol.decode import Buffer
-from protocol.errors import AmqpError, ConnectionFault, FramingError, LocalError, SessionFault
+from protocol.errors import ConnectionFault, FramingError, LocalError, SessionFault
 from protocol.events import ConnectionClosed, Event, Opened
 from protocol.frames import (
     AMQP_FRAME,
     AMQP_HEADER,
     EMPTY_FRAME,
-    SASL_FRAME,
     decode_frame_body,
     encode_frame,
 )
 from protocol.handshake import ClientHandshake, Handshake, ServerHandshake
 from protocol.idle import IdleTimer
 from protocol.inbound import SESSION_CODES, plain_code, receive_decoded, receive_plain
+from protocol.intake import Intake
 from protocol.limits import ConnectionLimits
 from protocol.link import Link
 from protocol.output import Output
 from protocol.performatives import Close, Error, Open
-from protocol.reader import Frame, FrameReader
+from protocol.reader import Frame
 from protocol.sasl import SaslClient, SaslServer
 from protocol.session import Session
 from protocol.shape import TRANSFER_CODE
@@ -47,6 +47,13 @@ _OPEN_SENT: Final = frozenset(
         ConnectionState.OPEN_PIPE,
         ConnectionState.OPEN_SENT,
         ConnectionState.OPENED,
+    }
+)
+_CLOSING: Final = frozenset(
+    {
+        ConnectionState.OPEN_CLOSE_PIPE,
+        ConnectionState.CLOSE_PIPE,
+        ConnectionState.CLOSE_SENT,
     }
 )
 _FAILED_TO_ESTABLISH: Final = "amqp:connection-establishment-failed"
@@ -68,11 +75,8 @@ class Connection:
     __slots__ = (
         "_channels",
         "_container_id",
-        "_handshake",
         "_idle",
-        "_is_asking",
-        "_is_kept",
-        "_reader",
+        "_intake",
         "_sasl",
         "dirty",
         "events",
@@ -111,12 +115,10 @@ class Connection:
         """Yours."""
         self._container_id = container_id
         self._sasl = sasl
-        self._handshake: Handshake | None
+        handshake: Handshake = ClientHandshake(None, None)
         if role is ConnectionRole.SERVER:
-            self._handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
-        else:
-            self._handshake = ClientHandshake(None, None)
-        self._reader = FrameReader(limits.large_payload_bytes)
+            handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
+        self._intake = Intake(self, handshake)
         # Of the protocol: sessions and links write here.
         self.events: list[Event] = []
         self.output = Output()
@@ -126,8 +128,6 @@ class Connection:
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
         self._channels = Channels(self, first_delivery_id)
-        self._is_asking = False
-        self._is_kept = False
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
 
     # What comes and goes
@@ -140,13 +140,7 @@ class Connection:
         self._idle.now_ms = self._idle.heard_ms = now_ms
         if self.state is ConnectionState.END:
             return False
-        self._is_kept = False
-        if not self._is_asking:
-            self._reader.put(data)
-            self._read()
-        elif self._reader.hold(data) > self.limits.held_bytes_max:
-            self._fail_held()
-        return self._is_kept
+        return self._intake.receive(data)
 
     def take_events(self) -> list[Event]:
         """Hand out what happened since the last call, in order; answers may bring more."""
@@ -183,7 +177,7 @@ class Connection:
             return None
         if idle.is_silent():
             silence = f"nothing came for {self.limits.idle_timeout_ms} ms"
-            self._fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, silence)
+            self.fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, silence)
             return None
         if idle.is_due():
             self.output.add(EMPTY_FRAME)
@@ -208,14 +202,7 @@ class Connection:
 
     def authenticated(self, ok: bool) -> None:
         """Answer Authenticating. What waited behind is read at once, so there may be new events."""
-        handshake = self._handshake
-        if not self._is_asking or not isinstance(handshake, ServerHandshake):
-            return
-        self.output.add(handshake.authenticated(ok=ok))
-        if ok:
-            self._resume()
-        else:
-            self._end(AmqpCondition.UNAUTHORIZED_ACCESS, "authentication failed")
+        self._intake.authenticated(ok=ok)
 
     def accept(
         self,
@@ -227,14 +214,14 @@ class Connection:
         """Answer Opened with our open. What waited behind is read at once, so there may be new events."""
         if self.state is ConnectionState.OPEN_RECEIVED:
             self._send_open(None, properties, offered_capabilities, desired_capabilities)
-            self._resume()
+            self._intake.resume()
 
     def refuse(self, error: Error) -> None:
         """Answer Opened with an open that says so, and a close; ConnectionClosed follows when the peer closes too."""
         if self.state is ConnectionState.OPEN_RECEIVED:
             self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
             self.close(error)
-            self._resume()
+            self._intake.resume()
 
     def open(
         self,
@@ -247,22 +234,22 @@ class Connection:
         """Begin to speak, as a client: SASL if asked for, header, open; what follows may be called at once."""
         sasl = self._sasl if isinstance(self._sasl, SaslClient) else None
         handshake = ClientHandshake(sasl, hostname)
-        self._handshake = handshake
+        self._intake.handshake = handshake
         if sasl is not None:
             self.output.is_gated = True
             self.output.lead(handshake.first_header)
-        self._advance(ConnectionInput.SEND_HEADER)
+        self.advance(ConnectionInput.SEND_HEADER)
         self.output.add(AMQP_HEADER)
         self._send_open(hostname, properties, offered_capabilities, desired_capabilities)
 
     def begin(self) -> Session:
         """Begin a session; SessionBegun tells the peer's answer. LocalError without open, or without a free channel."""
-        self._advance(ConnectionInput.SEND_FRAME)
+        self.advance(ConnectionInput.SEND_FRAME)
         return self._channels.begin()
 
     def close(self, error: Error | None = None) -> None:
         """Close from our side; ConnectionClosed follows when the peer closes, or at once where we had not opened."""
-        if self.state in (ConnectionState.END, ConnectionState.CLOSE_SENT, ConnectionState.CLOSE_PIPE):
+        if self.state is ConnectionState.END or self.state in _CLOSING:
             return
         if self.state not in _OPEN_SENT:
             self._finish(error)
@@ -270,88 +257,38 @@ class Connection:
         for session in self._channels.all():
             session.flush()
         self._channels.end()
-        self._advance(ConnectionInput.SEND_CLOSE)
+        self.advance(ConnectionInput.SEND_CLOSE)
         self.output.add(encode_frame(0, Close(error=error)))
 
     def lost(self) -> None:
         """Take the end of the transport; ConnectionClosed is told if it was not."""
         if self.state is not ConnectionState.END:
-            closing = self.state in (ConnectionState.CLOSE_SENT, ConnectionState.CLOSE_PIPE)
-            error = None if closing else Error(condition=ConnectionCondition.CONNECTION_FORCED, description="lost")
+            error = (
+                None
+                if self.state in _CLOSING
+                else Error(condition=ConnectionCondition.CONNECTION_FORCED, description="lost")
+            )
             self._finish(error)
+
+    def tell_reopened(self) -> None:
+        """Tell the senders whose window opened in this read; of the protocol, not for owners."""
+        for session in self.reopened:
+            session.tell_reopened()
+        self.reopened.clear()
 
     def send(self, channel: int, performative: Composite) -> None:
         """Write a frame; of the protocol, not for owners."""
         if (self.state, ConnectionInput.SEND_FRAME) in CONNECTION_TABLE:
             self.output.add(encode_frame(channel, performative))
 
-    # Reading
+    # What comes, frame by frame
 
-    def _read(self) -> None:
-        """Take headers and frames as long as there are whole ones and nothing has to be answered first."""
-        reader = self._reader
-        try:
-            while self.state is not ConnectionState.END and not self._is_asking:
-                if self._handshake is not None and not self._handshake.is_sasl:
-                    if not self._receive_header(self._handshake):
-                        break
-                    continue
-                size_max = self.limits.frame_bytes_max if self._handshake is None else self.limits.sasl_frame_bytes_max
-                frame = reader.frame(size_max)
-                if frame is None:
-                    break
-                reader.skip(frame, self._receive_frame(frame))
-        except AmqpError as fault:
-            self._fail(fault.condition, fault.description)
-        for session in self.reopened:
-            session.tell_reopened()
-        self.reopened.clear()
-        if reader.stop() > self.limits.held_bytes_max and self._is_asking:
-            self._fail_held()
+    def receive_frame(self, frame: Frame) -> int:
+        """Take a whole frame, and transfers like it behind; returns the position behind. Of the protocol.
 
-    def _receive_header(self, handshake: Handshake) -> bool:
-        """Take a protocol header; returns whether it was there."""
-        try:
-            header = self._reader.header()
-            if header is None:
-                handshake.check(self._reader.peek())
-                return False
-            answer = handshake.receive_header(header)
-        except FramingError:
-            self.output.add(handshake.supported)
-            raise
-        if handshake.is_done:
-            self._handshake = None
-            self._advance(ConnectionInput.RECEIVE_HEADER)
-            if self.state is ConnectionState.HEADER_RECEIVED:
-                self._advance(ConnectionInput.SEND_HEADER)
-        self.output.add(answer)
-        return True
-
-    def _receive_sasl(self, handshake: Handshake, frame: Frame) -> None:
-        data, _, body, frame_end, _, kind, _ = frame
-        if kind != SASL_FRAME or body == frame_end:
-            raise FramingError(f"a frame of type {kind} within SASL")
-        performative, _ = decode_frame_body(data, body, frame_end, SASL_FRAME)
-        answer, question = handshake.receive_frame(performative)
-        if self.output.is_gated:
-            self.output.lead(answer)
-        else:
-            self.output.add(answer)
-        if question is not None:
-            self._is_asking = True
-            self.events.append(question)
-        elif handshake.failure is not None:
-            self._end(AmqpCondition.UNAUTHORIZED_ACCESS, handshake.failure)
-        else:
-            self.output.is_gated = self.output.is_gated and handshake.is_sasl
-
-    def _receive_frame(self, frame: Frame) -> int:
-        """Take a whole frame, and transfers like it behind; returns the position behind."""
+        AmqpError when the connection cannot go on.
+        """
         data, position, body, frame_end, end, kind, channel = frame
-        if self._handshake is not None:
-            self._receive_sasl(self._handshake, frame)
-            return frame_end
         if kind != AMQP_FRAME:
             raise FramingError(f"a frame of type {kind} behind the AMQP header")
         if channel > self.limits.channel_max:
@@ -362,7 +299,7 @@ class Connection:
         if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
             self._check_size(data, body, frame_end)
         if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
-            self._is_kept = True
+            self._intake.is_kept = True
         session = self._channels.by_channel.get(channel)
         if session is None or self.state is not ConnectionState.OPENED or session.state is not SessionState.MAPPED:
             self._receive_performative(decode_frame_body(data, body, frame_end)[0], channel)
@@ -395,14 +332,14 @@ class Connection:
             case Close():
                 self._receive_close(performative)
             case _:
-                self._advance(ConnectionInput.RECEIVE_FRAME)
+                self.advance(ConnectionInput.RECEIVE_FRAME)
                 if self.state is not ConnectionState.CLOSE_SENT:
                     self._channels.receive(performative, channel)
 
     def _receive_open(self, remote: Open, channel: int) -> None:
         if channel != 0:
             raise FramingError(f"open on channel {channel}")
-        self._advance(ConnectionInput.RECEIVE_OPEN)
+        self.advance(ConnectionInput.RECEIVE_OPEN)
         if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
             raise ConnectionFault(AmqpCondition.INVALID_FIELD, f"max-frame-size {remote.max_frame_size} is below 512")
         self.remote_open = remote
@@ -410,36 +347,28 @@ class Connection:
         self._idle.follow(remote.idle_time_out)
         if self.state is ConnectionState.CLOSE_SENT:
             return
-        self._is_asking = self.role is ConnectionRole.SERVER
+        self._intake.is_asking = self.role is ConnectionRole.SERVER
         self.events.append(Opened(remote))
 
     def _receive_close(self, close: Close) -> None:
-        self._advance(ConnectionInput.RECEIVE_CLOSE)
+        self.advance(ConnectionInput.RECEIVE_CLOSE)
         if self.state is ConnectionState.CLOSE_RECEIVED:
             self.output.add(encode_frame(0, Close()))
-            self._advance(ConnectionInput.SEND_CLOSE)
+            self.advance(ConnectionInput.SEND_CLOSE)
         self._finish(close.error)
 
     # Moving
 
-    def _advance(self, given: ConnectionInput) -> None:
-        """Go where the table says; if nowhere, FramingError for an input of the peer, LocalError for ours."""
+    def advance(self, given: ConnectionInput) -> None:
+        """Go where the table says; if nowhere, FramingError for an input of the peer, LocalError for ours.
+
+        Of the protocol, not for owners.
+        """
         state = CONNECTION_TABLE.get((self.state, given))
         if state is None:
             fault = FramingError if given.name.startswith("RECEIVE") else LocalError
             raise fault(f"{given.name} in connection state {self.state.name}")
         self.state = state
-
-    def _resume(self) -> None:
-        """Read what was held."""
-        self._is_asking = False
-        self._reader.resume()
-        self._read()
-
-    def _fail_held(self) -> None:
-        self._fail(
-            AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"more than {self.limits.held_bytes_max} bytes ahead of an answer"
-        )
 
     def _send_open(
         self,
@@ -448,7 +377,7 @@ class Connection:
         offered_capabilities: Sequence[str],
         desired_capabilities: Sequence[str],
     ) -> None:
-        self._advance(ConnectionInput.SEND_OPEN)
+        self.advance(ConnectionInput.SEND_OPEN)
         limits = self.limits
         performative = Open(
             container_id=self._container_id,
@@ -462,20 +391,21 @@ class Connection:
         )
         self.output.add(encode_frame(0, performative))
 
-    def _fail(self, condition: str, description: str) -> None:
-        """End for the peer's fault: with a close where we have opened, and silently otherwise."""
+    def fail(self, condition: str, description: str) -> None:
+        """End for the peer's fault, with a close where we have opened, silently otherwise; of the protocol."""
         if self.state in _OPEN_SENT:
             self.output.add(encode_frame(0, Close(error=Error(condition=condition, description=description))))
-        self._end(condition, description)
+        self.end(condition, description)
 
-    def _end(self, condition: str, description: str) -> None:
+    def end(self, condition: str, description: str) -> None:
+        """End without a word, for a fault; of the protocol."""
         self._finish(Error(condition=condition, description=description))
 
     def _finish(self, error: Error | None) -> None:
         """Forget what was kept, and tell the end."""
         self.state = ConnectionState.END
-        self.output.is_gated = False
-        self._is_asking = False
+        self.output.drop_gated()
+        self._intake.is_asking = False
         self.dirty.clear()
         self._channels.end()
         self.events.append(ConnectionClosed(error))

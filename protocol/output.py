@@ -38,8 +38,18 @@ class Output:
             self._has_large = True
 
     def lead(self, piece: bytes) -> None:
-        """Write `piece` before everything that waits but for other leads."""
-        self._lead += piece
+        """Write `piece` before what is gated, or behind what waits where nothing is."""
+        if self.is_gated:
+            self._lead += piece
+        elif piece:
+            self.add(piece)
+
+    def drop_gated(self) -> None:
+        """Forget what must not leave any more, since the negotiation failed."""
+        if self.is_gated:
+            self.is_gated = False
+            self._pieces = []
+            self.size = 0
 
     def take(self) -> list[Buffer]:
         """Everything that may leave now."""

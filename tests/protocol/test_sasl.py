@@ -190,3 +190,4 @@ def test_client_takes_no_for_an_answer() -> None:
         assert client.take_output() == [SASL_HEADER]
         client.receive(reply, 0)
         assert closed(client.take_events()) is not None
+        assert client.take_output() == []
