@@ -130,6 +130,8 @@ class Queue:
         else:
             fresh, ready = ready.remove(words)
             taken, returned = taken + fresh, rest
+        if not taken:
+            return self
         acquired = self.acquired
         count = len(taken) // WORD_BYTES
         if len(consumers) == 1:
@@ -159,7 +161,8 @@ class Queue:
         acquired = self.acquired.mutate()
         for turn, consumer in enumerate(consumers):
             share = bytes(view[turn :: len(consumers)])
-            acquired[consumer] = acquired.get(consumer, EMPTY_QUEUE).push(share)
+            if share:
+                acquired[consumer] = acquired.get(consumer, EMPTY_QUEUE).push(share)
         return acquired.finish()
 
     def held_by(self, consumer: int) -> PersistentQueue:

@@ -1,0 +1,251 @@
+"""Events and their bytes: what is written is read back, and the bytes never change."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import EngineError
+from engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Settled,
+    Started,
+)
+from engine.muxer import MuxerKind
+from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from engine.queue import Settings
+from engine.records import SKIPPABLE, TYPE_NAMES, events_of, write_event
+from engine.word import make_words, pack_words, total_size
+from log.batch import Batch, decode_header, encode_batch
+from log.config import LogConfig
+from log.draft import Draft
+from tests.engine.world import record_count
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "events.hex"
+NOW_US = 1_700_000_000_000_000
+BASE = 1 << 20
+
+
+def batch_of(draft: Draft) -> Batch:
+    """Return what was drafted as it is read back."""
+    (drafted,) = draft.take()
+    records, meta = b"".join(drafted.records), b"".join(drafted.meta)
+    content = b"".join(
+        encode_batch(
+            salt_crc=0,
+            base_offset=drafted.base_offset,
+            base_timestamp_us=drafted.base_timestamp_us,
+            durable_end=0,
+            epoch=1,
+            count=drafted.count,
+            records=records,
+            meta=meta,
+            bodies=drafted.bodies,
+            body_bytes=drafted.body_bytes,
+        )
+    )
+    return Batch(decode_header(content), records, meta, 0, 0)
+
+
+def written(events: list[Event]) -> Batch:
+    """Return a batch of these events."""
+    draft = Draft(LogConfig(), next_offset=BASE)
+    for event in events:
+        assert write_event(draft, event) == event.offset
+    return batch_of(draft)
+
+
+def published(
+    offset: int, sizes: list[int], *, chunks: tuple[int, ...] = (), whole: int = 0, **columns: object
+) -> Event:
+    """Return a run of messages, or with `chunks` a large one of `whole` bytes."""
+    words = make_words(offset, [whole] if chunks else sizes)
+    values: dict[str, object] = {"time_us": NOW_US, "queues": (5,), "producer": 6, "durable": True} | columns
+    return Published(
+        offset=offset,
+        words=words,
+        size=total_size(words),
+        chunks=chunks,
+        bodies=[b"x" * size for size in sizes],
+        id_hashes=[7] * len(sizes),
+        **values,
+    )
+
+
+def one_of_each() -> list[Event]:
+    """Return an event of each record type, and each form of it, one after the other."""
+    rest = Outcome(OutcomeKind.MODIFIED, True, True, ((b"\xa3\x01a", b"\x41"),))
+    why = Outcome(OutcomeKind.REJECTED, condition="amqp:decode-error", description="ä")
+    makers = [
+        lambda at: Started(at, NOW_US, 3),
+        lambda at: MuxerDeclared(at, NOW_US + 1, "QUEUE", MuxerKind.DESTINATION),
+        lambda at: QueueDeclared(at, NOW_US + 2, "größe", Settings()),
+        lambda at: QueueDeclared(at, NOW_US + 2, "limited", Settings("normal", 9)),
+        lambda at: Attached(at, NOW_US, 4, 5, "größe"),
+        lambda at: ProducerAttached(at, NOW_US, 4, "größe", "container", "link"),
+        lambda at: ConsumerAttached(at, NOW_US, 5, "container", "link"),
+        lambda at: published(at, [3]),
+        lambda at: published(at, [0, 2], durable=False),
+        lambda at: published(at, [1, 5000], queues=(5, 8)),
+        lambda at: Chunked(at, NOW_US, 6, b"chunk"),
+        lambda at: published(at, [4], chunks=(BASE + 11,), whole=5004),
+        lambda at: published(at, [4], chunks=(BASE + 1, BASE + 2), whole=9000, queues=(5, 8)),
+        lambda at: Acquired(at, NOW_US, 5, (9,), make_words(BASE, [3, 4])),
+        lambda at: Acquired(at, NOW_US, 5, (9, 10), make_words(BASE, [3, 4, 5])),
+        lambda at: Settled(at, NOW_US, 5, 9, ACCEPTED, make_words(BASE, [3])),
+        lambda at: Settled(at, NOW_US, 5, 9, RELEASED, make_words(BASE, [3, 4])),
+        lambda at: Settled(at, NOW_US, 5, 9, REJECTED, make_words(BASE, [3])),
+        lambda at: Settled(at, NOW_US, 5, 9, why, make_words(BASE, [3])),
+        lambda at: Settled(at, NOW_US, 5, 9, rest, make_words(BASE, [3])),
+        lambda at: Purged(at, NOW_US, 5, BASE + 3),
+        lambda at: Damaged(at, NOW_US, 5, (1 << 64) - 1),
+        lambda at: Lost(at, NOW_US, 7, 11),
+        lambda at: ConsumerDetached(at, NOW_US, 9),
+        lambda at: ProducerDetached(at, NOW_US, 6),
+        lambda at: Detached(at, NOW_US, 4, 5, "größe"),
+        lambda at: QueueDeleted(at, NOW_US, 5),
+    ]
+    events: list[Event] = []
+    at = BASE
+    for make in makers:
+        events.append(make(at))
+        at += record_count(events[-1])
+    return events
+
+
+def in_runs_of_one(events: list[Event]) -> list[Event]:
+    """Return the same history with each message published by itself, and pieces without their bytes."""
+    single: list[Event] = []
+    for event in events:
+        if type(event) is Chunked:
+            single.append(Chunked(event.offset, event.time_us, event.producer, b""))
+        elif type(event) is Published:
+            for index in range(record_count(event)):
+                word = event.words[8 * index : 8 * index + 8]
+                single.append(
+                    Published(
+                        event.offset + index,
+                        event.time_us,
+                        event.queues,
+                        event.producer,
+                        word,
+                        total_size(word),
+                        event.durable,
+                        event.chunks,
+                    )
+                )
+        else:
+            single.append(event)
+    return single
+
+
+def test_one_of_each_is_read_as_it_was_written() -> None:
+    """Every type, every form."""
+    events = one_of_each()
+    assert {type(event) for event in events} == set(Event.__args__)
+    assert in_runs_of_one(list(events_of(written(events)))) == in_runs_of_one(events)
+
+
+def test_golden_bytes() -> None:
+    """Records and meta of one of each; a type never changes meaning."""
+    batch = written(one_of_each())
+    lines = [batch.records[at : at + 48].hex() for at in range(0, len(batch.records), 48)] + [batch.meta.hex()]
+    assert "\n".join(lines) == GOLDEN.read_text().strip()
+    assert {row[9] for row in batch.rows()} == set(TYPE_NAMES)
+
+
+def test_runs_of_alike_messages_are_joined() -> None:
+    """And not across what differs: producer, queue, time, durability, or a record in between."""
+    events = [
+        published(BASE, [1, 2]),
+        published(BASE + 2, [3000]),
+        published(BASE + 3, [4], producer=7),
+        published(BASE + 4, [5], producer=7, queues=(9,)),
+        published(BASE + 5, [6], producer=7, queues=(9,), durable=False),
+        published(BASE + 6, [7], producer=7, queues=(9,), durable=False, time_us=NOW_US + 1),
+        Purged(BASE + 7, NOW_US, 5, 0),
+        published(BASE + 8, [8], producer=7, queues=(9,), durable=False, time_us=NOW_US + 1),
+    ]
+    joined = list(events_of(written(events)))
+    assert joined == [published(BASE, [1, 2, 3000]), *events[2:]]
+
+
+SIZES = st.lists(
+    st.one_of(st.integers(0, 40), st.integers(2040, 2060), st.integers(4000, 5000)), min_size=1, max_size=4
+)
+WORDS = st.lists(st.integers(0, (1 << 64) - 1), min_size=1, max_size=5, unique=True).map(pack_words)
+OUTCOMES = st.builds(
+    Outcome,
+    st.sampled_from(OutcomeKind),
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.tuples(st.binary(max_size=4), st.binary(max_size=4)), max_size=3).map(tuple),
+    st.text(max_size=9),
+    st.text(max_size=9),
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Event]:
+    """Draw events of the hot types at consecutive offsets."""
+    events: list[Event] = []
+    at = BASE
+    for kind in draw(
+        st.lists(st.sampled_from(["published", "acquired", "settled", "damaged"]), min_size=1, max_size=9)
+    ):
+        time_us = NOW_US + draw(st.integers(0, 2))
+        match kind:
+            case "published":
+                queues = draw(st.sampled_from([(5,), (6,), (5, 6)]))
+                durable = draw(st.booleans())
+                events.append(published(at, draw(SIZES), queues=queues, durable=durable, time_us=time_us))
+            case "acquired":
+                consumers = tuple(draw(st.lists(st.integers(1, 1 << 40), min_size=1, max_size=3)))
+                events.append(Acquired(at, time_us, 5, consumers, draw(WORDS)))
+            case "settled":
+                events.append(Settled(at, time_us, 5, 9, draw(OUTCOMES), draw(WORDS)))
+            case _:
+                events.append(Damaged(at, time_us, 5, draw(st.integers(0, (1 << 64) - 1))))
+        at += record_count(events[-1])
+    return events
+
+
+@settings(max_examples=200, deadline=None)
+@given(events=histories())
+def test_what_is_written_is_read_back(events: list[Event]) -> None:
+    """Up to the joining of runs."""
+    assert in_runs_of_one(list(events_of(written(events)))) == in_runs_of_one(events)
+
+
+def test_an_unknown_type_is_refused_and_named() -> None:
+    """A newer version wrote something that this one cannot fold."""
+    draft = Draft(LogConfig(), next_offset=BASE)
+    draft.add(1, timestamp_us=NOW_US, ref=1)
+    draft.add(99, timestamp_us=NOW_US, meta=b"xyz")
+    with pytest.raises(EngineError, match=f"record {BASE + 1} has the unknown type 99"):
+        list(events_of(batch_of(draft)))
+
+
+def test_an_unknown_type_that_is_skippable_is_skipped_with_its_meta() -> None:
+    """What follows is read as if it were not there."""
+    draft = Draft(LogConfig(), next_offset=BASE)
+    draft.add(99, timestamp_us=NOW_US, flags=SKIPPABLE, meta=b"xyz")
+    event = Settled(BASE + 1, NOW_US, 5, 9, REJECTED, make_words(BASE, [3]))
+    write_event(draft, event)
+    assert list(events_of(batch_of(draft))) == [event]
