@@ -1,0 +1,104 @@
+"""A durable loop over a simulated disk, stepped by hand."""
+
+import random
+from dataclasses import replace
+
+from engine.commands import AttachConsumer, AttachProducer, Command, Publish
+from engine.config import EngineConfig
+from engine.durable import DurableLoop
+from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
+from engine.queue import Queue
+from engine.recovery import fold_log
+from log.config import LogConfig
+from log.recovery import Recovery
+from log.worker import InlineWorkers
+from tests.log.lives import CONFIG, DIRECTORY
+from tests.log.simulated import SimulatedStorage
+
+__all__ = ["COLD", "Rig", "delivered"]
+
+COLD = replace(CONFIG, hot_bytes_max=600, cold_bytes_max=4096)
+"""Hardly two bodies fit in the hot cache."""
+
+
+def delivered(effects: list[Effect]) -> list[tuple[int, bytes]]:
+    """Return (consumer, body) of every delivery, in order."""
+    return [(each.consumer, bytes(body)) for each in effects if type(each) is Deliver for body in each.bodies]
+
+
+class Rig:
+    """One life of a broker."""
+
+    def __init__(
+        self,
+        storage: SimulatedStorage | None = None,
+        *,
+        config: EngineConfig | None = None,
+        log_config: LogConfig = COLD,
+    ) -> None:
+        self.storage = storage or SimulatedStorage(random.Random(0))
+        self.now_us = 1_000_000
+        recovery = Recovery.open(self.storage, DIRECTORY, log_config, self.now_us)
+        self.recovered = fold_log(recovery)
+        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config or EngineConfig())
+        self.loop.start(self.now_us)
+
+    def step(self, *commands: Command) -> list[Effect]:
+        """Submit and end the tick; nothing is synced yet."""
+        for command in commands:
+            self.loop.submit(command)
+        return self.loop.step(self.now_us)
+
+    def completed(self) -> list[Effect]:
+        """Let syncs and reads end."""
+        return self.loop.completed(self.now_us)
+
+    def do(self, *commands: Command) -> list[Effect]:
+        """Submit, end ticks and let syncs end until all is quiet."""
+        effects = self.step(*commands) + self.completed()
+        while self.loop.is_pending:
+            effects += self.step() + self.completed()
+        return effects
+
+    def producer(self, name: str = "q") -> int:
+        (ready,) = self.do(AttachProducer("key", name, "container", "link"))
+        assert type(ready) is ProducerReady
+        return ready.producer
+
+    def consumer(self, name: str = "q", *, credit: int = 0, settled: bool = False) -> int:
+        (ready,) = self.do(AttachConsumer("key", name, "container", "link", settled))
+        assert type(ready) is ConsumerReady
+        self.loop.set_credit(ready.consumer, credit)
+        return ready.consumer
+
+    def queue(self, name: str = "q") -> Queue:
+        queue = self.loop.state.queue_named(name)
+        assert queue is not None
+        return queue
+
+    def forget_pages(self) -> None:
+        """Let the kernel's page cache be empty."""
+        for inode in self.storage._names.values():
+            inode.is_cached = False
+
+    def damage(self, body: bytes) -> None:
+        """Flip a bit of a stored body."""
+        for name in self.storage.listdir(f"{DIRECTORY}/segments"):
+            path = f"{DIRECTORY}/segments/{name}"
+            at = bytes(self.storage.content(path)).find(body)
+            if at >= 0:
+                self.storage.damage(path, at, bytes([body[0] ^ 1]))
+                return
+        raise AssertionError(body)
+
+    def batches(self) -> list[list[int]]:
+        """Return the record types of every batch on the disk, after a SIGKILL."""
+        self.storage.kill()
+        recovery = Recovery.open(self.storage, DIRECTORY, COLD, self.now_us)
+        types = [[row[9] for row in batch.rows()] for batch in recovery.batches()]
+        recovery.close()
+        return types
+
+    @staticmethod
+    def publish(producer: int, *bodies: bytes, durable: bool = True) -> Publish:
+        return Publish("link", producer, 0, bodies, [0] * len(bodies), sum(map(len, bodies)), durable)

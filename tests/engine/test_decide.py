@@ -1,0 +1,353 @@
+"""What is refused, with which condition, and what is decided otherwise."""
+
+from collections.abc import Callable
+
+import pytest
+
+from engine.commands import (
+    AttachConsumer,
+    AttachProducer,
+    Command,
+    DeclareQueue,
+    DeleteQueue,
+    DetachConsumer,
+    DetachProducer,
+    Inspect,
+    Publish,
+    PurgeQueue,
+    ReportDamage,
+    Settle,
+)
+from engine.config import EngineConfig
+from engine.decide import decide, started
+from engine.effects import (
+    AT_CLOSE,
+    NOW,
+    Answered,
+    ConsumerEnded,
+    ConsumerReady,
+    OutcomeApplied,
+    ProducerReady,
+    PublishDone,
+    RefusedCommand,
+)
+from engine.events import (
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Settled,
+    Started,
+)
+from engine.muxer import QUEUE_MUXER, MuxerKind
+from engine.outcome import ACCEPTED, RELEASED, OutcomeKind
+from engine.queue import Settings
+from engine.word import entry_of, make_words, pack_words, unpack_words
+from tests.engine.world import World
+
+
+def test_the_first_start_declares_the_muxer_and_later_ones_do_not() -> None:
+    """Every start is the next epoch."""
+    world = World()
+    assert world.events == [
+        Started(0, 1_000, 1),
+        MuxerDeclared(1, 1_000, QUEUE_MUXER, MuxerKind.DESTINATION),
+    ]
+    assert started(world.state, world.moment) == [Started(2, 1_000, 2)]
+
+
+def test_attaching_creates_a_queue_once() -> None:
+    """A queue that does not exist is declared and attached to the muxer before its peer is."""
+    world = World()
+    producer = world.producer("q")
+    assert world.events[2:] == [
+        QueueDeclared(2, 1_000, "q", Settings()),
+        Attached(3, 1_000, 1, 2, "q"),
+        ProducerAttached(4, 1_000, 1, "q", "container", "link"),
+    ]
+    assert world.do(AttachConsumer("key", "/queues/q", "container", "link")) == [ConsumerReady("key", 5)]
+    assert world.events[5:] == [ConsumerAttached(5, 1_000, 2, "container", "link")]
+    assert (producer, world.state.consumers[5].queue) == (4, 2)
+    assert world.do(AttachProducer("key", "q", "container", "link")) == [ProducerReady("key", 6)]
+
+
+LIMITS = EngineConfig(queues_max=1, producers_max=2, consumers_max=2, queue_messages_max=3, name_bytes_max=8)
+NOT_CREATED = "no queue 'other'; addresses are not created on this broker (auto_create)"
+REFUSALS: list[tuple[EngineConfig, Command, str, str]] = [
+    (LIMITS, AttachProducer("key", "other", "c", "l"), "amqp:resource-limit-exceeded", "at most 1 queues (queues_max)"),
+    (LIMITS, AttachConsumer("key", "other", "c", "l"), "amqp:resource-limit-exceeded", "at most 1 queues (queues_max)"),
+    (LIMITS, DeclareQueue("key", "o", Settings()), "amqp:resource-limit-exceeded", "at most 1 queues (queues_max)"),
+    (
+        EngineConfig(producers_max=1),
+        AttachProducer("key", "q", "c", "l"),
+        "amqp:resource-limit-exceeded",
+        "at most 1 producers (producers_max)",
+    ),
+    (
+        EngineConfig(consumers_max=1),
+        AttachConsumer("key", "q", "c", "l"),
+        "amqp:resource-limit-exceeded",
+        "at most 1 consumers (consumers_max)",
+    ),
+    (EngineConfig(auto_create=False), AttachProducer("key", "other", "c", "l"), "amqp:not-found", NOT_CREATED),
+    (EngineConfig(auto_create=False), AttachConsumer("key", "other", "c", "l"), "amqp:not-found", NOT_CREATED),
+    (LIMITS, AttachConsumer("key", "/other", "c", "l"), "amqp:not-found", "no node at '/other'"),
+    (LIMITS, DeclareQueue("key", "$other", Settings()), "amqp:not-found", "begin with $ are reserved"),
+    (LIMITS, AttachProducer("key", "x" * 9, "c", "l"), "amqp:invalid-field", "has 1 to 8 bytes of UTF-8, this has 9"),
+    (LIMITS, DeclareQueue("key", "q", Settings(messages_max=4)), "amqp:precondition-failed", "messages_max=4"),
+    (LIMITS, DeleteQueue("key", "other"), "amqp:not-found", "no queue 'other'"),
+    (LIMITS, PurgeQueue("key", "other"), "amqp:not-found", "no queue 'other'"),
+    (LIMITS, DeleteQueue("key", "q", if_unused=True), "amqp:precondition-failed", "queue 'q' has 1 consumers"),
+    (LIMITS, DeleteQueue("key", "q", if_empty=True), "amqp:precondition-failed", "queue 'q' holds 1 messages"),
+]
+
+
+@pytest.mark.parametrize(("config", "command", "condition", "part"), REFUSALS)
+def test_a_refusal_changes_nothing_and_says_why(
+    config: EngineConfig, command: Command, condition: str, part: str
+) -> None:
+    """On a broker with one queue that holds one message, one producer and one consumer."""
+    world = World()
+    world.publish(world.producer(), 1)
+    world.consumer()
+    world.config = config
+    events, effects = decide(world.state, command, world.moment)
+    assert events == []
+    (refused,) = effects
+    assert type(refused) is RefusedCommand
+    assert (refused.key, refused.condition, refused.after) == ("key", condition, NOW)
+    assert part in refused.description
+
+
+def test_with_auto_create_off_what_exists_can_be_used() -> None:
+    """Only creation is switched off; declaring still works."""
+    world = World(EngineConfig(auto_create=False))
+    world.do(DeclareQueue("key", "q", Settings()))
+    world.publish(world.producer(), 1)
+    assert world.queue().available == 1
+
+
+def publish(producer: int, bodies: list[bytes], *, durable: bool = True, settled: bool = False) -> Publish:
+    """Return a run."""
+    return Publish("link", producer, 7, bodies, [0] * len(bodies), sum(map(len, bodies)), durable, settled)
+
+
+def test_an_accepted_run_waits_for_the_log_only_when_it_is_durable() -> None:
+    """One event, one outcome for the run; a run that asks for no durability is accepted as it is written."""
+    world = World()
+    producer = world.producer()
+    first = world.next_offset
+    bodies = [b"a", b"bb"]
+    events, effects = decide(world.state, publish(producer, bodies), world.moment)
+    assert effects == [PublishDone("link", 7, 2, OutcomeKind.ACCEPTED, False, after=AT_CLOSE)]
+    assert events == [Published(first, 1_000, (2,), producer, make_words(first, [1, 2]), 3)]
+    events, effects = decide(world.state, publish(producer, bodies, durable=False, settled=True), world.moment)
+    assert effects == [PublishDone("link", 7, 2, OutcomeKind.ACCEPTED, True, after=NOW)]
+    assert events == [Published(first, 1_000, (2,), producer, make_words(first, [1, 2]), 3, durable=False)]
+
+
+def unroutable(world: World) -> int:
+    producer = world.producer()
+    world.do(DeleteQueue("key", "q"))
+    return producer
+
+
+def gone(world: World) -> int:
+    producer = world.producer()
+    world.do(DetachProducer(producer))
+    return producer
+
+
+def full(world: World) -> int:
+    producer = world.producer()
+    world.publish(producer, 1, 1)
+    return producer
+
+
+def small(world: World) -> int:
+    world.do(DeclareQueue("key", "q", Settings(messages_max=1)))
+    return world.producer()
+
+
+def no_room(world: World) -> int:
+    world.room_bytes = 2
+    return world.producer()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "kind", "condition", "part"),
+    [
+        (unroutable, OutcomeKind.RELEASED, "", ""),
+        (gone, OutcomeKind.REJECTED, "amqp:not-found", "the producer is gone"),
+        (full, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' holds 2 of at most 3 messages"),
+        (small, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' holds 0 of at most 1 messages"),
+        (no_room, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "no room left on its disk"),
+    ],
+)
+def test_a_run_that_cannot_be_stored_is_undone_as_a_whole(
+    prepare: Callable[[World], int], kind: OutcomeKind, condition: str, part: str
+) -> None:
+    """Nothing is written, so its sender need not wait."""
+    world = World(LIMITS)
+    producer = prepare(world)
+    events, effects = decide(world.state, publish(producer, [b"a", b"bb"]), world.moment)
+    assert events == []
+    (done,) = effects
+    assert type(done) is PublishDone
+    assert (done.kind, done.condition, done.first_id, done.count, done.after) == (kind, condition, 7, 2, NOW)
+    assert part in done.description
+
+
+def test_a_large_message_is_cut_into_chunks_that_its_record_names() -> None:
+    """The last piece is the record's own body; the word accounts for the whole."""
+    world = World(EngineConfig(chunk_bytes=4))
+    producer = world.producer()
+    first = world.next_offset
+    (done,) = world.do(publish(producer, [b"0123456789"]))
+    assert type(done) is PublishDone
+    assert done.kind is OutcomeKind.ACCEPTED
+    *chunks, message = world.events[-3:]
+    assert chunks == [Chunked(first, 1_000, producer, b"0123"), Chunked(first + 1, 1_000, producer, b"4567")]
+    assert message == Published(
+        first + 2, 1_000, (2,), producer, make_words(first + 2, [10]), 10, chunks=(first, first + 1)
+    )
+    assert type(message) is Published
+    assert [bytes(body) for body in message.bodies] == [b"89"]
+    assert world.queue().entries[first + 2].chunks == (first, first + 1)
+
+
+def test_a_run_of_large_messages_is_as_many_runs_of_one() -> None:
+    """Large, small and empty ones among each other: one outcome, the same messages."""
+    world, other = World(EngineConfig(chunk_bytes=4)), World(EngineConfig(chunk_bytes=4))
+    bodies = [b"", b"0123456789", b"abcd", b"ABCDE"]
+    (done,) = world.do(publish(world.producer(), bodies))
+    assert type(done) is PublishDone
+    assert done.count == 4
+    producer = other.producer()
+    for body in bodies:
+        other.do(publish(producer, [body]))
+    assert world.state == other.state
+    assert world.events == other.events
+    assert [list(map(bytes, event.bodies)) for event in world.events if type(event) is Published] == [
+        [b""],
+        [b"89"],
+        [b"abcd"],
+        [b"E"],
+    ]
+
+
+def test_a_settlement_names_only_what_is_held() -> None:
+    """Unknown words and another's are left out; where nothing is left there is no event, but an answer."""
+    world = World()
+    mine, other = world.consumer(credit=2), world.consumer(credit=2)
+    world.publish(world.producer(), 1, 1, 1, 1)
+    dealt = world.dealt()
+    words = [*dealt[other], 5, *reversed(dealt[mine])]
+    events, effects = decide(world.state, Settle(mine, pack_words(words), ACCEPTED, "reply"), world.moment)
+    assert effects == [OutcomeApplied("reply", after=AT_CLOSE)]
+    assert events == [Settled(world.next_offset, 1_000, 2, mine, ACCEPTED, pack_words(dealt[mine]))]
+    for nothing in (Settle(mine, pack_words(dealt[other]), ACCEPTED, "reply"), Settle(99, b"", ACCEPTED, "reply")):
+        assert decide(world.state, nothing, world.moment) == ([], [OutcomeApplied("reply")])
+    assert decide(world.state, Settle(mine, pack_words([5]), ACCEPTED), world.moment) == ([], [])
+
+
+def test_a_consumer_that_goes_releases_what_it_never_saw() -> None:
+    """What was not sent goes back uncounted, of what it holds only; the rest fails with the detaching."""
+    world = World()
+    consumer = world.consumer(credit=2)
+    world.publish(world.producer(), 1, 1)
+    words = world.dealt()[consumer]
+    at = world.next_offset
+    assert world.do(DetachConsumer(consumer, pack_words([words[1], 5]))) == []
+    assert world.events[-2:] == [
+        Settled(at, 1_000, 2, consumer, RELEASED, pack_words(words[1:])),
+        ConsumerDetached(at + 1, 1_000, consumer),
+    ]
+    counts = [world.queue().entries.get(entry_of(word)) for word in words]
+    assert [entry and entry.count for entry in counts] == [1, None]
+    assert world.do(DetachConsumer(consumer)) == []
+    assert world.events[-1] == ConsumerDetached(at + 1, 1_000, consumer)
+
+
+def test_a_producer_that_goes_goes_once() -> None:
+    """A second time is nothing."""
+    world = World()
+    producer = world.producer()
+    at = world.next_offset
+    world.do(DetachProducer(producer))
+    assert world.events[-1] == ProducerDetached(at, 1_000, producer)
+    assert decide(world.state, DetachProducer(producer), world.moment) == ([], [])
+
+
+def test_declaring_again_alike_changes_nothing() -> None:
+    """The answer says whether it was created."""
+    world = World()
+    declare = DeclareQueue("key", "/queues/a%2Fb", Settings(messages_max=4))
+    assert world.do(declare) == [Answered("key", {"created": True})]
+    before = world.state
+    assert world.do(declare) == [Answered("key", {"created": False})]
+    assert world.state is before
+    assert world.queue("a/b").settings == Settings(messages_max=4)
+
+
+def test_a_deletion_ends_consumers_and_tells_how_much_is_gone() -> None:
+    """Attachments go first, in one decision; what was acquired counts too."""
+    world = World()
+    one, two = world.consumer(credit=1), world.consumer()
+    world.publish(world.producer(), 1, 1, 1)
+    world.dealt()
+    at = world.next_offset
+    effects = world.do(DeleteQueue("key", "q"))
+    assert [type(effect) for effect in effects] == [ConsumerEnded, ConsumerEnded, Answered]
+    assert [effect.consumer for effect in effects if type(effect) is ConsumerEnded] == [one, two]
+    assert effects[-1] == Answered("key", {"messages": 3})
+    assert world.events[-2:] == [Detached(at, 1_000, 1, 2, "q"), QueueDeleted(at + 1, 1_000, 2)]
+    assert world.state.queue_named("q") is None
+
+
+def test_a_deletion_on_conditions_that_hold_is_done() -> None:
+    """Unused and empty."""
+    world = World()
+    world.producer()
+    assert world.do(DeleteQueue("key", "q", if_unused=True, if_empty=True)) == [Answered("key", {"messages": 0})]
+
+
+def test_a_purge_takes_what_is_available_now() -> None:
+    """What is acquired stays; of nothing, nothing is written."""
+    world = World()
+    world.consumer(credit=1)
+    world.publish(world.producer(), 1, 1, 1)
+    world.dealt()
+    at = world.next_offset
+    assert world.do(PurgeQueue("key", "q")) == [Answered("key", {"messages": 2})]
+    assert world.events[-1] == Purged(at, 1_000, 2, at)
+    assert (world.queue().available, world.queue().acquired_count) == (0, 1)
+    assert world.do(PurgeQueue("key", "q")) == [Answered("key", {"messages": 0})]
+    assert world.events[-1].offset == at
+
+
+def test_damage_is_a_fact_where_the_queue_still_is() -> None:
+    """And nothing where it is not."""
+    world = World()
+    world.publish(world.producer(), 1)
+    (word,) = unpack_words(world.queue().ready.to_bytes())
+    at = world.next_offset
+    assert decide(world.state, ReportDamage(2, word), world.moment) == ([Damaged(at, 1_000, 2, word)], [])
+    assert decide(world.state, ReportDamage(99, word), world.moment) == ([], [])
+
+
+def test_an_inspection_answers_with_what_is_read() -> None:
+    """And waits like any other answer."""
+    world = World()
+    world.producer()
+    read = decide(world.state, Inspect("key", lambda state: len(state.queues)), world.moment)
+    assert read == ([], [Answered("key", 1, after=AT_CLOSE)])
