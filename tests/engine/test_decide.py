@@ -207,6 +207,16 @@ def test_a_run_that_cannot_be_stored_is_undone_as_a_whole(
     assert part in done.description
 
 
+def test_a_limit_is_what_still_fits() -> None:
+    """The last message, the last byte."""
+    world = World(LIMITS)
+    producer = world.producer()
+    world.room_bytes = 3
+    (done,) = world.do(publish(producer, [b"a", b"b", b"c"]))
+    assert type(done) is PublishDone
+    assert done.kind is OutcomeKind.ACCEPTED
+
+
 def test_a_large_message_is_cut_into_chunks_that_its_record_names() -> None:
     """The last piece is the record's own body; the word accounts for the whole."""
     world = World(EngineConfig(chunk_bytes=4))

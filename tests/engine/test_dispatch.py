@@ -1,6 +1,7 @@
 """Who gets what: turns, order, exclusions, budgets, drains."""
 
 from collections import deque
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -193,8 +194,40 @@ def test_what_was_looked_through_in_vain_is_looked_through_again_when_something_
     assert world.dealt() == {other: words[:1]}
 
 
+def test_what_was_looked_through_in_vain_is_not_looked_through_for_every_message() -> None:
+    """A thousand excluded entries do not make each new message cost a thousand."""
+    world = World()
+    picky, producer = world.consumer(credit=1000), world.producer()
+    world.publish(producer, *[1] * 1000)
+    world.settle(world.queue().id, picky, world.dealt()[picky], HERE)
+    world.set_credit(picky, 100)
+    assert world.dealt() == {}
+    with mock.patch("engine.dispatch.unpack_words", wraps=unpack_words) as reads:
+        for _ in range(10):
+            world.publish(producer, 1)
+            assert len(world.dealt()[picky]) == 1
+    assert max(len(call.args[0]) for call in reads.call_args_list) == 8
+
+
+def test_turns_go_on_among_what_came_back_with_exclusions() -> None:
+    """One each, whoever follows the one served last, passing by who is excluded."""
+    world = World()
+    one, two, three = (world.consumer(credit=2) for _ in range(3))
+    world.publish(world.producer(), *[1] * 6)
+    dealt = world.dealt()
+    queue = world.queue().id
+    world.settle(queue, one, dealt[one], HERE)
+    for consumer in (two, three):
+        world.settle(queue, consumer, dealt[consumer], RELEASED)
+    words = sorted(word for each in dealt.values() for word in each)
+    for consumer in (one, two, three):
+        world.set_credit(consumer, 2)
+    # words[0] and words[3] are nothing for `one`.
+    assert world.dealt() == {two: [words[0], words[3]], three: words[1:2] + words[4:5], one: [words[2], words[5]]}
+
+
 def test_a_drain_is_answered_once_and_only_when_nothing_is_available() -> None:
-    """Not while a budget leaves something, not for what is excluded, not to who did not ask or has no credit."""
+    """Not while a budget leaves something, nor to who did not ask or has no credit left; it uses up the credit."""
     world = World()
     asks, producer = world.consumer(), world.producer()
     world.publish(producer, 1, 1, 1)
@@ -202,9 +235,13 @@ def test_a_drain_is_answered_once_and_only_when_nothing_is_available() -> None:
     world.set_credit(asks, 5, draining=True)
     assert drained(world, budget=2) == []
     assert drained(world) == [asks]
+    assert world.demand.wants[asks].credit == 0
     world.publish(producer, 1)
     assert drained(world) == []
+    world.demand.wants[asks].held_count = 0
+    world.set_credit(asks, 5)
     assert drained(world) == []
+    world.demand.wants[asks].held_count = 0
     world.set_credit(asks, 1, draining=True)
     world.publish(producer, 1)
     assert drained(world) == []

@@ -139,6 +139,35 @@ def test_a_settlement_that_nobody_waits_for_is_durable_within_its_deadlines() ->
     assert Rig(rig.storage).queue().depth == 0
 
 
+def test_a_settlement_that_is_put_off_is_durable_within_the_same_deadlines() -> None:
+    """Where no tick is due, whoever drives the loop puts off what was gathered."""
+    rig = Rig()
+    consumer, words = held(rig, 1)
+    rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
+    assert not rig.loop.is_pending
+    assert rig.loop.is_gathering
+    assert rig.loop.is_waiting
+    rig.loop.put_off(rig.now_us)
+    rig.loop.put_off(rig.now_us + 5_000)
+    config = rig.loop.config
+    obey_deadlines(rig, rig.now_us + 1000 * (config.lazy_write_ms + config.lazy_sync_ms))
+    rig.storage.crash(rig.storage.rng)
+    assert Rig(rig.storage).queue().depth == 0
+
+
+def test_a_settlement_that_makes_something_available_is_not_put_off() -> None:
+    """Nor one that is waited for."""
+    rig = Rig()
+    consumer, words = held(rig, 2)
+    for settle in (
+        Settle(consumer, pack_words(words[:1]), RELEASED),
+        Settle(consumer, pack_words(words[1:]), ACCEPTED, "reply"),
+    ):
+        rig.loop.submit(settle)
+        assert rig.loop.is_pending
+        rig.do()
+
+
 def test_settlements_that_keep_coming_do_not_put_off_the_first() -> None:
     """One a millisecond: each is durable within 50 ms of its own."""
     rig = Rig()
@@ -176,6 +205,27 @@ def test_a_settlement_that_somebody_waits_for_is_answered_with_the_sync() -> Non
     (applied,) = rig.completed()
     assert type(applied) is OutcomeApplied
     assert applied.reply == "reply"
+
+
+def test_the_start_is_marked_too() -> None:
+    """Even where nothing else ever happens."""
+    rig = Rig()
+    obey_deadlines(rig, rig.now_us + 1000 * rig.loop.config.mark_ms)
+    assert rig.loop.log.is_marked
+
+
+def test_credit_counts_what_was_dealt_and_has_not_left() -> None:
+    """A grant that is said again does not deal twice as much."""
+    rig = Rig()
+    consumer, producer = rig.consumer(credit=2), rig.producer()
+    rig.step(rig.publish(producer, b"1", b"2", b"3", b"4"))
+    rig.loop.set_credit(consumer, 3)
+    rig.step()
+    assert len(rig.queue().held_by(consumer)) == 3
+    rig.loop.set_credit(consumer, 1)
+    rig.step()
+    assert len(rig.queue().held_by(consumer)) == 3
+    assert len(delivered(rig.completed())) == 3
 
 
 def test_an_idle_log_is_marked_once() -> None:

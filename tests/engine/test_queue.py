@@ -78,6 +78,7 @@ def test_exclusions_are_counted_by_entry() -> None:
     queue = queue.acquire((7,), words[:8]).settle(7, words[:8], ACCEPTED)
     assert queue.exclusions == 1
     assert queue.purged(1 << 40).exclusions == 0
+    assert queue.acquire((8,), words[8:]).purged(1 << 40).exclusions == 1
 
 
 def test_everything_that_comes_back_at_a_start_comes_back_in_one_order() -> None:

@@ -186,6 +186,14 @@ def test_runs_of_alike_messages_are_joined() -> None:
     assert joined == [published(BASE, [1, 2, 3000]), *events[2:]]
 
 
+def test_messages_on_both_sides_of_a_hole_are_two_runs() -> None:
+    """Offsets are those of the records, whatever is missing between them."""
+    batch = written([published(BASE, [1, 2, 3])])
+    third = (9).to_bytes(4, "little") + batch.records[100:]
+    holed = batch._replace(records=batch.records[:96] + third)
+    assert list(events_of(holed)) == [published(BASE, [1, 2]), published(BASE + 9, [3])]
+
+
 SIZES = st.lists(
     st.one_of(st.integers(0, 40), st.integers(2040, 2060), st.integers(4000, 5000)), min_size=1, max_size=4
 )
