@@ -3,7 +3,7 @@
 `key` and `link` are opaque to the engine: they come back in the effects that answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -37,13 +37,30 @@ class Publish:
     producer: int
     first_id: int
     """The delivery-id of the first; the rest follow it."""
-    bodies: Sequence[Buffer]
-    id_hashes: Sequence[int]
+    bodies: list[Buffer]
+    id_hashes: list[int]
     size: int
     """Bytes of all bodies."""
     durable: bool = True
     settled: bool = False
     """The sender waits for no outcome."""
+    pipelined: bool = False
+    """The sender has sent before the outcome of its last run left."""
+
+    def join(self, other: "Publish", *, bytes_max: int) -> bool:
+        """Take a run that follows this one into it, when both are alike and it stays within `bytes_max`."""
+        if (
+            other.link is not self.link
+            or other.first_id != (self.first_id + len(self.bodies)) & 0xFFFFFFFF
+            or other.durable is not self.durable
+            or other.settled is not self.settled
+            or other.size + self.size > bytes_max
+        ):
+            return False
+        self.bodies += other.bodies
+        self.id_hashes += other.id_hashes
+        self.size += other.size
+        return True
 
 
 @final
@@ -56,6 +73,19 @@ class Settle:
     outcome: Outcome
     reply: Any = None
     """Comes back in OutcomeApplied once the outcome is durable; None when the consumer does not wait."""
+
+    def join(self, other: "Settle", *, bytes_max: int) -> bool:
+        """Take a run that follows this one into it, when both are alike, nobody waits, and it fits `bytes_max`."""
+        if (
+            other.consumer != self.consumer
+            or other.outcome is not self.outcome
+            or other.reply is not None
+            or self.reply is not None
+            or len(self.words) + len(other.words) > bytes_max
+        ):
+            return False
+        self.words += other.words
+        return True
 
 
 @final

@@ -16,7 +16,7 @@ Rule 4. A delivery whose message must be read from the disk waits in its consume
 from collections import deque
 from collections.abc import Iterable
 from select import select
-from typing import final
+from typing import Final, final
 
 from engine.apply import apply
 from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage, Settle
@@ -28,6 +28,7 @@ from engine.effects import AT_CLOSE, ConsumerReady, Deliver, Drained, Effect
 from engine.events import Event, Published, Settled
 from engine.large import assemble
 from engine.outcome import ACCEPTED, OutcomeKind
+from engine.patience import Patience
 from engine.records import write_event
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -37,6 +38,8 @@ from log.buffer import Buffer
 from log.log import Log
 
 __all__ = ["DurableLoop"]
+
+_JOINED_WORD_BYTES_MAX: Final = 16_384
 
 
 @final
@@ -50,6 +53,9 @@ class DurableLoop:
         self.log = log
         self._commands: list[Command] = []
         self._is_urgent = False
+        self._gathered_publishes = 0
+        self._pipelined = 0
+        self._patience = Patience(config)
         self._gathered_count = 0
         self._gathered_bytes = 0
         self._waiting: deque[Effect] = deque()
@@ -74,18 +80,31 @@ class DurableLoop:
         self._mark_by_us = now_us + self.config.mark_ms * 1000
 
     def submit(self, command: Command) -> None:
-        """Gather a command for the next tick."""
-        self._commands.append(command)
+        """Gather a command for the next tick; it joins the one before it where both are parts of one run."""
+        last = self._commands[-1] if self._commands else None
         if type(command) is Settle:
             # Nobody waits for it and nothing becomes available by it: it may ride along with the next tick.
-            self._gathered_count += 1
             if command.outcome is not ACCEPTED or command.reply is not None:
                 self._is_urgent = True
-            return
-        self._is_urgent = True
-        if type(command) is Publish:
+            self._gathered_count += 1
+            if type(last) is Settle and last.join(command, bytes_max=_JOINED_WORD_BYTES_MAX):
+                return
+        elif type(command) is Publish:
             self._gathered_count += len(command.bodies)
             self._gathered_bytes += command.size
+            self._gathered_publishes += 1
+            self._pipelined += command.pipelined
+            if type(last) is Publish and last.join(command, bytes_max=self.config.gather_bytes_max):
+                return
+        else:
+            self._is_urgent = True
+        self._commands.append(command)
+
+    def tick_by_us(self, now_us: int) -> int:
+        """Return when the tick ought to end: 0 for now, a time where what was gathered may wait for more to come."""
+        if self._is_urgent or self.demand.dirty:
+            return 0
+        return self._patience.until_us(now_us, count=self._gathered_count, size=self._gathered_bytes)
 
     def put_off(self, now_us: int) -> None:
         """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
@@ -102,7 +121,7 @@ class DurableLoop:
     @property
     def is_pending(self) -> bool:
         """Whether a step is due at the end of the event loop's iteration."""
-        return self._is_urgent or bool(self.demand.dirty)
+        return self._is_urgent or self._gathered_publishes > 0 or bool(self.demand.dirty)
 
     @property
     def is_gathering(self) -> bool:
@@ -192,6 +211,9 @@ class DurableLoop:
         commands, self._commands = self._commands, []
         self._gathered_count = self._gathered_bytes = 0
         self._is_urgent = False
+        if self._gathered_publishes:
+            self._patience.ended(now_us, pipelined=self._pipelined)
+            self._gathered_publishes = self._pipelined = 0
         for command in commands:
             if type(command) is DetachConsumer:
                 command.unsent += self._take_back(command.consumer)

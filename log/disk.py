@@ -98,6 +98,10 @@ class DiskFile:
             raise
         return bytes(buffer) if count == length else None
 
+    def fileno(self) -> int:
+        """See File."""
+        return self._fd
+
     def datasync(self) -> None:
         """See File."""
         os.fdatasync(self._fd)

@@ -104,7 +104,7 @@ class Log:
         self._failure: LogFailed | None = None
         self._workers = workers
         self._syncer = Syncer(opening.durable_end)
-        self._sync_lane = workers.lane("ambermq-sync", self._syncer.run)
+        self._sync_lane = workers.sync_lane(self._syncer)
         self._housekeeper = Housekeeper(
             storage=opening.storage,
             directory=opening.directory,

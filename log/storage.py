@@ -26,6 +26,9 @@ class File(Protocol):
     def read_now(self, length: int, position: int) -> bytes | None:
         """Read `length` bytes without waiting for the disk; None where that cannot be done."""
 
+    def fileno(self) -> int:
+        """Return the descriptor, for the kernel's own sync; -1 where there is no kernel behind the file."""
+
     def datasync(self) -> None:
         """Return when all that was written before the call is durable, the file's size included."""
 

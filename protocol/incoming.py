@@ -60,7 +60,8 @@ class Incoming:
         if link is None:
             raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"transfer for handle {transfer.handle}")
         session.windows.received(1)
-        session.mark_dirty()
+        if session.windows.is_low:
+            session.mark_dirty()
         self._count_delivery(link, transfer.delivery_id)
         try:
             self._receive_one(link, transfer, data, position, payload_start, frame_end)
@@ -82,7 +83,8 @@ class Incoming:
             session.received.append(link, first_id, count, is_second=is_second)
         assert isinstance(link, Receiver)  # nobody else learns a shape
         session.connection.events.append(TransferRun(link, first_id, payloads, settled))
-        session.mark_dirty()
+        if session.windows.is_low:
+            session.mark_dirty()
 
     def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
         """Hold the delivery-ids to their sequence."""

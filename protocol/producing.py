@@ -52,6 +52,7 @@ class Producing:
 
         Raises DecodeError at the first message that cannot be read, after the commands for those before it.
         """
+        pipelined = self.unfinished > 0
         self.unfinished += len(run.payloads)
         bodies: list[Buffer] = []
         hashes: list[int] = []
@@ -66,7 +67,7 @@ class Producing:
                 fault = error
                 break
             if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
-                yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+                yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, pipelined)
                 first_id = (first_id + len(bodies)) & 0xFFFFFFFF
                 bodies, hashes, size = [], [], 0
             is_durable = durable
@@ -75,7 +76,7 @@ class Producing:
             hashes.append(id_hash)
             size += len(body)
         if bodies:
-            yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+            yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, pipelined)
         if fault is not None:
             raise fault
 

@@ -66,6 +66,7 @@ class Server:
         self._is_stopping = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
+        self._gather_timer: asyncio.TimerHandle | None = None
         self._paused: list[_Socket] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -107,6 +108,9 @@ class Server:
     def tick(self) -> None:
         """End the tick: decide, write, let go what may leave, flush."""
         self._is_tick_due = False
+        if self._gather_timer is not None:
+            self._gather_timer.cancel()
+            self._gather_timer = None
         if self.failure is not None:
             return
         try:
@@ -115,6 +119,17 @@ class Server:
             self._fail(failure)
             return
         self._after_effects()
+
+    def tick_in_time(self) -> None:
+        """Let a tick follow now, or when what was gathered has waited long enough for company."""
+        if self._is_tick_due:
+            return
+        now_us = time.time_ns() // 1000
+        due_us = self.engine.tick_by_us(now_us)
+        if not due_us:
+            self.tick_soon()
+        elif self._gather_timer is None:
+            self._gather_timer = self._loop.call_later((due_us - now_us) / 1e6, self.tick)
 
     def tick_later(self) -> None:
         """Let a tick follow soon enough for what nobody waits for."""
@@ -201,7 +216,7 @@ class Server:
         if self._server is not None:
             self._server.close()
         self._loop.remove_reader(self.engine.fileno())
-        for timer in (self._timer, self._sweeper):
+        for timer in (self._timer, self._gather_timer, self._sweeper):
             if timer is not None:
                 timer.cancel()
         self.stopped.set()
@@ -270,7 +285,7 @@ class _Socket(asyncio.BufferedProtocol):
         if engine.is_full:
             server.tick()
         elif engine.is_pending:
-            server.tick_soon()
+            server.tick_in_time()
         elif engine.is_gathering:
             server.tick_later()
         if engine.is_congested:

@@ -55,9 +55,14 @@ class Windows:
         self.left = max(self.left, window)
         return window
 
+    @property
+    def is_low(self) -> bool:
+        """Whether half of the incoming window is used."""
+        return self.left <= self._frames_max // 2
+
     def is_due(self, room: int) -> bool:
         """Whether renewing the incoming window is worth a flow."""
-        return not self.is_paused and self.left <= self._frames_max // 2 and min(self._frames_max, room) > self.left
+        return not self.is_paused and self.is_low and min(self._frames_max, room) > self.left
 
     def receive_flow(self, next_incoming_id: int | None, incoming_window: int) -> None:
         """Take the peer's view of what it may receive."""

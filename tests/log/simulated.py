@@ -129,6 +129,9 @@ class SimulatedFile:
             content = bytes(self._inode.seen[position : position + length])
             return content if self._inode.is_cached and len(content) == length else None
 
+    def fileno(self) -> int:
+        return -1
+
     def datasync(self) -> None:
         self._sync("datasync")
 

@@ -1,0 +1,115 @@
+"""The kernel's own sync: the same promises as a thread's."""
+
+import errno
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from log.disk import DiskStorage
+from log.kernel_sync import KernelSync
+from log.syncer import Syncer, SyncTarget
+from log.worker import KernelSyncLane, ThreadWorkers
+
+
+@pytest.fixture
+def done_fd() -> Iterator[int]:
+    fd = os.eventfd(0, os.EFD_NONBLOCK)
+    yield fd
+    os.close(fd)
+
+
+@pytest.fixture
+def kernel(done_fd: int) -> Iterator[KernelSync]:
+    try:
+        sync = KernelSync(done_fd)
+    except OSError as error:
+        pytest.skip(f"this kernel offers no AIO: {error}")
+    yield sync
+    sync.close()
+
+
+def test_a_sync_ends_and_is_told(kernel: KernelSync, done_fd: int, tmp_path: Path) -> None:
+    """The eventfd is readable when a sync has ended, and one sync is under way at a time."""
+    fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    os.write(fd, b"x" * 100_000)
+    kernel.begin(fd)
+    assert kernel.is_busy
+    assert select.select([done_fd], [], [], 10)[0] == [done_fd]
+    assert kernel.has_ended()
+    assert not kernel.is_busy
+    os.close(fd)
+
+
+def test_a_sync_that_fails_raises(kernel: KernelSync, done_fd: int) -> None:
+    """A file that cannot be synced is an OSError with the kernel's number, at the begin or at the end."""
+    reading, writing = os.pipe()
+
+    def sync() -> None:
+        kernel.begin(writing)
+        select.select([done_fd], [], [], 10)
+        kernel.has_ended()
+
+    with pytest.raises(OSError) as caught:
+        sync()
+    assert caught.value.errno == errno.EINVAL
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path) -> None:
+    """Targets set while a sync runs are made durable by the next one, whose end is the last target's."""
+    storage, workers = DiskStorage(), ThreadWorkers()
+    syncer = Syncer(0)
+    lane = workers.sync_lane(syncer)
+    if not isinstance(lane, KernelSyncLane):
+        pytest.skip("this kernel offers no AIO")
+    files = [storage.open(str(tmp_path / name), create=True) for name in ("a", "b")]
+    for number in range(1, 20):
+        files[number // 10].write([b"y" * 4096], number * 4096)
+        syncer.target = SyncTarget(
+            number, number * 4096, ((files[0], min(number, 9) * 4096), (files[1], number * 4096))
+        )
+        lane.wake()
+    while syncer.synced.end < 19:
+        assert select.select([workers.fileno()], [], [], 10)[0]
+        workers.collect()
+    assert lane.error is None
+    workers.close()
+    for file in files:
+        file.close()
+
+
+def test_a_failed_sync_ends_the_lane(tmp_path: Path) -> None:
+    """After a failure nothing is synced again, and the error stays for the loop to find."""
+    workers = ThreadWorkers()
+    syncer = Syncer(0)
+    lane = workers.sync_lane(syncer)
+    if not isinstance(lane, KernelSyncLane):
+        pytest.skip("this kernel offers no AIO")
+    file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    os.close(file.fileno())
+    syncer.target = SyncTarget(1, 1, ((file, 1),))
+    lane.wake()
+    assert isinstance(lane.error, OSError)
+    lane.wake()
+    assert syncer.synced.end == 0
+    workers.close()
+
+
+def test_a_thread_syncs_where_the_kernel_does_not(tmp_path: Path) -> None:
+    """Without AIO the same lane is a thread."""
+    workers = ThreadWorkers(has_kernel_sync=False)
+    syncer = Syncer(0)
+    lane = workers.sync_lane(syncer)
+    file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    file.write([b"z"], 0)
+    syncer.target = SyncTarget(1, 1, ((file, 1),))
+    lane.wake()
+    while syncer.synced.end < 1:
+        assert select.select([workers.fileno()], [], [], 10)[0]
+        workers.collect()
+    workers.close()
+    file.close()
