@@ -1,5 +1,7 @@
 """The codec against another one: Qpid Proton's."""
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +13,7 @@ from protocol.decode import decode
 from protocol.encode import encode
 from protocol.message import AmqpValue, Data, Message, decode_message
 from protocol.performatives import COMPOSITES, Header, Properties
-from protocol.values import Array, Described, Float, Int, Symbol, Timestamp, UInt, ULong
+from protocol.values import Array, Described, Float, Int, Map, Symbol, Timestamp, UInt, ULong
 from tests.protocol.amqp_values import OF_KIND, composites, typed
 
 proton = pytest.importorskip("proton", reason="python-qpid-proton is not installed")
@@ -72,8 +74,40 @@ def test_containers(value: Any) -> None:
     assert typed(value) == typed(decode(data.encode())[0])
 
 
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value and everything inside it."""
+    yield value
+    inside: Iterable[Any] = ()
+    match value:
+        case Described():
+            inside = (value.descriptor, value.value)
+        case Array():
+            inside = value.items
+        case Map():
+            inside = chain.from_iterable(value.pairs)
+        case dict():
+            inside = chain.from_iterable(value.items())
+        case list() | tuple():
+            inside = value
+        case _ if hasattr(value, "FIELDS"):
+            inside = [getattr(value, name) for name in value.FIELDS]
+    for part in inside:
+        yield from _parts(part)
+
+
+def _is_known_to_proton(value: Any) -> bool:
+    """Proton stumbles over described or nested arrays, and over descriptors that are neither symbol nor ulong."""
+    match value:
+        case Array():
+            return not value.descriptors and value.kind not in ("array", "list", "map")
+        case Described():
+            return isinstance(value.descriptor, ULong | Symbol)
+        case _:
+            return True
+
+
 @settings(max_examples=150, deadline=None)
-@given(composites, st.booleans())
+@given(composites.filter(lambda composite: all(map(_is_known_to_proton, _parts(composite)))), st.booleans())
 def test_composites(composite: Any, full_width: bool) -> None:
     """Proton reads our composites as described lists; what it writes of them is the same composite."""
     data = proton.Data()
