@@ -79,6 +79,7 @@ class Consuming:
         if not self._backlog and len(payloads) <= self.link.sendable:
             self.link.send_run(effect.words, payloads, effect.settled)
             self.granted -= len(payloads)
+            self.end_drain()
             return self.granted < self.peer.gateway.limits.grant_messages // 2 and self.link.credit > self.granted
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
         self.backlog_count += len(payloads)
@@ -92,6 +93,11 @@ class Consuming:
                 self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled))
             self.link.send_run(words[:count], payloads[:count], settled)
             self.backlog_count -= min(count, len(words))
+
+    def end_drain(self) -> None:
+        """Answer a drain whose credit is used up: its receiver waits for the flow, not for the last transfer."""
+        if self.link.drain and not self.link.credit:
+            self.link.drained()
 
     def unsent(self) -> bytes:
         """Return the words that never reached the peer and go back to the queue, packed."""

@@ -107,6 +107,8 @@ class Gateway:
         consuming: Consuming = effect.link
         if consuming.is_open:
             consuming.link.drained()
+            # The engine may have been told of the rest of the credit meanwhile: it is gone.
+            consuming.peer.top_up(consuming)
             self._touch(consuming)
 
     def _consumer_ready(self, effect: ConsumerReady) -> None:

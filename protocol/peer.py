@@ -133,6 +133,7 @@ class Peer:
         if consuming.is_open and consuming.consumer and not self.is_paused:
             credit = consuming.granted = min(consuming.sendable, self.gateway.limits.grant_messages)
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
+            consuming.end_drain()
 
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
@@ -205,6 +206,11 @@ class Peer:
         self.gateway.engine.submit(AttachProducer(producing, terms.address, self.container, link.name))
 
     def _attach_consumer(self, link: Sender) -> None:
+        source = _attach_of(link).source
+        if source is not None and source.dynamic and self._management is not None:
+            # Who asks the management node may let it choose where the answers go.
+            self._management.attach_replies(link)
+            return
         terms = consuming_terms(_attach_of(link))
         if terms.address == management.ADDRESS:
             self._manager().attach_replies(link)
@@ -259,7 +265,7 @@ class Peer:
             self._management.flush(event.link)
 
     def _session_ended(self, event: SessionEnded) -> None:
-        for link in [link for link in (*self._producing, *self._consuming) if link.session is event.session]:
+        for link in event.session.links():
             self._forget(link)
 
     def _forget(self, link: Link) -> None:
