@@ -53,7 +53,8 @@ class _Request:
     link: Receiver
     delivery_id: int
     reply_to: str
-    message_id: Any
+    correlation_id: Any
+    """What the answer repeats: the request's correlation-id, else its message-id."""
     status: int
     """The status code of success."""
 
@@ -62,13 +63,14 @@ class _Request:
 class ManagementNode:
     """The management links of one connection."""
 
-    __slots__ = ("_answers", "_next_token", "_peer", "_replies")
+    __slots__ = ("_answers", "_dynamic_count", "_next_token", "_peer", "_replies")
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
         self._replies: dict[str, Sender] = {}
         self._answers: dict[Sender, deque[bytes]] = {}
         self._next_token = 1
+        self._dynamic_count = 0
 
     def attach_requests(self, link: Receiver) -> None:
         """Accept a link for requests."""
@@ -76,10 +78,18 @@ class ManagementNode:
         link.grant(_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
-        """Accept a link for answers; its target address is the name that requests reply to."""
+        """Accept a link for answers; its target address is the name that requests reply to.
+
+        A dynamic source gets an address for that instead, known to this connection alone.
+        """
         target = _target(link)
-        link.accept(Source(address=ADDRESS), target)
-        self._replies[str(target.address or "")] = link
+        name, source = str(target.address or ""), Source(address=ADDRESS)
+        if _source(link).dynamic:
+            self._dynamic_count += 1
+            name = f"{ADDRESS}/{self._dynamic_count}"
+            source = Source(address=name, dynamic=True)
+        link.accept(source, target)
+        self._replies[name] = link
         self._answers[link] = deque()
 
     def detached(self, link: Link) -> None:
@@ -119,7 +129,8 @@ class ManagementNode:
     def _take(self, link: Receiver, delivery_id: int, message: Message) -> None:
         properties = message.properties or Properties()
         asked = message.application_properties or {}
-        request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""), properties.message_id, 200)
+        correlation_id = properties.message_id if properties.correlation_id is None else properties.correlation_id
+        request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""), correlation_id, 200)
         operation = str(asked.get("operation", ""))
         make = _OPERATIONS.get(operation)
         kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
@@ -144,7 +155,7 @@ class ManagementNode:
         if link is None or len(self._answers[link]) >= _ANSWERS_MAX:
             return
         message = Message(
-            properties=Properties(correlation_id=request.message_id, to=request.reply_to),
+            properties=Properties(correlation_id=request.correlation_id, to=request.reply_to),
             application_properties={"statusCode": status, "statusDescription": description},
             body=(AmqpValue(dict(body)),),
         )
