@@ -91,6 +91,11 @@ class _Dealer:
         entries: list[Entry | None] | None = None
         if queue.entries:
             entries = [queue.entries.get(word >> 16) for word in share]
+            if len(share) > 1 and any(entry is not None and entry.chunks for entry in entries):
+                # A large message leaves by itself, so that no more than one is read back and held at a time.
+                for word in share:
+                    self._deliver(queue, want, (word,))
+                return
         # The delivery waits for the record that enqueued it; a settled one for its settlement too.
         after = AT_CLOSE if want.settled else max(share) // 65536 + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)

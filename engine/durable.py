@@ -372,13 +372,13 @@ class DurableLoop:
 
     def _embody(self, effect: Deliver) -> bool:
         """Fill in the bodies of a delivery; return False when one must be read from the disk first."""
-        bodies: list[Buffer] | None = self.log.bodies.get_run([word >> 16 for word in effect.words])
+        bodies: list[Buffer] | None
+        if effect.entries is None:
+            bodies = self.log.bodies.get_run([word >> 16 for word in effect.words])
+        else:
+            bodies = assemble(self.log.bodies, effect.words, effect.entries)
         if bodies is None:
             return False
-        if effect.entries is not None:
-            bodies = assemble(self.log.bodies, effect.entries, bodies)
-            if bodies is None:
-                return False
         if any(body is DAMAGED for body in bodies):
             bodies = self._set_aside_damaged(effect, bodies)
         effect.bodies = bodies

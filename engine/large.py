@@ -9,16 +9,24 @@ from log.buffer import Buffer
 __all__ = ["assemble"]
 
 
-def assemble(bodies: Bodies, entries: Sequence[Entry | None], last: list[Buffer]) -> list[Buffer] | None:
-    """Return the whole messages; `last` holds each publish record's own body. None when a chunk must be read first."""
-    whole = []
-    for entry, body in zip(entries, last, strict=True):
-        if entry is None or not entry.chunks:
-            whole.append(body)
-            continue
-        pieces = bodies.get_run(entry.chunks)
-        if pieces is None:
-            return None
-        damaged = body is DAMAGED or any(piece is DAMAGED for piece in pieces)
-        whole.append(DAMAGED if damaged else b"".join([*pieces, body]))
+def assemble(bodies: Bodies, words: Sequence[int], entries: Sequence[Entry | None]) -> list[Buffer] | None:
+    """Return the whole messages of `words`; None when a piece must be read first.
+
+    All pieces are asked for at once, for what one request has brought may be gone when the next one has ended.
+    """
+    chunks = [() if entry is None else entry.chunks for entry in entries]
+    offsets = [offset for word, names in zip(words, chunks, strict=True) for offset in (*names, word >> 16)]
+    pieces = bodies.get_run(offsets)
+    if pieces is None:
+        return None
+    whole: list[Buffer] = []
+    start = 0
+    for names in chunks:
+        end = start + len(names) + 1
+        whole.append(pieces[start] if not names else _joined(pieces[start:end]))
+        start = end
     return whole
+
+
+def _joined(pieces: list[Buffer]) -> Buffer:
+    return DAMAGED if any(piece is DAMAGED for piece in pieces) else b"".join(pieces)

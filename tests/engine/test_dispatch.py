@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from engine.config import EngineConfig
 from engine.effects import AT_CLOSE, Deliver, Drained
 from engine.events import Acquired, Settled
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
@@ -286,6 +287,17 @@ def test_a_delivery_waits_for_the_record_that_enqueued_it() -> None:
     assert unpack_words(gone.words) == second.words
     assert world.queue("s").depth == 0
     assert world.queue("s").size == 0
+
+
+def test_a_large_message_leaves_by_itself() -> None:
+    """One delivery each, in order, so that no more than one is read back at a time."""
+    world = World(EngineConfig(chunk_bytes=4))
+    consumer = world.consumer(credit=9)
+    world.publish(world.producer(), 1, 9, 9, 2)
+    words = numbers(world)
+    effects = world.deal()
+    assert [effect.words for effect in effects if type(effect) is Deliver] == [(word,) for word in words]
+    assert list(world.queue().held_by(consumer)) == words
 
 
 def test_columns_come_with_a_delivery_only_where_a_queue_has_any() -> None:

@@ -24,6 +24,7 @@ from engine.records import TYPE_NAMES
 from engine.word import make_words, pack_words
 from log.errors import LogFailed
 from tests.engine.rig import COLD, Rig, delivered
+from tests.log.simulated import SimulatedFile
 
 TYPES = {name: number for number, name in TYPE_NAMES.items()}
 
@@ -439,6 +440,25 @@ def test_a_large_message_is_damaged_when_any_chunk_is() -> None:
         got += delivered(rig.step() + rig.completed())
     assert got == [(consumer, whole)]
     assert rig.queue().counters.damaged == 1
+
+
+def test_large_messages_leave_one_by_one_however_little_is_kept_of_what_was_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is read whole by one request; a cache that holds not even one of them, and no page cache, suffice."""
+    monkeypatch.setattr(SimulatedFile, "read_now", lambda *_: None)
+    rig = Rig(config=EngineConfig(chunk_bytes=4200))
+    producer = rig.producer()
+    bodies = [b"%03d" % number * 3000 for number in range(5)]
+    for body in bodies:
+        rig.do(rig.publish(producer, body))
+    consumer = rig.consumer(credit=5)
+    got: list[tuple[int, bytes]] = []
+    rounds = 0
+    while len(got) < 5 and rounds < 20:
+        got += delivered(rig.step() + rig.completed())
+        rounds += 1
+    assert got == [(consumer, body) for body in bodies]
 
 
 def test_damage_that_is_reported_after_its_consumer_went_is_set_aside_too() -> None:

@@ -11,28 +11,34 @@ class Stored:
 
     def __init__(self, bodies: dict[int, Buffer]) -> None:
         self.bodies = bodies
+        self.asked: list[tuple[int, ...]] = []
 
-    def get_run(self, offsets: tuple[int, ...]) -> list[Buffer] | None:
+    def get_run(self, offsets: list[int]) -> list[Buffer] | None:
+        self.asked.append(tuple(offsets))
         return [self.bodies[offset] for offset in offsets] if all(offset in self.bodies for offset in offsets) else None
 
 
+WORDS = [word << 16 for word in (7, 8, 9)]
 ENTRIES = [None, Entry(chunks=(1, 2)), PLAIN]
 
 
 def test_pieces_come_before_the_record_s_own_body() -> None:
     """In the order in which they are named; other messages pass through."""
-    whole = assemble(Stored({1: b"a", 2: memoryview(b"b")}), ENTRIES, [b"x", b"c", b"y"])
-    assert whole == [b"x", b"abc", b"y"]
+    stored = Stored({1: b"a", 2: memoryview(b"b"), 7: b"x", 8: b"c", 9: b"y"})
+    assert assemble(stored, WORDS, ENTRIES) == [b"x", b"abc", b"y"]
 
 
 def test_a_piece_that_must_be_read_holds_up_the_run() -> None:
-    """All or nothing: the order of the run stays."""
-    assert assemble(Stored({1: b"a"}), ENTRIES, [b"x", b"c", b"y"]) is None
+    """All or nothing, and everything is asked for at once."""
+    stored = Stored({1: b"a", 7: b"x", 8: b"c"})
+    assert assemble(stored, WORDS, ENTRIES) is None
+    assert stored.asked == [(7, 1, 2, 8, 9)]
 
 
 def test_a_message_is_damaged_when_any_piece_is() -> None:
     """Be it a chunk or its end."""
-    for pieces, last in (({1: b"a", 2: DAMAGED}, b"c"), ({1: b"a", 2: b"b"}, DAMAGED)):
-        whole = assemble(Stored(pieces), ENTRIES, [b"x", last, b"y"])
+    for damaged in (2, 8):
+        stored = Stored({1: b"a", 2: b"b", 7: b"x", 8: b"c", 9: b"y"} | {damaged: DAMAGED})
+        whole = assemble(stored, WORDS, ENTRIES)
         assert whole is not None
         assert [body is DAMAGED for body in whole] == [False, True, False]

@@ -74,7 +74,6 @@ def test_a_broker_goes_on_where_it_ended(tmp_path: Path) -> None:
     again.set_credit(consumer, 100)
     effects = until_quiet(again)
     assert bodies_of(effects) == bodies[4:]
-    (entries,) = [effect.entries for effect in effects if type(effect) is Deliver]
-    assert entries is not None
+    entries = [entry for effect in effects if type(effect) is Deliver for entry in effect.entries or ()]
     assert [entry.count for entry in entries if entry] == [1] * 6
     again.log.close()
