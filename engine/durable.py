@@ -15,7 +15,7 @@ Rule 4. A delivery whose message must be read from the disk waits in its consume
 
 from collections import deque
 from collections.abc import Iterable
-from select import select
+from select import POLLIN, poll
 from typing import Final, final
 
 from engine.apply import apply
@@ -74,8 +74,10 @@ class DurableLoop:
         self.log.draft.end_command()
         self.log.write(now_us)
         self.log.request_sync()
+        news = poll()
+        news.register(self.log.fileno(), POLLIN)
         while self.log.durable_end < self.log.log_end:
-            select([self.log.fileno()], [], [])
+            news.poll()
             self.log.completed()
         self._mark_by_us = now_us + self.config.mark_ms * 1000
 

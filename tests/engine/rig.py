@@ -94,6 +94,7 @@ class Rig:
     def batches(self) -> list[list[int]]:
         """Return the record types of every batch on the disk, after a SIGKILL."""
         self.storage.kill()
+        self.loop.log._workers.close()
         recovery = Recovery.open(self.storage, DIRECTORY, COLD, self.now_us)
         types = [[row[9] for row in batch.rows()] for batch in recovery.batches()]
         recovery.close()

@@ -77,6 +77,7 @@ class Broker:
 
     def end(self) -> None:
         """Put back what was replaced."""
+        self.loop.log._workers.close()
         for patch in self._patches:
             patch.stop()
 
@@ -103,6 +104,7 @@ class Broker:
             self.excused.update(body for body, is_volatile in self.accepted.items() if is_volatile)
         else:
             self.storage.kill()
+        log._workers.close()
         self._open(at_least=at_least)
         self._check_messages()
 
