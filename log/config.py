@@ -30,14 +30,14 @@ class LogConfig:
     batch_bytes_max: int = 4 * _MIB
     """No batch is larger; readers refuse a larger claim before they use it."""
 
-    hot_bytes_max: int = 12 * _MIB
+    hot_bytes_max: int = 8 * _MIB
     """Recently written bodies kept in memory, their overhead included."""
 
     cold_bytes_max: int = 16 * _MIB
     """Batches read back from segments and kept in memory."""
 
-    cached_bytes_max: int = 64 * _MIB
-    """Page cache left to sealed segments; the oldest are dropped from it first."""
+    cached_bytes_max: int = 4 * _MIB
+    """Page cache left to what was synced last; what is older leaves it, so that its pages go round."""
 
     unsynced_bytes_max: int = 4 * _MIB
     """Written and not yet synced; the reading of transports stops there, else single syncs grow to 700 ms."""

@@ -26,17 +26,21 @@ __all__ = ["Log"]
 _GROWTH_MAX = 4
 """Publishing has no room any more when the active segment has grown to so many times the largest size."""
 _HOUSEKEEPING_PERIOD_S = 1.0
+_PAGE_BYTES = 4096
+_DROP_BYTES = 1024 * 1024
 
 
 class _Active:
     """The segment that is written to."""
 
-    __slots__ = ("began_us", "file", "header", "position", "salt_crc", "size")
+    __slots__ = ("began_us", "dropped_position", "file", "header", "position", "salt_crc", "size")
 
     def __init__(self, file: File, header: SegmentHeader, *, position: int, size: int) -> None:
         """Go on writing at `position`, 0 where not even `header` is written; `size` bytes are allocated."""
         self.began_us = 0
         """When this process wrote to it first; 0 before that."""
+        self.dropped_position = 0
+        """What lies before has left the page cache."""
         self.file = file
         self.header = header
         self.salt_crc = header.salt_crc
@@ -229,6 +233,7 @@ class Log:
         has_moved = synced.end > self.durable_end
         assert self.durable_end <= synced.end <= self.log_end
         self.durable_end = synced.end
+        self._let_pages_go()
         while self._sealing and self._sealing[0].written_bytes <= synced.written_bytes:
             sealed = self._sealing.popleft()
             self._housekeeper.seal(sealed.segment, sealed.file)
@@ -265,6 +270,18 @@ class Log:
             if self._spare:
                 self._spare.file.close()
             self._lock.release()
+
+    def _let_pages_go(self) -> None:
+        """Drop what was synced a while ago from the page cache.
+
+        Its pages are written again next, still warm: 10 us for 64 KiB instead of 26 with pages that go round by whole
+        segments, and 220 with pages that the machine had given back to its host.
+        """
+        active = self._active
+        end = active.position - self.unsynced_bytes - self.config.cached_bytes_max & -_PAGE_BYTES
+        if end - active.dropped_position >= _DROP_BYTES:
+            active.file.drop_cache(active.dropped_position, end - active.dropped_position)
+            active.dropped_position = end
 
     def _check_lanes(self) -> None:
         for operation, lane in (("sync", self._sync_lane), ("housekeeping", self._housekeeping_lane)):
