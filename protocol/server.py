@@ -12,6 +12,7 @@ Rule 4. A log that failed ends the server: nothing is settled any more, and `fai
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Final, cast, final
 
 from engine.durable import DurableLoop
@@ -98,6 +99,16 @@ class Server:
         for socket in list(self.sockets.values()):
             socket.transport.abort()
         self._end()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether one connection more is one too many."""
+        is_ending = self._is_stopping or self.failure is not None
+        return is_ending or len(self.sockets) >= self.server_limits.connections_max
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        """Call back when so much time has passed."""
+        self._loop.call_later(delay_ms / 1000, callback)
 
     def tick_soon(self) -> None:
         """Let a tick follow when this iteration of the event loop has read everything."""
@@ -226,7 +237,7 @@ class Server:
 class _Socket(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
-    __slots__ = ("_is_draining", "_opened_by_ms", "_server", "peer", "transport")
+    __slots__ = ("_is_draining", "_is_timed", "_opened_by_ms", "_server", "peer", "transport")
 
     transport: asyncio.Transport
 
@@ -234,6 +245,7 @@ class _Socket(asyncio.BufferedProtocol):
         self._server = server
         self._opened_by_ms = 0
         self._is_draining = False
+        self._is_timed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a connection, unless there are too many or the server stops."""
@@ -249,10 +261,11 @@ class _Socket(asyncio.BufferedProtocol):
             allow_bare=server.allow_bare,
         )
         self.peer = Peer(server.gateway, connection, server.authenticate)
-        limits = server.server_limits
-        if len(server.sockets) >= limits.connections_max or server.failure is not None:
+        if server.is_crowded:
+            self.peer.lost()
             self.transport.abort()
             return
+        limits = server.server_limits
         server.sockets[self.peer] = self
         self._opened_by_ms = now_ms + limits.handshake_ms
         self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
@@ -278,6 +291,9 @@ class _Socket(asyncio.BufferedProtocol):
         if connection.receive(buffer.filled(nbytes), time.monotonic_ns() // 1_000_000):
             buffer.keep()
         self.peer.handle_events()
+        if self._opened_by_ms and connection.remote_open is not None:
+            # A peer with a short idle timeout needs its first heartbeat before the next sweep.
+            self.look_at_clock(time.monotonic_ns() // 1_000_000)
         if connection.has_output or connection.is_ended:
             server.gateway.touched[self.peer] = None
             server.tick_soon()
@@ -346,7 +362,15 @@ class _Socket(asyncio.BufferedProtocol):
         if self._opened_by_ms and now_ms > self._opened_by_ms:
             self.transport.abort()
             return
-        connection.poll(now_ms)
+        due_ms = connection.poll(now_ms)
         if connection.has_output or connection.is_ended:
             self.peer.handle_events()
             self.flush()
+        if due_ms is not None and due_ms < now_ms + _SWEEP_S * 1000 and not self._is_timed:
+            self._is_timed = True
+            self._server.call_later(due_ms - now_ms, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._is_timed = False
+        if not self.transport.is_closing():
+            self.look_at_clock(time.monotonic_ns() // 1_000_000)
