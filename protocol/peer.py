@@ -149,10 +149,7 @@ class Peer:
             return
         producing.producer = producer
         producing.accept()
-        if self.gateway.is_room_low:
-            producing.link.session.pause()
-        else:
-            producing.top_up()
+        producing.top_up()
 
     def consumer_ready(self, consuming: Consuming, consumer: int) -> None:
         """Answer a consumer's attach."""

@@ -93,7 +93,7 @@ class Producing:
     def top_up(self) -> None:
         """Grant credit up to the limit less what is unfinished, once half of it is used."""
         credit = self.limits.credit_max - self.unfinished
-        if credit - self.link.credit >= self.limits.credit_max // 2:
+        if credit - self.link.credit >= self.limits.credit_max // 2 and not self.peer.gateway.is_room_low:
             self.link.grant(credit)
 
 
