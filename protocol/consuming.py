@@ -42,7 +42,17 @@ class _Delivery(NamedTuple):
 class Consuming:
     """One consumer of the engine and the link that it receives on."""
 
-    __slots__ = ("_backlog", "backlog_count", "consumer", "granted", "is_open", "link", "peer", "terms")
+    __slots__ = (
+        "_backlog",
+        "backlog_count",
+        "consumer",
+        "granted",
+        "is_open",
+        "link",
+        "message_bytes",
+        "peer",
+        "terms",
+    )
 
     def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
@@ -54,6 +64,8 @@ class Consuming:
         self._backlog: deque[_Delivery] = deque()
         self.granted = 0
         """What the engine was told last, less what it has sent since."""
+        self.message_bytes = 0
+        """About the size of its messages: that of the queue's at first, then of the large ones among those sent."""
         self.backlog_count = 0
         """Deliveries that left the engine and found the window used up by another link meanwhile."""
 
@@ -66,6 +78,13 @@ class Consuming:
         """Deliveries that the link can take now, beyond those that wait for it already."""
         return max(self.link.sendable - self.backlog_count, 0)
 
+    def next_grant(self) -> int:
+        """Return how many deliveries to ask for now: what the link can take, as far as they would not be too much."""
+        limits = self.peer.gateway.limits
+        bytes_max = limits.grant_bytes // (self.message_bytes or 1)
+        self.granted = min(self.sendable, limits.grant_messages, bytes_max or 1)
+        return self.granted
+
     def deliver(self, effect: Deliver) -> bool:
         """Send a run of deliveries, as far as the link can take it now.
 
@@ -74,6 +93,8 @@ class Consuming:
         if not self.is_open or not effect.words:
             return False
         payloads = effect.bodies
+        # One message stands for the run: up at once, down slowly.
+        self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
         if effect.entries is not None:
             payloads = [_redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
         if not self._backlog and len(payloads) <= self.link.sendable:

@@ -131,7 +131,7 @@ class Peer:
         """Tell the engine how much the consumer's link can take now."""
         consuming.flush()
         if consuming.is_open and consuming.consumer and not self.is_paused:
-            credit = consuming.granted = min(consuming.sendable, self.gateway.limits.grant_messages)
+            credit = consuming.next_grant()
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
             consuming.end_drain()
 
@@ -157,6 +157,7 @@ class Peer:
             self._detach_consumer(consumer)
             return
         consuming.consumer = consumer
+        consuming.message_bytes = self._message_bytes(consumer)
         consuming.accept()
         self.top_up(consuming)
 
@@ -278,6 +279,14 @@ class Peer:
                 self._detach_consumer(consuming.consumer, consuming.unsent())
         if self._management is not None:
             self._management.detached(link)
+
+    def _message_bytes(self, consumer: int) -> int:
+        """Return the average size of what waits for a consumer."""
+        state = self.gateway.engine.state
+        known = state.consumers.get(consumer)
+        queue = None if known is None else state.queues.get(known.queue)
+        count = 0 if queue is None else queue.available + queue.acquired_count
+        return queue.size // count if queue is not None and count else 0
 
     def _detach_consumer(self, consumer: int, unsent: bytes = b"") -> None:
         self.gateway.consumers.pop(consumer, None)

@@ -22,7 +22,7 @@ class ServerLimits:
     output_max_bytes: int = 16 << 20
     """A connection with so much unsent is not read from either."""
     grant_bytes: int = 4 << 20
-    """Deliveries handed to one consumer at a time, in bytes of their messages on the average."""
+    """Deliveries handed to one consumer at a time, in bytes of their messages, as large as they are known to be."""
     grant_messages: int = 2000
     """Deliveries handed to one consumer at a time."""
     room_low_bytes: int = 64 << 20
