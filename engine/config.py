@@ -11,8 +11,8 @@ class EngineConfig:
 
     tick_messages_max: int = 2000
     """A tick ends early when this many messages were gathered."""
-    tick_bytes_max: int = 4 << 20
-    """A tick ends early when this many bytes of messages were gathered."""
+    tick_bytes_max: int = 1 << 20
+    """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
     dispatch_messages_max: int = 2000
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
     grant_messages_max: int = 2000

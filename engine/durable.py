@@ -96,7 +96,7 @@ class DurableLoop:
             self._gathered_bytes += command.size
             self._gathered_publishes += 1
             self._pipelined += command.pipelined
-            if type(last) is Publish and last.join(command, bytes_max=self.config.gather_bytes_max):
+            if type(last) is Publish and last.join(command, bytes_max=self.config.chunk_bytes):
                 return
         else:
             self._is_urgent = True

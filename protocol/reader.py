@@ -3,12 +3,13 @@
 Rule 1: a read is handed over whole before the next one begins, so one chunk serves any number of connections, and an
         idle connection holds none; the rest of a partial frame is copied into its connection, where it grows with what
         comes, never by what is claimed.
-Rule 2: a chunk that events still refer to (large payloads are views of it) is never written again: the next read gets
-        a new one.
+Rule 2: what events still refer to (large payloads are views of a chunk) is never written again: the next read goes
+        behind it, or to another chunk.
 Rule 3: small frames are cut from bytes: one copy of a read is cheaper than a copy of each payload.
 """
 
 from struct import Struct
+from sys import getrefcount
 from typing import Final, TypeAlias
 
 from protocol.decode import Buffer
@@ -16,38 +17,62 @@ from protocol.errors import FramingError
 
 __all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
 
-CHUNK_BYTES: Final = 256 * 1024
+CHUNK_BYTES: Final = 1024 * 1024
+_LENT_MAX: Final = 8
+_UNLENT_REFERENCES: Final = 2
 
 _HEADER: Final = Struct(">IBBH").unpack_from
 _HEADER_BYTES: Final = 8
 
 
 class ReadBuffer:
-    """The chunk for the next read; for asyncio.BufferedProtocol and for `recv_into`.
+    """The chunk for the next reads; for asyncio.BufferedProtocol and for `recv_into`.
 
     Use: `size = socket.recv_into(chunk.get_buffer())`, then
     `if connection.receive(chunk.filled(size), now_ms): chunk.keep()`.
+
+    Chunks that nobody refers to any more are used again: their pages are there already, and warm.
     """
 
-    __slots__ = ("_chunk_bytes", "_view")
+    __slots__ = ("_chunk", "_chunk_bytes", "_end", "_lent", "_read_bytes_min", "_start", "_view")
 
     def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._chunk_bytes = chunk_bytes
+        self._read_bytes_min = chunk_bytes // 4
+        self._lent: list[bytearray] = []
+        self._chunk = bytearray()
         self._view: memoryview | None = None
+        self._start = 0
+        self._end = 0
 
     def get_buffer(self) -> memoryview:
-        """Hand out a writable view of a whole chunk."""
+        """Hand out a writable view of what is free of a chunk, a quarter of it at least."""
         if self._view is None:
-            self._view = memoryview(bytearray(self._chunk_bytes))
-        return self._view
+            self._chunk = self._free_chunk()
+            self._view = memoryview(self._chunk)
+            self._start = 0
+        return self._view[self._start :]
 
     def filled(self, size: int) -> memoryview:
-        """Hand out the first `size` bytes of the chunk, as given to the last `get_buffer`."""
-        return self.get_buffer()[:size]
+        """Hand out the first `size` bytes of what the last `get_buffer` gave."""
+        assert self._view is not None, "nothing was read"
+        self._end = self._start + size
+        return self._view[self._start : self._end]
 
     def keep(self) -> None:
-        """Leave the chunk to those who hold views of it."""
-        self._view = None
+        """Leave what was filled last to those who hold views of it."""
+        self._start = self._end
+        if self._chunk_bytes - self._start < self._read_bytes_min:
+            self._lent.append(self._chunk)
+            self._chunk, self._view = bytearray(), None
+
+    def _free_chunk(self) -> bytearray:
+        for index in range(len(self._lent)):
+            # Two references are this list's and the call's own; a view of the chunk would be a third.
+            if getrefcount(self._lent[index]) == _UNLENT_REFERENCES:
+                return self._lent.pop(index)
+        del self._lent[: len(self._lent) - _LENT_MAX]
+        return bytearray(self._chunk_bytes)
 
 
 Frame: TypeAlias = tuple[Buffer, int, int, int, int, int, int]

@@ -56,12 +56,27 @@ def test_extended_header_is_skipped() -> None:
 
 
 def test_chunk_is_shared_until_it_is_kept() -> None:
-    """Reads land in one chunk; a kept one is left alone."""
+    """Reads land at the same place of one chunk; what is kept is left alone, and the next read goes behind it."""
     chunk = ReadBuffer(16)
-    first = chunk.get_buffer()
-    first[:3] = b"abc"
+    chunk.get_buffer()[:3] = b"abc"
     assert chunk.filled(3) == b"abc"
-    assert chunk.get_buffer() is first
+    chunk.get_buffer()[:3] = b"def"
+    kept = chunk.filled(3)
     chunk.keep()
+    assert len(chunk.get_buffer()) == 13
     chunk.get_buffer()[:3] = b"xyz"
-    assert first[:3] == b"abc"
+    assert chunk.filled(3) == b"xyz"
+    assert kept == b"def"
+
+
+def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
+    """A chunk with less than a quarter free is left to its readers, and comes back when the last of them is gone."""
+    chunk = ReadBuffer(16)
+    memory = chunk.get_buffer().obj
+    kept = chunk.filled(13)
+    chunk.keep()
+    assert chunk.get_buffer().obj is not memory
+    chunk.filled(16)
+    chunk.keep()
+    del kept
+    assert chunk.get_buffer().obj is memory
