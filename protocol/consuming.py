@@ -78,6 +78,11 @@ class Consuming:
         """Deliveries that the link can take now, beyond those that wait for it already."""
         return max(self.link.sendable - self.backlog_count, 0)
 
+    @property
+    def is_starved(self) -> bool:
+        """The engine was told to wait, but the link can take something now."""
+        return self.granted <= 0 < self.link.credit and self.sendable > 0
+
     def next_grant(self) -> int:
         """Return how many deliveries to ask for now: what the link can take, as far as they would not be too much."""
         limits = self.peer.gateway.limits
@@ -132,6 +137,9 @@ class Consuming:
             if event.state is None and not event.settled:
                 return None
             said = outcome_of(event.state, self.terms.default_outcome)
+            if said is None and event.settled:
+                # Settled in a state that is not final: the delivery is over all the same.
+                said = outcome_of(None, self.terms.default_outcome)
             if said is None:
                 return None
             outcome = said

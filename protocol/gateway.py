@@ -74,7 +74,9 @@ class Gateway:
                     self._touch(producing)
                 case OutcomeApplied():
                     Consuming.answer(effect)
-                    self._touch(effect.reply[0])
+                    answered: Consuming = effect.reply[0]
+                    answered.peer.relieve(answered)
+                    self._touch(answered)
                 case Drained():
                     self._drained(effect)
                 case ConsumerReady():
@@ -105,7 +107,8 @@ class Gateway:
 
     def _drained(self, effect: Drained) -> None:
         consuming: Consuming = effect.link
-        if consuming.is_open:
+        # What waits for the session's window still needs its credit; when that opens, the drain goes on.
+        if consuming.is_open and not consuming.backlog_count:
             consuming.link.drained()
             # The engine may have been told of the rest of the credit meanwhile: it is gone.
             consuming.peer.top_up(consuming)

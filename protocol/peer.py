@@ -135,6 +135,13 @@ class Peer:
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
             consuming.end_drain()
 
+    def relieve(self, consuming: Consuming) -> None:
+        """Go on where the session's bound on what is unsettled stood in the way: something was settled."""
+        if consuming.is_starved:
+            for other in self._consuming.values():
+                if other.link.session is consuming.link.session and other.is_starved:
+                    self.top_up(other)
+
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
         for link in (*self._producing, *self._consuming):
@@ -254,6 +261,8 @@ class Peer:
         command = consuming.command(event)
         if command is not None:
             self.gateway.engine.submit(command)
+        if event.settled:
+            self.relieve(consuming)
 
     def _credit_changed(self, event: CreditChanged) -> None:
         consuming = self._consuming.get(event.link)

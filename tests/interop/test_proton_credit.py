@@ -4,7 +4,7 @@ import pytest
 from proton import Delivery
 
 from protocol.performatives import Accepted, Disposition, Flow, Transfer
-from tests.interop.conftest import Connect
+from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire
@@ -95,6 +95,41 @@ def test_drain_waits_for_the_window(broker: ChildBroker, queue: str) -> None:
             wire.expect(Transfer)
         answer = wire.expect(Flow)
         assert (answer.drain, answer.delivery_count, answer.link_credit) == (True, 9, 0)
+
+
+def test_drains_of_links_that_share_a_window(broker: ChildBroker, connect: Connect, queue: str) -> None:
+    """A drain is over when what was taken off the queue has been sent, also where another link used the window up."""
+    sender = connect()
+    for name in "ab":
+        sender.sender(queue + name).send("1", "2", "3")
+    with TcpWire.begun(broker.url, begin={"incoming_window": 5}) as wire:
+        handles = [
+            wire.attach(queue + name, role=RECEIVER, handle=number, name=name).handle
+            for number, name in enumerate("ab")
+        ]
+        flow = {"delivery_count": 0, "link_credit": 10, "drain": True, "incoming_window": 5, "next_incoming_id": 0}
+        fields = {"next_outgoing_id": 0xFFFFFFFD, "outgoing_window": 9, **flow}
+        wire.say(*(Flow(**fields, handle=number) for number in range(2)))
+        for _ in range(5):
+            wire.expect(Transfer)
+        wire.flow(incoming_window=100, next_incoming_id=5)
+        assert wire.expect(Transfer).handle == handles[1]
+        answer = wire.expect(Flow)
+        assert (answer.handle, answer.drain, answer.delivery_count, answer.link_credit) == (handles[1], True, 10, 0)
+
+
+def test_settling_makes_room(start_broker: StartBroker, queue: str) -> None:
+    """A receiver whose unsettled deliveries are at the broker's bound gets more as it settles, without a flow."""
+    broker = start_broker(config="[connection]\nunsettled_max = 10\n")
+    with TcpWire.begun(broker.url) as wire:
+        wire.attach(queue, role=not RECEIVER, handle=0, name="up")
+        for number in range(30):
+            wire.send(number, b"\x00\x53\x77\x54\x01", settled=True)
+        wire.attach(queue, role=RECEIVER, handle=1, name="down")
+        wire.flow(handle=1, delivery_count=0, link_credit=100)
+        for _ in range(3):
+            ids = [wire.expect(Transfer).delivery_id for _ in range(10)]
+            wire.say(Disposition(role=RECEIVER, first=ids[0], last=ids[-1], settled=True, state=Accepted()))
 
 
 def test_credit_behind_a_closed_window_acquires_nothing(broker: ChildBroker, connect: Connect, queue: str) -> None:

@@ -17,6 +17,7 @@ from protocol.performatives import (
     End,
     Flow,
     Open,
+    Received,
     Released,
     Source,
     Target,
@@ -290,8 +291,9 @@ def test_what_is_not_applied_does_not_refuse(peer: ProtonPeer, queue: str, optio
     assert receiver.next().message.body == "x"
 
 
-def test_a_default_outcome_stands_in(broker: ChildBroker, queue: str) -> None:
-    """Settled without a state: the source's default-outcome; accepted here, so it is gone."""
+@pytest.mark.parametrize("state", [None, Received(section_number=0, section_offset=0)])
+def test_a_default_outcome_stands_in(broker: ChildBroker, connect: Connect, queue: str, state: Received | None) -> None:
+    """Settled without an outcome: the source's default-outcome; accepted here, so it is gone."""
     with TcpWire.begun(broker.url) as wire:
         wire.attach(queue, role=not RECEIVER, handle=0, name="up")
         wire.send(0, BODY)
@@ -301,9 +303,11 @@ def test_a_default_outcome_stands_in(broker: ChildBroker, queue: str) -> None:
         wire.expect(Attach)
         wire.flow(handle=1, delivery_count=0, link_credit=1)
         got = wire.expect(Transfer)
-        wire.say(Disposition(role=RECEIVER, first=got.delivery_id, settled=True))
+        wire.say(Disposition(role=RECEIVER, first=got.delivery_id, settled=True, state=state))
         wire.flow(handle=1, delivery_count=1, link_credit=1, next_incoming_id=1, drain=True)
         assert wire.expect(Flow).delivery_count == 2
+        left = Manager(connect()).queue(queue)
+        assert (left["acquired"], left["accepted"]) == (0, 1)
 
 
 def test_dispositions_of_unknown_ids_are_ignored(broker: ChildBroker, queue: str) -> None:
