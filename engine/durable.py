@@ -376,7 +376,11 @@ class DurableLoop:
         """Fill in the bodies of a delivery; return False when one must be read from the disk first."""
         bodies: list[Buffer] | None
         if effect.entries is None:
-            bodies = self.log.bodies.get_run([word >> 16 for word in effect.words])
+            offsets = [word >> 16 for word in effect.words]
+            bodies = self.log.bodies.get_run(offsets)
+            if bodies and type(bodies[0]) is memoryview:
+                # Hardly anybody asks twice for these, and each keeps a read buffer from being used again.
+                self.log.bodies.forget(offsets)
         else:
             bodies = assemble(self.log.bodies, effect.words, effect.entries)
         if bodies is None:

@@ -1,6 +1,7 @@
 """The hot cache: bodies as they were written, first in, first out.
 
-It is bounded by bytes, with the overhead of each entry counted; settled bodies may leave early.
+It is bounded by bytes, with the overhead of each entry counted, and by the number of runs. Bodies that were delivered
+leave early: hardly anybody asks twice, and large ones keep alive the chunk that they were read into.
 """
 
 from collections import deque
@@ -12,6 +13,7 @@ from log.buffer import Buffer
 __all__ = ["HotBodies"]
 
 _ENTRY_OVERHEAD_BYTES: Final = 150
+_RUNS_MAX: Final = 4096
 
 
 class HotBodies:
@@ -32,8 +34,17 @@ class HotBodies:
         self._bodies.update(zip(range(first_offset, first_offset + count), bodies, strict=True))
         self._runs.append((first_offset, first_offset + count))
         self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
-        while self.size_bytes > self._bytes_max:
+        while self._is_over():
             self.forget(range(*self._runs.popleft()))
+
+    def _is_over(self) -> bool:
+        """Whether the oldest run should go: there is too much, or both its ends have left already."""
+        if not self._runs:
+            return False
+        if self.size_bytes > self._bytes_max or len(self._runs) > _RUNS_MAX:
+            return True
+        first, end = self._runs[0]
+        return first not in self._bodies and end - 1 not in self._bodies
 
     def forget(self, offsets: Iterable[int]) -> None:
         """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""

@@ -18,7 +18,7 @@ from protocol.errors import FramingError
 __all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
 
 CHUNK_BYTES: Final = 1024 * 1024
-_LENT_MAX: Final = 8
+_LENT_MAX: Final = 12
 _UNLENT_REFERENCES: Final = 2
 
 _HEADER: Final = Struct(">IBBH").unpack_from

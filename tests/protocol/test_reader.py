@@ -72,11 +72,12 @@ def test_chunk_is_shared_until_it_is_kept() -> None:
 def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
     """A chunk with less than a quarter free is left to its readers, and comes back when the last of them is gone."""
     chunk = ReadBuffer(16)
-    memory = chunk.get_buffer().obj
+    memory = id(chunk.get_buffer().obj)
     kept = chunk.filled(13)
     chunk.keep()
-    assert chunk.get_buffer().obj is not memory
-    chunk.filled(16)
+    assert id(chunk.get_buffer().obj) != memory
+    other = chunk.filled(16)
     chunk.keep()
     del kept
-    assert chunk.get_buffer().obj is memory
+    assert id(chunk.get_buffer().obj) == memory
+    assert other.nbytes == 16
