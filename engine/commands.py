@@ -62,6 +62,24 @@ class Publish:
         self.size += other.size
         return True
 
+    def split(self, count: int) -> "tuple[Publish, Publish]":
+        """Return the first `count` messages and the others as runs of their own."""
+        return self._part(0, count), self._part(count, len(self.bodies))
+
+    def _part(self, start: int, end: int) -> "Publish":
+        bodies = self.bodies[start:end]
+        return Publish(
+            self.link,
+            self.producer,
+            (self.first_id + start) & 0xFFFFFFFF,
+            bodies,
+            self.id_hashes[start:end],
+            sum(map(len, bodies)),
+            self.durable,
+            self.settled,
+            self.pipelined,
+        )
+
 
 @final
 @dataclass(slots=True)

@@ -15,8 +15,6 @@ class EngineConfig:
     """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
     dispatch_messages_max: int = 2000
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
-    grant_messages_max: int = 2000
-    """Deliveries one consumer gets at a time, so that no turn is long."""
     gather_us: int = 3000
     """Single messages may wait this long after the last tick for others to share the next sync with; 0: never."""
     gather_messages_max: int = 16
@@ -41,7 +39,5 @@ class EngineConfig:
     """Producers of a virtual host."""
     name_bytes_max: int = 255
     """The name of a queue, in UTF-8 bytes."""
-    acquired_max: int = 65_536
-    """Deliveries that one consumer holds unsettled."""
     auto_create: bool = True
     """An address that does not exist is created as a queue when a peer attaches to it."""

@@ -23,6 +23,7 @@ from engine.commands import (
 )
 from engine.config import EngineConfig
 from engine.effects import (
+    AT_CLOSE,
     NOW,
     Answered,
     ConsumerEnded,
@@ -103,11 +104,11 @@ def _publish(state: State, command: Publish, moment: Moment) -> Decision:
         return [], [released]
     if moment.room_bytes < command.size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
-    for queue_id in queues:
-        refusal = _full(state.queues[queue_id], count, moment.config)
-        if refusal:
-            return [], [_undone(command, "amqp:resource-limit-exceeded", refusal)]
-    after = -1 if command.durable else NOW
+    fullest = min((state.queues[queue_id] for queue_id in queues), key=lambda queue: _room(queue, moment.config))
+    room = _room(fullest, moment.config)
+    if room < count:
+        return _publish_in_part(state, command, moment, fullest, room)
+    after = AT_CLOSE if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
     if command.size > moment.config.chunk_bytes:
         return _large_run(command, queues, moment), [done]
@@ -127,11 +128,17 @@ def _publish(state: State, command: Publish, moment: Moment) -> Decision:
     return [event], [done]
 
 
-def _full(queue: Queue, count: int, config: EngineConfig) -> str:
-    limit = queue.settings.messages_max or config.queue_messages_max
-    if queue.available + count <= limit:
-        return ""
-    return f"queue {queue.name!r} holds {queue.available} of at most {limit} messages"
+def _room(queue: Queue, config: EngineConfig) -> int:
+    """Return how many messages more a queue takes."""
+    return max((queue.settings.messages_max or config.queue_messages_max) - queue.available, 0)
+
+
+def _publish_in_part(state: State, command: Publish, moment: Moment, queue: Queue, room: int) -> Decision:
+    """Publish the first `room` messages of a run and reject the others, as runs of one would fare."""
+    first, rest = command.split(room)
+    events, effects = _publish(state, first, moment) if room else ([], [])
+    refusal = f"queue {queue.name!r} is full: it holds {queue.available + room} messages"
+    return events, [*effects, _undone(rest, "amqp:resource-limit-exceeded", refusal)]
 
 
 def _undone(command: Publish, condition: str, description: str) -> PublishDone:
@@ -256,7 +263,8 @@ def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decis
         return _new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
         raise Refused(
-            "amqp:precondition-failed", f"queue {name!r} exists with {queue.settings}, asked for {command.settings}"
+            "amqp:precondition-failed",
+            f"queue {name!r} exists with {_told(queue.settings)}, asked for {_told(command.settings)}",
         )
     return [], [Answered(command.key, {"created": False})]
 
@@ -288,6 +296,10 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
         return [], [Answered(command.key, {"messages": 0})]
     event = Purged(moment.next_offset, moment.now_us, queue.id, moment.next_offset)
     return [event], [Answered(command.key, {"messages": count})]
+
+
+def _told(settings: Settings) -> str:
+    return f"messages_max {settings.messages_max} of template {settings.template!r}"
 
 
 def _too_many(things: str, limit: int) -> Refused:

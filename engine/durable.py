@@ -24,8 +24,8 @@ from engine.config import EngineConfig
 from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
-from engine.effects import AT_CLOSE, ConsumerReady, Deliver, Drained, Effect
-from engine.events import Event, Published, Settled
+from engine.effects import AT_CLOSE, CommandFailed, ConsumerReady, Deliver, Drained, Effect
+from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.patience import Patience
@@ -66,9 +66,14 @@ class DurableLoop:
         self._sync_by_us = 0
         self._mark_by_us = 0
 
-    def start(self, now_us: int) -> None:
-        """Log that the broker started, and wait until that is durable; call once, before serving."""
+    def start(self, now_us: int, lost: Iterable[tuple[int, int]] = ()) -> None:
+        """Log that the broker started, and wait until that is durable; call once, before serving.
+
+        `lost` are ranges of offsets, first and end, that a repair has given up since the last start.
+        """
         now_us = max(now_us, self.state.time_us)
+        for first, end in lost:
+            self._happened(Lost(self.log.draft.next_offset, now_us, first, end))
         for event in started(self.state, self._moment(now_us)):
             self._happened(event)
         self.log.draft.end_command()
@@ -219,7 +224,10 @@ class DurableLoop:
         for command in commands:
             if type(command) is DetachConsumer:
                 command.unsent += self._take_back(command.consumer)
-            events, answers = decide(self.state, command, self._moment(now_us))
+            try:
+                events, answers = decide(self.state, command, self._moment(now_us))
+            except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
+                events, answers = [], [CommandFailed(command, error)]
             for event in events:
                 self._happened(event)
                 if type(command) is Publish:

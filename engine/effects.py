@@ -18,6 +18,7 @@ __all__ = [
     "AT_CLOSE",
     "NOW",
     "Answered",
+    "CommandFailed",
     "ConsumerEnded",
     "ConsumerReady",
     "Deliver",
@@ -120,6 +121,16 @@ class RefusedCommand:
 
 @final
 @dataclass(slots=True)
+class CommandFailed:
+    """A command met a mistake of ours: nothing of it happened, and the connection that it came from ends."""
+
+    command: Any
+    error: Exception
+    after: int = NOW
+
+
+@final
+@dataclass(slots=True)
 class ConsumerEnded:
     """The engine ends a consumer: its queue is gone."""
 
@@ -147,6 +158,7 @@ Effect = (
     | ConsumerReady
     | Answered
     | RefusedCommand
+    | CommandFailed
     | ConsumerEnded
     | Drained
 )

@@ -7,6 +7,7 @@ from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.records import events_of
 from engine.state import EMPTY_STATE, State
+from log.manifest import forget_lost
 from log.recovery import Recovery
 
 __all__ = ["fold_log", "recover"]
@@ -33,6 +34,9 @@ def recover(
     Raises what `Recovery` raises: DamageError, LogFailed.
     """
     state = fold_log(recovery, progress)
+    lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
     loop = DurableLoop(recovery.log(), state, config)
-    loop.start(now_us)
+    loop.start(now_us, lost)
+    if lost:
+        loop.log.edit_manifest(forget_lost)
     return loop

@@ -13,6 +13,7 @@ from typing import Protocol, final
 from engine.commands import Command
 from engine.effects import (
     Answered,
+    CommandFailed,
     ConsumerEnded,
     ConsumerReady,
     Deliver,
@@ -61,6 +62,8 @@ class Gateway:
         self.consumers: dict[int, Consuming] = {}
         """By the engine's id."""
         self.peers: dict[Peer, None] = {}
+        self.mistakes: list[Exception] = []
+        """Our own, for the server to log."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Do what the engine lets leave, in order."""
@@ -89,6 +92,8 @@ class Gateway:
                     self._touch(effect.key)
                 case ConsumerEnded():
                     self._consumer_ended(effect)
+                case CommandFailed():
+                    self._command_failed(effect)
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close every session to transfers, or open them again."""
@@ -127,6 +132,21 @@ class Gateway:
                 consuming, Error(condition=Symbol(effect.condition), description=effect.description)
             )
             self._touch(consuming)
+
+    def _command_failed(self, effect: CommandFailed) -> None:
+        """End the connection that a command of ours failed for; the server logs what is kept here."""
+        self.mistakes.append(effect.error)
+        command = effect.command
+        source = getattr(command, "link", None) or getattr(command, "key", None)
+        if source is None:
+            source = self.consumers.get(getattr(command, "consumer", 0))
+        peer: Peer | None = getattr(source, "peer", None)
+        if peer is not None:
+            peer.lost()
+            peer.connection.close(
+                Error(condition=Symbol("amqp:internal-error"), description="the broker made a mistake")
+            )
+            self.touched[peer] = None
 
     def _touch(self, link: Producing | Consuming) -> None:
         self.touched[link.peer] = None

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Final, cast, final
 
+import structlog
+
 from engine.durable import DurableLoop
 from log.errors import LogFailed
 from protocol.connection import Connection, ConnectionRole
@@ -31,6 +33,8 @@ from protocol.values import Symbol
 __all__ = ["Server"]
 
 _SWEEP_S: Final = 1.0
+_LOOK_MS: Final = 10
+"""Between looks at who is still connected, when the server stops."""
 
 
 @final
@@ -84,6 +88,10 @@ class Server:
         self._is_stopping = True
         if self._server is not None:
             self._server.close()
+        # Settled is what was read. A sender that never pauses would keep that from ending.
+        self._paused.clear()
+        for socket in self.sockets.values():
+            socket.transport.pause_reading()
         await self._settle_everything()
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description="the broker is stopping")
         for socket in list(self.sockets.values()):
@@ -91,11 +99,13 @@ class Server:
             socket.peer.connection.close(error)
             self.gateway.touched[socket.peer] = None
         await self._settle_everything()
-        deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
-        while self.sockets and time.monotonic() < deadline:
-            for socket in list(self.sockets.values()):
-                socket.close_when_sent()
-            await asyncio.sleep(0.01)
+        # What peers go on to send is read and ignored: who is stuck in sending would never read our close.
+        for socket in list(self.sockets.values()):
+            socket.resume_reading()
+        await self._all_gone_by(self.server_limits.goodbye_ms)
+        for socket in list(self.sockets.values()):
+            socket.close_when_sent()
+        await self._all_gone_by(self.server_limits.shutdown_ms)
         for socket in list(self.sockets.values()):
             socket.transport.abort()
         self._end()
@@ -170,6 +180,9 @@ class Server:
                 socket.resume_reading()
 
     def _after_effects(self) -> None:
+        for mistake in self.gateway.mistakes:
+            structlog.get_logger().error("a command failed", error=repr(mistake), exc_info=mistake)
+        self.gateway.mistakes.clear()
         if self.engine.is_pending:
             self.tick_soon()
         self._flush()
@@ -216,6 +229,13 @@ class Server:
             if not self.engine.is_pending and not self.engine.is_waiting:
                 return
             await asyncio.sleep(0.001)
+
+    async def _all_gone_by(self, wait_ms: int) -> None:
+        """Wait for the end of all connections, but no longer than so."""
+        for _ in range(0, wait_ms, _LOOK_MS):
+            if not self.sockets:
+                return
+            await asyncio.sleep(_LOOK_MS / 1000)
 
     def _fail(self, failure: LogFailed) -> None:
         self.failure = failure
@@ -294,7 +314,10 @@ class _Socket(asyncio.BufferedProtocol):
         if self._opened_by_ms and connection.remote_open is not None:
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
-        if connection.has_output or connection.is_ended:
+        if connection.output_bytes > server.server_limits.output_high_bytes:
+            # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
+            self.flush()
+        elif connection.has_output or connection.is_ended:
             server.gateway.touched[self.peer] = None
             server.tick_soon()
         engine = server.engine

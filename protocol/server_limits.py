@@ -27,6 +27,8 @@ class ServerLimits:
     """Deliveries handed to one consumer at a time."""
     room_low_bytes: int = 64 << 20
     """With less room on the disk, sessions are closed to transfers and producers get no credit."""
+    goodbye_ms: int = 1000
+    """Time for peers to answer our close when the server stops."""
     shutdown_ms: int = 5000
     """Time for peers to take their last frames when the server stops."""
     query_results_max: int = 1000

@@ -103,7 +103,7 @@ REFUSALS: list[tuple[EngineConfig, Command, str, str]] = [
     (LIMITS, AttachConsumer("key", "/other", "c", "l"), "amqp:not-found", "no node at '/other'"),
     (LIMITS, DeclareQueue("key", "$other", Settings()), "amqp:not-found", "begin with $ are reserved"),
     (LIMITS, AttachProducer("key", "x" * 9, "c", "l"), "amqp:invalid-field", "has 1 to 8 bytes of UTF-8, this has 9"),
-    (LIMITS, DeclareQueue("key", "q", Settings(messages_max=4)), "amqp:precondition-failed", "messages_max=4"),
+    (LIMITS, DeclareQueue("key", "q", Settings(messages_max=4)), "amqp:precondition-failed", "messages_max 4"),
     (LIMITS, DeleteQueue("key", "other"), "amqp:not-found", "no queue 'other'"),
     (LIMITS, PurgeQueue("key", "other"), "amqp:not-found", "no queue 'other'"),
     (LIMITS, DeleteQueue("key", "q", if_unused=True), "amqp:precondition-failed", "queue 'q' has 1 consumers"),
@@ -169,13 +169,15 @@ def gone(world: World) -> int:
 
 def full(world: World) -> int:
     producer = world.producer()
-    world.publish(producer, 1, 1)
+    world.publish(producer, 1, 1, 1)
     return producer
 
 
 def small(world: World) -> int:
     world.do(DeclareQueue("key", "q", Settings(messages_max=1)))
-    return world.producer()
+    producer = world.producer()
+    world.publish(producer, 1)
+    return producer
 
 
 def no_room(world: World) -> int:
@@ -188,8 +190,8 @@ def no_room(world: World) -> int:
     [
         (unroutable, OutcomeKind.RELEASED, "", ""),
         (gone, OutcomeKind.REJECTED, "amqp:not-found", "the producer is gone"),
-        (full, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' holds 2 of at most 3 messages"),
-        (small, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' holds 0 of at most 1 messages"),
+        (full, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 3 messages"),
+        (small, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 1 messages"),
         (no_room, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "no room left on its disk"),
     ],
 )
@@ -361,3 +363,15 @@ def test_an_inspection_answers_with_what_is_read() -> None:
     world.producer()
     read = decide(world.state, Inspect("key", lambda state: len(state.queues)), world.moment)
     assert read == ([], [Answered("key", 1, after=AT_CLOSE)])
+
+
+def test_a_run_fills_a_queue_and_the_rest_is_rejected() -> None:
+    """A run of n fares as n runs of one: a queue takes what it has room for and rejects the others."""
+    world = World(EngineConfig(queue_messages_max=3))
+    producer = world.producer()
+    world.publish(producer, 100)
+    done = [effect for effect in world.publish(producer, 1, 2, 3, 4) if isinstance(effect, PublishDone)]
+    assert [(effect.kind, effect.count) for effect in done] == [(OutcomeKind.ACCEPTED, 2), (OutcomeKind.REJECTED, 2)]
+    assert done[1].first_id == done[0].first_id + 2
+    assert done[1].condition == "amqp:resource-limit-exceeded"
+    assert world.queue().available == 3
