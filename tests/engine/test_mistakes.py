@@ -1,0 +1,58 @@
+"""What goes wrong on our own side: it costs one connection, or is written down, and nothing else."""
+
+import pytest
+
+from engine import durable
+from engine.commands import Publish
+from engine.decide import Decision, Moment
+from engine.effects import CommandFailed, PublishDone
+from engine.events import Lost, Started
+from engine.records import events_of
+from engine.state import State
+from log.recovery import Recovery
+from log.worker import InlineWorkers
+from tests.engine.rig import COLD, Rig
+from tests.log.lives import DIRECTORY
+from tests.log.simulated import SimulatedStorage
+
+
+def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others of its tick are decided, written and answered."""
+    rig = Rig()
+    good, bad = rig.producer("good"), rig.producer("bad")
+    decide = durable.decide
+
+    def failing(state: State, command: Publish, moment: Moment) -> Decision:
+        if command.producer == bad:
+            raise ZeroDivisionError("our mistake")
+        return decide(state, command, moment)
+
+    monkeypatch.setattr(durable, "decide", failing)
+    effects = rig.do(
+        Publish("first", good, 0, [b"1"], [0], 1),
+        Publish("broken", bad, 0, [b"2"], [0], 1),
+        Publish("last", good, 1, [b"3"], [0], 1),
+    )
+    assert [effect.link for effect in effects if type(effect) is PublishDone] == ["first", "last"]
+    (failed,) = [effect for effect in effects if type(effect) is CommandFailed]
+    assert failed.command.link == "broken"
+    assert repr(failed.error) == "ZeroDivisionError('our mistake')"
+    assert (rig.queue("good").available, rig.queue("bad").available) == (2, 0)
+
+
+def test_what_a_repair_lost_is_written_down_before_the_start() -> None:
+    """Lost ranges are the first events of the next life."""
+    storage = SimulatedStorage()
+    rig = Rig(storage)
+    rig.loop.log.close()
+    opened = Recovery.open(storage, DIRECTORY, COLD, rig.now_us)
+    before = [event for batch in opened.batches() for event in events_of(batch)]
+    log = opened.log(InlineWorkers())
+    loop = durable.DurableLoop(log, rig.loop.state, rig.loop.config)
+    loop.start(rig.now_us, lost=[(10, 20), (30, 31)])
+    loop.log.close()
+    again = Recovery.open(storage, DIRECTORY, COLD, rig.now_us)
+    events = [event for batch in again.batches() for event in events_of(batch)][len(before) :]
+    assert [(event.first, event.end) for event in events[:2] if type(event) is Lost] == [(10, 20), (30, 31)]
+    assert type(events[2]) is Started
+    again.close()
