@@ -11,7 +11,7 @@ from engine.effects import Answered, RefusedCommand
 from protocol import management
 from protocol.connection import Connection
 from protocol.consuming import Consuming
-from protocol.errors import DecodeError
+from protocol.errors import AmqpError
 from protocol.events import (
     Authenticating,
     ConnectionClosed,
@@ -248,7 +248,7 @@ class Peer:
         try:
             for command in producing.commands(event):
                 submit(command)
-        except DecodeError as error:
+        except AmqpError as error:
             self._forget(event.link)
             event.link.detach(
                 closed=True, error=Error(condition=Symbol(error.condition), description=error.description)

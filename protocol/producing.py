@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, final
 from engine.commands import Publish
 from engine.effects import PublishDone
 from protocol.decode import Buffer
-from protocol.errors import DecodeError
+from protocol.errors import DecodeError, LinkFault
 from protocol.events import TransferRun
 from protocol.outcomes import state_of
 from protocol.outline import outline
 from protocol.receiver import Receiver
 from protocol.sections import scan_head
 from protocol.server_limits import ServerLimits
+from protocol.spec import AmqpCondition
 from protocol.terminus import ProducingTerms
 
 if TYPE_CHECKING:
@@ -50,8 +51,11 @@ class Producing:
     def commands(self, run: TransferRun) -> Iterator[Publish]:
         """Yield the commands that publish a run of messages, cut where durability changes and where a command is full.
 
-        Raises DecodeError at the first message that cannot be read, after the commands for those before it.
+        Raises DecodeError at the first message that cannot be read, after the commands for those before it; LinkFault
+        for a message format that a delivery could not tell to its receiver.
         """
+        if run.message_format:
+            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
         pipelined = self.unfinished > 0
         self.unfinished += len(run.payloads)
         bodies: list[Buffer] = []
