@@ -124,6 +124,17 @@ def test_a_redelivered_message_keeps_its_bare_bytes(peer: ProtonPeer, queue: str
     assert (again.delivery_count, again.message.annotations) == (1, {"x-opt-why": "again"})
 
 
+def test_a_new_header_keeps_the_old_fields(peer: ProtonPeer, queue: str) -> None:
+    """Counting a delivery leaves durable, priority, ttl and the annotations of the sender as they were."""
+    sent = Message("x", durable=True, priority=7, ttl=60.0, annotations={proton.symbol("x-opt-mine"): 1})
+    peer.sender(queue).send(sent)
+    receiver = peer.receiver(queue)
+    receiver.next().settle(Delivery.MODIFIED, failed=True)
+    again = receiver.next().message
+    assert (again.durable, again.priority, again.ttl, again.delivery_count) == (True, 7, 60.0, 1)
+    assert again.annotations == {"x-opt-mine": 1}
+
+
 def test_a_message_without_header_is_not_durable(peer: ProtonPeer, queue: str) -> None:
     """header.durable absent means false, priority absent 4; neither is invented, also when it comes again."""
     peer.sender(queue).send(b"\x00\x53\x77\xa1\x01x")
@@ -140,9 +151,9 @@ def test_multi_frame_messages(connect: Connect, queue: str) -> None:
     body = bytes(range(256)) * (3 * 4096)
     peer.sender(queue).send(Message(body, durable=True), "after")
     receiver = peer.receiver(queue, credit=2)
-    large, after = receiver.wait(2)
-    assert large.message.body == body
-    assert after.message.body == "after"
+    large, after = (got.message for got in receiver.wait(2))
+    assert large.body == body
+    assert after.body == "after"
 
 
 def test_a_message_over_the_limit_ends_its_link_only(peer: ProtonPeer, queue: str) -> None:

@@ -181,6 +181,16 @@ def test_a_transfer_without_credit_ends_the_link(broker: ChildBroker) -> None:
         assert detach.error.condition == "amqp:link:transfer-limit-exceeded"
 
 
+def test_an_unknown_message_format_ends_the_link(broker: ChildBroker, queue: str) -> None:
+    """A format that we could not pass on is refused rather than delivered as another: amqp:not-implemented."""
+    with TcpWire.begun(broker.url) as wire:
+        wire.attach(queue, role=not RECEIVER)
+        wire.send(0, BODY, message_format=0x80013700)
+        detach = wire.expect(Detach)
+        assert detach.error is not None
+        assert detach.error.condition == "amqp:not-implemented"
+
+
 def test_everything_may_come_in_one_piece(broker: ChildBroker, queue: str) -> None:
     """Header, open, begin, attach and flow in one segment, and the close behind them: all answered."""
     with TcpWire.begun(broker.url) as first:
@@ -273,9 +283,8 @@ def test_a_full_queue_rejects(peer: ProtonPeer, queue: str) -> None:
     """Beyond messages_max: rejected with amqp:resource-limit-exceeded, and the link goes on."""
     Manager(peer).ask("CREATE", queue, {"messages_max": 1})
     sender = peer.sender(queue)
-    assert sender.send("fits")[0].remote_state == Delivery.ACCEPTED
-    (second,) = sender.send("does not")
-    assert second.remote_state == Delivery.REJECTED
+    first, second = sender.send("fits", "does not")
+    assert (first.remote_state, second.remote_state) == (Delivery.ACCEPTED, Delivery.REJECTED)
     assert second.remote.condition.name == "amqp:resource-limit-exceeded"
     peer.receiver(queue, credit=1).wait(1)[0].settle(Delivery.ACCEPTED)
     assert sender.send("now")[0].remote_state == Delivery.ACCEPTED

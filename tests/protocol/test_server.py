@@ -28,6 +28,7 @@ from protocol.performatives import (
     Target,
     Transfer,
 )
+from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire, deadline
 from tools.child_broker import ChildBroker
@@ -291,6 +292,8 @@ def test_memory_stays_flat_and_others_are_served(broker: ChildBroker) -> None:
     assert "Traceback" not in log
     assert len(log.splitlines()) - lines <= 2000
     assert process.num_fds() < 100
+    left = Manager(ProtonPeer(broker.url)).queue("m")
+    assert (left["consumers"], left["acquired"]) == (0, 0)
 
 
 def test_who_never_opens_is_dropped(start_broker: StartBroker) -> None:
@@ -374,6 +377,37 @@ def test_who_asks_and_never_reads_is_not_read_either(start_broker: StartBroker) 
         assert is_stuck(wire, echoes, 2000)
         assert process.memory_info().rss - before < 32 * MIB
         still_serves(broker)
+
+
+def test_a_stop_under_load_loses_nothing_accepted(start_broker: StartBroker) -> None:
+    """A sender that never pauses gets the close too; all that was accepted is there after the restart."""
+    broker = start_broker("")
+    with TcpWire.begun(broker.url) as wire:
+        wire.attach("q", role=not RECEIVER)
+        sent = accepted = limit = 0
+        is_told = False
+        while (read := wire.next()) is not None and not isinstance(read[0], Close):
+            said = read[0]
+            if isinstance(said, Flow) and said.link_credit is not None:
+                limit = (said.delivery_count or 0) + said.link_credit
+            elif isinstance(said, Disposition):
+                accepted = (said.first if said.last is None else said.last) + 1
+            while sent < limit:
+                wire.send(sent, b"\x00\x53\x77\xa1\x04load")
+                sent += 1
+            if accepted > 2000 and not is_told:
+                os.kill(broker.pid, signal.SIGTERM)
+                is_told = True
+        assert read is not None
+        assert broker.stop() == 0
+    broker.start()
+    with TcpWire.begun(broker.url, begin={"incoming_window": 1 << 30}) as wire:
+        wire.attach("q", role=RECEIVER)
+        wire.flow(handle=0, delivery_count=0, link_credit=1 << 20, drain=True, incoming_window=1 << 30)
+        received = 0
+        while not isinstance(said := wire.next()[0], Flow):  # type: ignore[index]
+            received += isinstance(said, Transfer)
+    assert accepted <= received <= sent
 
 
 def test_a_stop_closes_every_connection(start_broker: StartBroker) -> None:
