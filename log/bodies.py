@@ -105,6 +105,7 @@ class Bodies:
         self._config = config
         self._lane = workers.lane("ambermq-bodies", self._bring)
         self._hot = HotBodies(config.hot_bytes_max)
+        self._hot_large = HotBodies(config.hot_large_bytes_max)
         self._read = _ReadBatches(config.cold_bytes_max)
         self._staying_bytes = 0
         self._files, self._reader_files = _Files(storage), _Files(storage)
@@ -138,18 +139,21 @@ class Bodies:
 
     def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
         """Keep the bodies of consecutive records that were just written."""
-        self._hot.keep(first_offset, bodies)
+        # Views of read buffers are large and few: with a bound of their own neither kind crowds out the other.
+        hot = self._hot_large if type(bodies[0]) is memoryview else self._hot
+        hot.keep(first_offset, bodies)
 
-    def forget(self, offsets: Iterable[int]) -> None:
+    def forget(self, offsets: Sequence[int]) -> None:
         """Drop bodies from the hot cache that nobody will ask for again."""
         self._hot.forget(offsets)
+        self._hot_large.forget(offsets)
 
     def get(self, offset: int) -> Buffer | None:
         """Return a body, DAMAGED where it cannot be believed, None where it is cold.
 
         A cold body was asked for by this call; come back after `completed()`.
         """
-        body = self._hot.get(offset)
+        body = self._hot_body(offset)
         if body is not None:
             return body
         bodies = self.get_run((offset,))
@@ -157,7 +161,7 @@ class Bodies:
 
     def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
         """Return the bodies of `offsets`, each as by `get`; None where at least one is cold, which was asked for."""
-        hot = self._hot.get_run(offsets)
+        hot = self._hot.get_run(offsets) or self._hot_large.get_run(offsets)
         if hot is not None:
             return hot
         bodies: list[Buffer] = []
@@ -165,7 +169,7 @@ class Bodies:
         index, count = 0, len(offsets)
         while index < count:
             offset = offsets[index]
-            body = self._hot.get(offset)
+            body = self._hot_body(offset)
             if body is not None:
                 bodies.append(body)
                 index += 1
@@ -184,6 +188,10 @@ class Bodies:
             return bodies
         self.fetch(cold)
         return None
+
+    def _hot_body(self, offset: int) -> Buffer | None:
+        body = self._hot.get(offset)
+        return self._hot_large.get(offset) if body is None else body
 
     def fetch(self, offsets: Iterable[int]) -> None:
         """Ask the reader for bodies ahead of their use; those that were asked for already are not asked for twice."""

@@ -30,6 +30,9 @@ class LogConfig:
     batch_bytes_max: int = 4 * _MIB
     """No batch is larger; readers refuse a larger claim before they use it."""
 
+    hot_large_bytes_max: int = 24 * _MIB
+    """Recently written bodies that are views of read buffers, kept until they are delivered."""
+
     hot_bytes_max: int = 8 * _MIB
     """Recently written bodies kept in memory, their overhead included."""
 
@@ -39,7 +42,7 @@ class LogConfig:
     cached_bytes_max: int = 4 * _MIB
     """Page cache left to what was synced last; what is older leaves it, so that its pages go round."""
 
-    unsynced_bytes_max: int = 4 * _MIB
+    unsynced_bytes_max: int = 8 * _MIB
     """Written and not yet synced; the reading of transports stops there, else single syncs grow to 700 ms."""
 
     ballast_bytes: int = 128 * _MIB

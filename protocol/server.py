@@ -78,7 +78,7 @@ class Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
         self._server = await self._loop.create_server(lambda: _Socket(self), host, port, backlog=1024)
-        self._loop.add_reader(self.engine.fileno(), self._log_has_news)
+        self._loop.add_reader(self.engine.fileno(), self.log_has_news)
         self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
@@ -162,7 +162,8 @@ class Server:
         socket.transport.pause_reading()
         self._paused.append(socket)
 
-    def _log_has_news(self) -> None:
+    def log_has_news(self) -> None:
+        """Take what the log has finished; also asked in between when one socket has much to read."""
         if self.failure is not None:
             return
         try:
@@ -323,6 +324,7 @@ class _Socket(asyncio.BufferedProtocol):
         engine = server.engine
         if engine.is_full:
             server.tick()
+            server.log_has_news()
         elif engine.is_pending:
             server.tick_in_time()
         elif engine.is_gathering:

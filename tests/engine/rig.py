@@ -17,7 +17,7 @@ from tests.log.simulated import SimulatedStorage
 
 __all__ = ["COLD", "Rig", "delivered"]
 
-COLD = replace(CONFIG, hot_bytes_max=600, cold_bytes_max=4096)
+COLD = replace(CONFIG, hot_bytes_max=600, hot_large_bytes_max=600, cold_bytes_max=4096)
 """Hardly two bodies fit in the hot cache."""
 
 

@@ -14,7 +14,9 @@ from log.config import LogConfig
 from log.disk import DiskStorage
 from log.recovery import Recovery
 
-SMALL = LogConfig(segment_bytes_min=1 << 20, segment_bytes_max=1 << 20, hot_bytes_max=4096, ballast_bytes=0)
+SMALL = LogConfig(
+    segment_bytes_min=1 << 20, segment_bytes_max=1 << 20, hot_bytes_max=4096, hot_large_bytes_max=4096, ballast_bytes=0
+)
 ENGINE = EngineConfig(chunk_bytes=50_000)
 
 

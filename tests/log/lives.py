@@ -18,6 +18,7 @@ CONFIG = LogConfig(
     batch_bytes_target=4096,
     batch_bytes_max=16384,
     hot_bytes_max=4096,
+    hot_large_bytes_max=4096,
     cold_bytes_max=4096,
     ballast_bytes=0,
 )
