@@ -45,6 +45,7 @@ class TcpWire:
         assert place.hostname is not None
         assert place.port is not None
         self.socket = socket.create_connection((place.hostname, place.port), timeout=10)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._input = bytearray()
 
     @classmethod
