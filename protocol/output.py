@@ -37,6 +37,12 @@ class Output:
         if len(piece) >= _LARGE_BYTES:
             self._has_large = True
 
+    def extend(self, pieces: list[Buffer]) -> None:
+        """Write pieces in order, some of them large."""
+        self._pieces += pieces
+        self.size += sum(map(len, pieces))
+        self._has_large = True
+
     def lead(self, piece: bytes) -> None:
         """Write `piece` before what is gated, or behind what waits where nothing is."""
         if self.is_gated:

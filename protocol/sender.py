@@ -74,6 +74,8 @@ class Sender(Link):
         largest = len(payloads[0]) if count == 1 else max(map(len, payloads), default=0)
         if largest < _LARGE_BYTES and template.head_bytes + largest <= session.frame_bytes_max:
             session.send_frames(template.join(first_id, tokens, payloads), count)
+        elif template.head_bytes + largest <= session.frame_bytes_max:
+            session.send_pieces(template.pieces(first_id, tokens, payloads), count)
         else:
             self._send_large(template, first_id, tokens, payloads)
         self.credit -= count

@@ -1,4 +1,4 @@
-"""The server: sockets, one event loop, ticks. The outermost file of protocol/, and the only one that knows asyncio.
+"""The server: one event loop, ticks, timers. With accepted.py the outermost of protocol/, and all that knows asyncio.
 
     readable socket -> Connection.receive -> Peer -> commands gathered in the engine
     end of the loop's iteration -> one tick: engine.step -> effects -> links -> one joined write a connection
@@ -13,13 +13,13 @@ Rule 4. A log that failed ends the server: nothing is settled any more, and `fai
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, cast, final
+from typing import Final, final
 
 import structlog
 
 from engine.durable import DurableLoop
 from log.errors import LogFailed
-from protocol.connection import Connection, ConnectionRole
+from protocol.accepted import SWEEP_S, Accepted
 from protocol.gateway import Gateway
 from protocol.limits import ConnectionLimits
 from protocol.peer import Authenticator, Peer
@@ -32,7 +32,6 @@ from protocol.values import Symbol
 
 __all__ = ["Server"]
 
-_SWEEP_S: Final = 1.0
 _LOOK_MS: Final = 10
 """Between looks at who is still connected, when the server stops."""
 
@@ -60,7 +59,7 @@ class Server:
         self.sasl = sasl
         self.allow_bare = allow_bare
         self.read_buffer = ReadBuffer()
-        self.sockets: dict[Peer, _Socket] = {}
+        self.sockets: dict[Peer, Accepted] = {}
         self.failure: LogFailed | None = None
         """Why the log can no longer be written."""
         self.stopped = asyncio.Event()
@@ -72,14 +71,14 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
         self._gather_timer: asyncio.TimerHandle | None = None
-        self._paused: list[_Socket] = []
+        self._paused: list[Accepted] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
-        self._server = await self._loop.create_server(lambda: _Socket(self), host, port, backlog=1024)
+        self._server = await self._loop.create_server(lambda: Accepted(self), host, port, backlog=1024)
         self._loop.add_reader(self.engine.fileno(), self.log_has_news)
-        self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
 
@@ -157,7 +156,7 @@ class Server:
         self.engine.put_off(time.time_ns() // 1000)
         self._watch_clock()
 
-    def pause_reading(self, socket: "_Socket") -> None:
+    def pause_reading(self, socket: Accepted) -> None:
         """Read a socket no more until a sync returns."""
         socket.transport.pause_reading()
         self._paused.append(socket)
@@ -221,7 +220,7 @@ class Server:
         self._resume_reading()
         self._flush()
         if not self.stopped.is_set():
-            self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
+            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
     async def _settle_everything(self) -> None:
         deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
@@ -252,150 +251,3 @@ class Server:
             if timer is not None:
                 timer.cancel()
         self.stopped.set()
-
-
-@final
-class _Socket(asyncio.BufferedProtocol):
-    """One accepted connection: bytes between its transport and its Connection."""
-
-    __slots__ = ("_is_draining", "_is_timed", "_opened_by_ms", "_server", "peer", "transport")
-
-    transport: asyncio.Transport
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._opened_by_ms = 0
-        self._is_draining = False
-        self._is_timed = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin a connection, unless there are too many or the server stops."""
-        server = self._server
-        self.transport = cast(asyncio.Transport, transport)
-        now_ms = int(time.monotonic() * 1000)
-        connection = Connection(
-            ConnectionRole.SERVER,
-            server.limits,
-            now_ms=now_ms,
-            container_id=server.gateway.container_id,
-            sasl=server.sasl,
-            allow_bare=server.allow_bare,
-        )
-        self.peer = Peer(server.gateway, connection, server.authenticate)
-        if server.is_crowded:
-            self.peer.lost()
-            self.transport.abort()
-            return
-        limits = server.server_limits
-        server.sockets[self.peer] = self
-        self._opened_by_ms = now_ms + limits.handshake_ms
-        self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the engine that the peer is gone."""
-        del exc
-        server = self._server
-        if server.sockets.pop(self.peer, None) is not None:
-            self.peer.lost()
-            server.tick_soon()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Lend the shared read buffer."""
-        del sizehint
-        return self._server.read_buffer.get_buffer()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Take what was read."""
-        server = self._server
-        buffer = server.read_buffer
-        connection = self.peer.connection
-        if connection.receive(buffer.filled(nbytes), time.monotonic_ns() // 1_000_000):
-            buffer.keep()
-        self.peer.handle_events()
-        if self._opened_by_ms and connection.remote_open is not None:
-            # A peer with a short idle timeout needs its first heartbeat before the next sweep.
-            self.look_at_clock(time.monotonic_ns() // 1_000_000)
-        if connection.output_bytes > server.server_limits.output_high_bytes:
-            # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
-            self.flush()
-        elif connection.has_output or connection.is_ended:
-            server.gateway.touched[self.peer] = None
-            server.tick_soon()
-        engine = server.engine
-        if engine.is_full:
-            server.tick()
-            server.log_has_news()
-        elif engine.is_pending:
-            server.tick_in_time()
-        elif engine.is_gathering:
-            server.tick_later()
-        if engine.is_congested:
-            server.pause_reading(self)
-
-    def eof_received(self) -> bool:
-        """Let the transport close: the peer sends no more."""
-        return False
-
-    def pause_writing(self) -> None:
-        """Hand the peer nothing more: it does not read what it got."""
-        self.peer.pause()
-
-    def resume_writing(self) -> None:
-        """Go on: the peer has read."""
-        self.peer.resume()
-        if self._is_draining:
-            self._is_draining = False
-            self.resume_reading()
-        self._server.gateway.touched[self.peer] = None
-        self._server.tick_soon()
-
-    def resume_reading(self) -> None:
-        """Read again, unless so much is unsent that the peer must read first."""
-        if not self._is_draining and not self.transport.is_closing():
-            self.transport.resume_reading()
-
-    def flush(self) -> None:
-        """Write what the connection has for its peer."""
-        connection = self.peer.connection
-        output = connection.take_output()
-        transport = self.transport
-        if output and not transport.is_closing():
-            if len(output) == 1:
-                transport.write(output[0])
-            else:
-                transport.writelines(output)
-            if (
-                not self._is_draining
-                and self.peer.is_paused
-                and transport.get_write_buffer_size() > self._server.server_limits.output_max_bytes
-            ):
-                self._is_draining = True
-                transport.pause_reading()
-        if connection.is_ended:
-            self.close_when_sent()
-
-    def close_when_sent(self) -> None:
-        """Close the transport; what is buffered is still sent."""
-        if not self.transport.is_closing():
-            self.transport.close()
-
-    def look_at_clock(self, now_ms: int) -> None:
-        """Send a heartbeat where one is due; drop a peer that is silent or never opened."""
-        connection = self.peer.connection
-        if self._opened_by_ms and connection.remote_open is not None:
-            self._opened_by_ms = 0
-        if self._opened_by_ms and now_ms > self._opened_by_ms:
-            self.transport.abort()
-            return
-        due_ms = connection.poll(now_ms)
-        if connection.has_output or connection.is_ended:
-            self.peer.handle_events()
-            self.flush()
-        if due_ms is not None and due_ms < now_ms + _SWEEP_S * 1000 and not self._is_timed:
-            self._is_timed = True
-            self._server.call_later(due_ms - now_ms, self._timer_fired)
-
-    def _timer_fired(self) -> None:
-        self._is_timed = False
-        if not self.transport.is_closing():
-            self.look_at_clock(time.monotonic_ns() // 1_000_000)

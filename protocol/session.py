@@ -207,6 +207,11 @@ class Session:
         self.windows.sent(count)
         self.connection.output.add(frames)
 
+    def send_pieces(self, pieces: list[Buffer], count: int) -> None:
+        """Write transfer frames for which there is window, in pieces that are not to be copied."""
+        self.windows.sent(count)
+        self.connection.output.extend(pieces)
+
     def send_or_wait(self, link: Link, head: bytes, payload: Buffer) -> None:
         """Write one transfer frame, now or when the window has room for it."""
         if self._waiting or self.windows.remote <= 0:

@@ -62,10 +62,15 @@ class TransferTemplate:
 
     def join(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> bytes:
         """One frame a payload, all in one piece; for payloads that are small."""
-        pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
         if len(payloads) == 1:
             payload = payloads[0]
-            return pack(head_bytes + len(payload), head, first_id, tag, tokens[0], tail) + payload
+            size = self.head_bytes + len(payload)
+            return self._pack(size, self._head, first_id, self._tag, tokens[0], self._tail) + payload
+        return b"".join(self.pieces(first_id, tokens, payloads))
+
+    def pieces(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> list[Buffer]:
+        """One frame a payload, its head and the payload in turn; the payloads are not copied."""
+        pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
         pieces: list[Buffer] = []
         take = pieces.append
         next_id = first_id
@@ -74,7 +79,7 @@ class TransferTemplate:
             take(pack(head_bytes + len(payload), head, next_id & MASK, tag, token, tail))
             take(payload)
             next_id += 1
-        return b"".join(pieces)
+        return pieces
 
     def frame(self, delivery_id: int, token: int, size: int) -> bytes:
         """Write the frame of one whole delivery, its payload of `size` bytes still to follow."""
