@@ -1,0 +1,70 @@
+"""docs/configuration.md lists every bound and option there is, and no other."""
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from engine.config import EngineConfig
+from log.config import LogConfig
+from protocol.limits import ConnectionLimits
+from protocol.server_limits import ServerLimits
+from tests.docs.pages import blocks, rows
+from tools.exit_codes import ExitCode
+from tools.serve import serve
+from tools.settings import read_settings
+
+_PAGE = "docs/configuration.md"
+
+
+def _value(cell: str) -> int | bool:
+    text = cell.partition("`")[2].partition("`")[0]
+    return {"true": True, "false": False}[text] if text in ("true", "false") else int(text)
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"),
+    [("engine", EngineConfig), ("log", LogConfig), ("connection", ConnectionLimits), ("server", ServerLimits)],
+)
+def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
+    """A table of the file names the fields of its class in their order, each with its default and a meaning."""
+    listed = [(name.strip("`| "), _value(default), bool(meaning)) for name, default, _, meaning in _bounds(table)]
+    assert listed == [(one.name, one.default, True) for one in fields(kind)]
+
+
+def _bounds(table: str) -> list[list[str]]:
+    return list(rows(_PAGE, f"### `[{table}]`"))
+
+
+def test_sizes_in_words_are_the_defaults() -> None:
+    """What stands in brackets behind a default is the same number."""
+    factors = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+    told = 0
+    for table in ("engine", "log", "connection", "server"):
+        for _, default, _, _ in _bounds(table):
+            if match := re.search(r"\((\d+) (\wiB)\)", default):
+                assert int(match[1]) * factors[match[2]] == _value(default)
+                told += 1
+    assert told > 0
+
+
+def test_the_example_is_a_file_that_serve_takes() -> None:
+    """The TOML on the page is read without complaint and sets what it says."""
+    (example,) = blocks(_PAGE, "toml")
+    settings = read_settings(example, _PAGE)
+    assert settings.engine.auto_create is False
+    assert settings.users == {"alice": "secret"}
+
+
+def test_every_exit_code_is_listed() -> None:
+    """The table of exit codes is the one that `--help` shows."""
+    listed = [tuple(cell.strip("`| ") for cell in row) for row in rows(_PAGE, "## Exit codes")]
+    assert listed == [(str(code.value), code.name, code.meaning) for code in ExitCode]
+
+
+def test_every_option_of_serve_is_listed() -> None:
+    """The options' table has all of them, and no other."""
+    listed = {
+        option for row in rows(_PAGE, "## Options of `ambermq serve`") for option in re.findall(r"--[\w-]+", row[0])
+    }
+    assert listed == {name for option in serve.params for name in (*option.opts, *option.secondary_opts)}
