@@ -18,7 +18,7 @@ from protocol.errors import FramingError
 __all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
 
 CHUNK_BYTES: Final = 1024 * 1024
-_LENT_MAX: Final = 12
+_LENT_MAX: Final = 40
 _UNLENT_REFERENCES: Final = 2
 
 _HEADER: Final = Struct(">IBBH").unpack_from
@@ -34,7 +34,7 @@ class ReadBuffer:
     Chunks that nobody refers to any more are used again: their pages are there already, and warm.
     """
 
-    __slots__ = ("_chunk", "_chunk_bytes", "_end", "_lent", "_read_bytes_min", "_start", "_view")
+    __slots__ = ("_chunk", "_chunk_bytes", "_end", "_is_idle", "_lent", "_read_bytes_min", "_start", "_view")
 
     def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._chunk_bytes = chunk_bytes
@@ -44,6 +44,7 @@ class ReadBuffer:
         self._view: memoryview | None = None
         self._start = 0
         self._end = 0
+        self._is_idle = True
 
     def get_buffer(self) -> memoryview:
         """Hand out a writable view of what is free of a chunk, a quarter of it at least."""
@@ -61,10 +62,17 @@ class ReadBuffer:
 
     def keep(self) -> None:
         """Leave what was filled last to those who hold views of it."""
+        self._is_idle = False
         self._start = self._end
         if self._chunk_bytes - self._start < self._read_bytes_min:
             self._lent.append(self._chunk)
             self._chunk, self._view = bytearray(), None
+
+    def trim(self) -> None:
+        """Give back the chunks that nobody looks into, where nothing was kept since the last call."""
+        if self._is_idle:
+            self._lent = [chunk for chunk in self._lent if getrefcount(chunk) > _UNLENT_REFERENCES + 1]
+        self._is_idle = True
 
     def _free_chunk(self) -> bytearray:
         for index in range(len(self._lent)):

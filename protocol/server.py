@@ -215,6 +215,7 @@ class Server:
         now_ms = int(time.monotonic() * 1000)
         for socket in list(self.sockets.values()):
             socket.look_at_clock(now_ms)
+        self.read_buffer.trim()
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self.server_limits.room_low_bytes)
         self._resume_reading()

@@ -81,3 +81,19 @@ def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
     del kept
     assert id(chunk.get_buffer().obj) == memory
     assert other.nbytes == 16
+
+
+def test_chunks_are_given_back_when_nothing_is_kept_any_more() -> None:
+    """Two looks without a kept read between them free what nobody looks into, and nothing else."""
+    chunk = ReadBuffer(16)
+    views = []
+    for _ in range(5):
+        chunk.get_buffer()
+        views.append(chunk.filled(16))
+        chunk.keep()
+    held = views[4]
+    del views
+    chunk.trim()
+    assert len(chunk._lent) == 5
+    chunk.trim()
+    assert [lent is held.obj for lent in chunk._lent] == [True]
