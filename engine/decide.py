@@ -85,10 +85,18 @@ def decide(state: State, command: Command, moment: Moment) -> Decision:
 
 
 def started(state: State, moment: Moment) -> list[Event]:
-    """Return what a start of the broker makes happen: the new epoch, and the predeclared wiring on the first."""
+    """Return what a start of the broker makes happen: the new epoch, and the predeclared wiring where it is missing.
+
+    It is on the first start, and where a repair could not save it: then the queues are attached to it again.
+    """
     events: list[Event] = [Started(moment.next_offset, moment.now_us, state.epoch + 1)]
     if QUEUE_MUXER not in state.muxer_names:
-        events.append(MuxerDeclared(moment.next_offset + 1, moment.now_us, QUEUE_MUXER, MuxerKind.DESTINATION))
+        muxer = moment.next_offset + 1
+        events.append(MuxerDeclared(muxer, moment.now_us, QUEUE_MUXER, MuxerKind.DESTINATION))
+        events += [
+            Attached(muxer + 1 + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
+            for index, queue_id in enumerate(sorted(state.queues.keys()))
+        ]
     return events
 
 

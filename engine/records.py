@@ -12,7 +12,7 @@
      9    ConsumerAttached    queue     -          -      -              JSON {container, link}                  -
     10    ConsumerDetached    -         consumer   -      -              -                                       -
     11    Chunked             -         producer   -      -              -                                       piece
-    12    Published           queue     producer   1      -              queues (FANOUT), chunks (LARGE)         message
+    12    Published           queue     producer   -      -              queues (FANOUT), chunks (LARGE)         message
     13    Acquired            queue     consumer   n      consumers      consumers (when more than 1), n words   -
     14    Settled             queue     consumer   n      outcome        n words, JSON of the outcome's rest     -
     15    Purged              queue     before     -      -              -                                       -

@@ -201,7 +201,7 @@ def _number(values: Mapping[str, Any], key: str, default: int) -> int:
 
 
 def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    unknown = sorted(str(key) for key in body if key not in ("messages_max", "template"))
+    unknown = sorted(str(key) for key in body if key != "messages_max")
     if unknown:
         raise Refused("amqp:invalid-field", f"a queue has no attribute {', '.join(unknown)}: only messages_max")
     request.status = 201

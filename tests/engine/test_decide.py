@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from engine.apply import fold
 from engine.commands import (
     AttachConsumer,
     AttachProducer,
@@ -52,6 +53,7 @@ from engine.muxer import QUEUE_MUXER, MuxerKind
 from engine.outcome import ACCEPTED, RELEASED, OutcomeKind
 from engine.queue import Settings
 from engine.word import entry_of, make_words, pack_words, unpack_words
+from snapshot.map import PersistentMap
 from tests.engine.world import World
 
 
@@ -375,3 +377,17 @@ def test_a_run_fills_a_queue_and_the_rest_is_rejected() -> None:
     assert done[1].first_id == done[0].first_id + 2
     assert done[1].condition == "amqp:resource-limit-exceeded"
     assert world.queue().available == 3
+
+
+def test_queues_get_their_way_back_where_the_muxer_was_lost() -> None:
+    """A start that has to declare the muxer again attaches every queue to it, so that messages reach them."""
+    world = World()
+    world.producer("a")
+    world.producer("b")
+    lost = world.state.having(muxers=PersistentMap(), muxer_names=PersistentMap())
+    events = started(lost, world.moment)
+    assert [type(event) for event in events] == [Started, MuxerDeclared, Attached, Attached]
+    state = fold(lost, events)
+    muxer = state.muxer_named(QUEUE_MUXER)
+    assert muxer is not None
+    assert [muxer.route(name) for name in ("a", "b")] == [(state.queue_names["a"],), (state.queue_names["b"],)]
