@@ -39,7 +39,7 @@ class LogConfig:
     cold_bytes_max: int = 16 * _MIB
     """Batches read back from segments and kept in memory."""
 
-    cached_bytes_max: int = 4 * _MIB
+    cached_bytes_max: int = 1 * _MIB
     """Page cache left to what was synced last; what is older leaves it, so that its pages go round."""
 
     unsynced_bytes_max: int = 8 * _MIB
