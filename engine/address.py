@@ -6,6 +6,7 @@ $...            reserved; the broker's own nodes, answered by the gateway before
 /...            a path of ours; unknown ones are not found and never created
 """
 
+import re
 from urllib.parse import unquote
 
 from engine.errors import Refused
@@ -13,6 +14,7 @@ from engine.errors import Refused
 __all__ = ["queue_name"]
 
 _QUEUES = "/queues/"
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def queue_name(address: str, *, name_bytes_max: int) -> str:
@@ -25,12 +27,23 @@ def queue_name(address: str, *, name_bytes_max: int) -> str:
         rest = address[len(_QUEUES) :]
         if "/" in rest:
             raise Refused("amqp:not-found", f"no node at {address!r}: write a slash in a queue's name as %2F")
-        name = unquote(rest)
+        name = _decoded(rest, address)
     elif address.startswith("/"):
         raise Refused("amqp:not-found", f"no node at {address!r}: paths begin with {_QUEUES}")
     elif address.startswith("$"):
         raise Refused("amqp:not-found", f"no node at {address!r}: names that begin with $ are reserved")
     return _checked(name, address, name_bytes_max)
+
+
+def _decoded(rest: str, address: str) -> str:
+    """Undo the percent-encoding; what is not one is refused, else two addresses would mean one queue."""
+    if broken := _BROKEN_ESCAPE.search(rest):
+        found = rest[broken.start() : broken.start() + 3]
+        raise Refused("amqp:invalid-field", f"address {address!r:.80}: {found!r} is no percent escape: write % as %25")
+    try:
+        return unquote(rest, errors="strict")
+    except UnicodeDecodeError as error:
+        raise Refused("amqp:invalid-field", f"address {address!r:.80}: its escapes are no UTF-8") from error
 
 
 def _checked(name: str, address: str, name_bytes_max: int) -> str:

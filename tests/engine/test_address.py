@@ -20,6 +20,8 @@ from engine.errors import Refused
         ("/queues/%24management", "$management"),
         ("/queues/%2Fqueues%2Fx", "/queues/x"),
         ("/queues/gr%C3%B6%C3%9Fe", "größe"),
+        ("/queues/100%25", "100%"),
+        ("%zz", "%zz"),
         ("x" * 255, "x" * 255),
     ],
 )
@@ -43,6 +45,10 @@ def test_a_name_or_a_path_of_queues_means_a_queue(address: str, name: str) -> No
         ("a\nb", "amqp:invalid-field", "printable"),
         ("/queues/a%00b", "amqp:invalid-field", "printable"),
         ("\ud800", "amqp:invalid-field", "printable"),
+        ("/queues/%zz", "amqp:invalid-field", "'%zz' is no percent escape"),
+        ("/queues/a%4", "amqp:invalid-field", "'%4' is no percent escape"),
+        ("/queues/100%", "amqp:invalid-field", "%25"),
+        ("/queues/%FF", "amqp:invalid-field", "UTF-8"),
     ],
 )
 def test_what_means_no_queue_is_refused(address: str, condition: str, part: str) -> None:
