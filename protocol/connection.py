@@ -74,6 +74,7 @@ class Connection:
 
     __slots__ = (
         "_channels",
+        "_close_by_ms",
         "_container_id",
         "_idle",
         "_intake",
@@ -129,6 +130,7 @@ class Connection:
         self.partial_bytes = 0
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
+        self._close_by_ms: int | None = None
 
     # What comes and goes
 
@@ -179,10 +181,14 @@ class Connection:
             silence = f"nothing came for {self.limits.idle_timeout_ms} ms"
             self.fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, silence)
             return None
+        if self.state in _CLOSING and self._is_overdue(now_ms):
+            silence = f"our close was not answered for {self.limits.close_ms} ms"
+            self.end(ConnectionCondition.CONNECTION_FORCED, silence)
+            return None
         if idle.is_due():
             self.output.add(EMPTY_FRAME)
             idle.spoke_ms = now_ms
-        return idle.deadline_ms()
+        return _sooner(idle.deadline_ms(), self._close_by_ms)
 
     # What its owner calls
 
@@ -248,7 +254,10 @@ class Connection:
         return self._channels.begin()
 
     def close(self, error: Error | None = None) -> None:
-        """Close from our side; ConnectionClosed follows when the peer closes, or at once where we had not opened."""
+        """Close from our side; ConnectionClosed follows when the peer closes, or at once where we had not opened.
+
+        A peer that does not answer is given `close_ms` from the next `poll`.
+        """
         if self.state is ConnectionState.END or self.state in _CLOSING:
             return
         if self.state not in _OPEN_SENT:
@@ -359,6 +368,12 @@ class Connection:
 
     # Moving
 
+    def _is_overdue(self, now_ms: int) -> bool:
+        """Whether the answer to our close is; its time begins at the first look, since `close` is told no time."""
+        if self._close_by_ms is None:
+            self._close_by_ms = now_ms + self.limits.close_ms
+        return now_ms >= self._close_by_ms
+
     def advance(self, given: ConnectionInput) -> None:
         """Go where the table says; if nowhere, FramingError for an input of the peer, LocalError for ours.
 
@@ -409,3 +424,10 @@ class Connection:
         self.dirty.clear()
         self._channels.end()
         self.events.append(ConnectionClosed(error))
+
+
+def _sooner(one_ms: int | None, other_ms: int | None) -> int | None:
+    """Return the earlier of two times, where None is never."""
+    if one_ms is None or other_ms is None:
+        return other_ms if one_ms is None else one_ms
+    return min(one_ms, other_ms)

@@ -34,6 +34,9 @@ class ConnectionLimits:
     idle_timeout_ms: int = 60_000
     """A peer silent for longer is dropped; half of it is advertised; 0 is off."""
 
+    close_ms: int = 5_000
+    """A peer that has not answered our close for so long is dropped."""
+
     window_frames: int = 2048
     """The incoming window of a session in transfer frames, renewed when half of it is used."""
 

@@ -233,6 +233,24 @@ def test_silent_peer_is_dropped() -> None:
     assert wire.error() == ("close", "amqp:resource-limit-exceeded")
 
 
+def test_unanswered_close() -> None:
+    """A peer that sends heartbeats but never answers our close is dropped after `close_ms`, and told nothing more."""
+    wire = Wire(ConnectionLimits(close_ms=100))
+    wire.server.close()
+    wire.read()
+    assert wire.server.poll(1000) == 1100
+    wire.server.receive(b"\0\0\0\x08\2\0\0\0", 1099)
+    assert wire.server.poll(1099) == 1100
+    assert not wire.server.is_ended
+    assert wire.server.poll(1100) is None
+    assert wire.server.is_ended
+    (event,) = wire.server.take_events()
+    assert isinstance(event, ConnectionClosed)
+    assert event.error is not None
+    assert event.error.condition == "amqp:connection:forced"
+    assert wire.read() == []
+
+
 def test_heartbeats() -> None:
     """A peer with an idle timeout is sent something within each half of it, and nothing extra when there was output."""
     wire = Wire(opened=False)
