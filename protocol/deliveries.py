@@ -5,6 +5,8 @@ A ring is a sorted list of runs: consecutive delivery-ids of one link, with thei
 Rule 1: a range that a peer claims costs what is held of it, never what is claimed: 0 .. 2**32 - 1 is one walk.
 Rule 2: taking the head of a run copies nothing; runs are bounded, so taking from their middle costs little too.
 Rule 3: a range goes forwards round the circle of ids, from first to last.
+Rule 4: what the peer has named an outcome for is told once: it moves to a ring of its own, where only its end finds
+        it, so saying the same again costs nothing, however often.
 """
 
 from __future__ import annotations
@@ -83,12 +85,14 @@ class Run:
 class DeliveryRing:
     """What is unsettled in one direction, in the order of delivery-ids."""
 
-    __slots__ = ("_runs", "count")
+    __slots__ = ("_links", "_runs", "_told", "count")
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
+        self._links: set[Link] = set()
+        self._told: DeliveryRing | None = None
         self.count = 0
-        """Deliveries held."""
+        """Deliveries held, those that were told included."""
 
     def append(
         self, link: Link, first_id: int, count: int, tokens: Sequence[int] | None = None, *, is_second: bool = False
@@ -98,6 +102,7 @@ class DeliveryRing:
         self.count += count
         if runs and runs[-1].extend(link, first_id, count, tokens, is_second=is_second):
             return
+        self._links.add(link)
         run = Run(link, first_id, count, None if tokens is None else list(tokens), 0, is_second=is_second)
         if not runs or (first_id - runs[-1].first_id) & MASK < 0x80000000:
             runs.append(run)
@@ -107,14 +112,11 @@ class DeliveryRing:
             runs.insert(self._index((first_id - runs[0].first_id) & MASK) + 1, run)
 
     def take(self, first_id: int, last_id: int) -> list[Run]:
-        """Forget what is held of the range; returns it as runs, in order of the ring."""
+        """Forget what is held of the range; returns it as runs, in order of the ring, what was told before the rest."""
         runs = self._runs
-        if not runs:
-            return []
-        head = runs[0]
         count = ((last_id - first_id) & MASK) + 1
         # Settlements mostly come in order, from the head: the hot path.
-        if first_id == head.first_id and count <= head.count:
+        if runs and first_id == (head := runs[0]).first_id and count <= head.count:
             self.count -= count
             if count == head.count:
                 del runs[0]
@@ -122,15 +124,23 @@ class DeliveryRing:
             taken = head.part(0, count)
             head.shorten(count)
             return [taken]
-        parts: list[Run] = []
-        for low, high in self._intervals(first_id, last_id):
-            parts += self._remove(low, high)
+        parts = self._take_told(first_id, last_id)
+        parts += self._take_untold(first_id, last_id)
         self.count -= sum(part.count for part in parts)
         return parts
 
+    def tell(self, first_id: int, last_id: int) -> list[Run]:
+        """List what is held of the range and was never told; it goes on being held, as told."""
+        parts = self._take_untold(first_id, last_id)
+        if parts:
+            told = self._told = self._told or DeliveryRing()
+            for run in parts:
+                told.append(run.link, run.first_id, run.count, run.tokens(), is_second=run.is_second)
+        return parts
+
     def find(self, first_id: int, last_id: int) -> list[Run]:
-        """List what is held of the range, as runs; nothing is forgotten."""
-        parts: list[Run] = []
+        """List what is held of the range, as runs, what was told before the rest; nothing is forgotten."""
+        parts = [] if self._told is None else self._told.find(first_id, last_id)
         for low, high in self._intervals(first_id, last_id):
             base = self._runs[0].first_id
             for index in range(max(self._index(low), 0), len(self._runs)):
@@ -144,10 +154,24 @@ class DeliveryRing:
         return parts
 
     def drop(self, link: Link) -> None:
-        """Forget all of one link."""
-        if self._runs:
-            self._runs = [run for run in self._runs if run.link is not link]
-            self.count = sum(run.count for run in self._runs)
+        """Forget all of one link; costs nothing where it never held anything."""
+        if link not in self._links:
+            return
+        self._links.discard(link)
+        self._runs = [run for run in self._runs if run.link is not link]
+        self.count = sum(run.count for run in self._runs)
+        if self._told is not None:
+            self._told.drop(link)
+            self.count += self._told.count
+
+    def _take_told(self, first_id: int, last_id: int) -> list[Run]:
+        return [] if self._told is None else self._told.take(first_id, last_id)
+
+    def _take_untold(self, first_id: int, last_id: int) -> list[Run]:
+        parts: list[Run] = []
+        for low, high in self._intervals(first_id, last_id):
+            parts += self._remove(low, high)
+        return parts
 
     def _index(self, at: int) -> int:
         """Find the last run that begins at or before `at` (counted from the first id held); -1 when none does."""

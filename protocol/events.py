@@ -95,7 +95,11 @@ class TransferRun:
 
 @dataclass(slots=True)
 class Disposed:
-    """The peer's disposition over deliveries with consecutive ids that were unsettled until now."""
+    """The peer's disposition over deliveries with consecutive ids that were unsettled until now.
+
+    One that does not settle is told for each delivery once, and only with a terminal state: who repeats it says nothing
+    new, and other states ask for nothing.
+    """
 
     link: Link
     """The link they went over; a Receiver only when the peer settles what we have in receiver-settle-mode second."""
@@ -110,7 +114,7 @@ class Disposed:
     """What the peer says became of them; None when it says nothing (settled without an outcome)."""
 
     settled: bool
-    """The peer has forgotten them, and so has the session; else `settle_sent` is due once the state is terminal."""
+    """The peer has forgotten them, and so has the session; else `settle_sent` is due."""
 
 
 @dataclass(slots=True)

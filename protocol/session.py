@@ -2,14 +2,14 @@
 
 Rule 1: after our end everything is ignored until the peer's; after the peer's end nothing is sent any more.
 Rule 2: settlements wait until the output is taken, so those of one tick leave as ranges; but before any goodbye.
-Rule 3: a fault is raised where it is found and ends its scope in `receive_transfer` or in the connection: nowhere else.
+Rule 3: a fault is raised where it is found and ends its scope in `Incoming.receive` or in the connection: nowhere else.
 Rule 4: every call on a dead session does nothing.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from protocol.composite import Composite
 from protocol.decode import Buffer
@@ -19,6 +19,7 @@ from protocol.events import CreditChanged, Disposed, SessionEnded
 from protocol.incoming import Incoming
 from protocol.links import Links
 from protocol.performatives import (
+    Accepted,
     Attach,
     Begin,
     Coordinator,
@@ -27,6 +28,9 @@ from protocol.performatives import (
     End,
     Error,
     Flow,
+    Modified,
+    Rejected,
+    Released,
     Source,
     Target,
 )
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from protocol.link import Link
 
 __all__ = ["Session"]
+
+_OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
 
 
 class Session:
@@ -329,9 +335,14 @@ class Session:
     def receive_disposition(
         self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
     ) -> None:
-        """Take a disposition over what is held of the range."""
+        """Take a disposition over what is held of the range: its end, or an outcome that asks for ours."""
         ring = self.sent if role == Role.RECEIVER else self.received
-        runs = ring.take(first_id, last_id) if settled else ring.find(first_id, last_id)
+        if settled:
+            runs = ring.take(first_id, last_id)
+        elif type(state) in _OUTCOMES:
+            runs = ring.tell(first_id, last_id)
+        else:
+            return
         events = self.connection.events
         for run in runs:
             events.append(Disposed(run.link, run.first_id, run.tokens(), state, settled))

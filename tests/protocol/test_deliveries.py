@@ -18,7 +18,7 @@ LINKS: list[Link] = [
 ]
 
 append = st.tuples(st.just("append"), st.integers(0, 1), st.integers(1, 5))
-take = st.tuples(st.sampled_from(("take", "find")), st.integers(-3, 40), st.integers(0, 20))
+take = st.tuples(st.sampled_from(("take", "find", "tell")), st.integers(-3, 40), st.integers(0, 20))
 whole = st.tuples(st.just("take"), st.just(-FIRST_ID), st.just(MASK))
 drop = st.tuples(st.just("drop"), st.integers(0, 1), st.just(0))
 
@@ -26,8 +26,9 @@ drop = st.tuples(st.just("drop"), st.integers(0, 1), st.just(0))
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(append, append, take, whole, drop), max_size=30))
 def test_ring_is_a_dict(steps: list[tuple[str, int, int]]) -> None:
-    """Whatever is appended, taken, found and dropped, the ring holds what a dict would, in the order of ids."""
+    """Whatever is appended, taken, found, told and dropped, the ring holds what a dict would, and tells it once."""
     ring = DeliveryRing()
+    told: set[int] = set()
     model: dict[int, tuple[Link, int]] = {}
     next_id = FIRST_ID
     for token, (what, number, count) in enumerate(steps):
@@ -43,9 +44,10 @@ def test_ring_is_a_dict(steps: list[tuple[str, int, int]]) -> None:
         else:
             first = (FIRST_ID + number) & MASK
             named = {key: model[key] for key in model if (key - first) & MASK <= count}
-            runs = (
-                ring.take(first, (first + count) & MASK) if what == "take" else ring.find(first, (first + count) & MASK)
-            )
+            runs = getattr(ring, what)(first, (first + count) & MASK)
+            if what == "tell":
+                named = {key: value for key, value in named.items() if key not in told}
+                told.update(named)
             got = {
                 (run.first_id + index) & MASK: (run.link, token)
                 for run in runs
@@ -72,6 +74,17 @@ def test_deliveries_may_end_out_of_order(order: list[int], takes: list[tuple[int
         assert got == sorted(held & set(range(start, start + length + 1)))
         held -= set(got)
     assert ring.count == len(held)
+
+
+def test_links_that_held_nothing_cost_nothing() -> None:
+    """Dropping a link that never held anything leaves the list of runs as it is."""
+    ring = DeliveryRing()
+    ring.append(LINKS[0], 0, 1)
+    runs = ring._runs
+    ring.drop(LINKS[1])
+    assert ring._runs is runs
+    ring.drop(LINKS[0])
+    assert (ring.count, ring.find(0, 0)) == (0, [])
 
 
 def test_runs_stay_bounded() -> None:

@@ -1,5 +1,7 @@
 """A session: windows, ids, handles, dispositions, and the scope of its errors."""
 
+import tracemalloc
+
 import pytest
 
 from protocol.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
@@ -14,6 +16,7 @@ from protocol.performatives import (
     Error,
     Flow,
     Modified,
+    Received,
     Rejected,
     Released,
     Transfer,
@@ -168,12 +171,40 @@ def test_dispositions_out_of_order() -> None:
 
 
 def test_disposition_without_last_and_state() -> None:
-    """A missing last is first, a missing state is none, and an unsettled one leaves the delivery held."""
+    """A missing last is first; an unsettled one leaves the delivery held, and without an outcome says nothing."""
     wire, first = sent(2)
-    wire.say(Disposition(role=RECEIVER, first=first))
+    wire.say(
+        Disposition(role=RECEIVER, first=first),
+        Disposition(role=RECEIVER, first=first, state=Received(section_number=0, section_offset=0)),
+    )
+    assert told(wire) == []
+    wire.say(Disposition(role=RECEIVER, first=first, state=Accepted()))
     assert told(wire) == [(first, [100], False)]
     wire.say(Disposition(role=RECEIVER, first=first, settled=True, state=Modified(delivery_failed=True)))
     assert told(wire) == [(first, [100], True)]
+
+
+def test_repeated_outcomes_are_told_once() -> None:
+    """However often a peer repeats an outcome without settling, each delivery is told once, and then its end."""
+    wire, _ = sent(100)
+    everything = wire.frame(Disposition(role=RECEIVER, first=0, last=0xFFFFFFFF, state=Accepted()))
+    tracemalloc.start()
+    try:
+        wire.give(everything * 1000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 128 * 1024
+    events = told(wire)
+    assert sorted(token for _, tokens, _ in events for token in tokens) == list(range(100, 200))
+    assert not any(settled for _, _, settled in events)
+    session = wire.session()
+    assert session.sent.count == 100
+    session.settle_sent(FIRST_ID, 10, Accepted())
+    assert [(d.first, d.last, d.settled) for d in disposed([p for _, p, _ in wire.read()])] == [(FIRST_ID, 6, True)]
+    wire.say(Disposition(role=RECEIVER, first=0, last=0xFFFFFFFF, settled=True, state=Accepted()))
+    assert sorted(token for _, tokens, _ in told(wire) for token in tokens) == list(range(110, 200))
+    assert session.sent.count == 0
 
 
 def test_receiver_settle_mode_second_as_sender() -> None:
