@@ -17,13 +17,10 @@ from protocol.decode import Buffer
 from protocol.performatives import Header, Properties
 from protocol.sections import Section, read_descriptor, scan_head
 
-__all__ = ["PRIORITY_DEFAULT", "message_id_hash", "outline", "outline_slowly"]
+__all__ = ["message_id_hash", "outline", "outline_slowly"]
 
-PRIORITY_DEFAULT: Final = 4
-"""The priority of a message that names none (messaging, 3.2.1)."""
-
-Outline = tuple[bool, int, int, bool]
-"""durable, priority, message_id_hash, has_delivery_annotations"""
+Outline = tuple[bool, int, bool]
+"""durable, message_id_hash, has_delivery_annotations"""
 
 
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
@@ -42,14 +39,13 @@ def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
 
 
 def outline(payload: bytes | memoryview) -> Outline:
-    """Return (durable, priority, message_id_hash, has_delivery_annotations) of a message or its first frames.
+    """Return (durable, message_id_hash, has_delivery_annotations) of a message or its first frames.
 
     DecodeError when the sections up to the properties cannot be read. What follows them is not looked at, and neither
     are the other fields of header and properties.
     """
     # Byte by byte and in one piece, for speed: a call a section would double the time, the codec takes ten times it.
     durable = False
-    priority = PRIORITY_DEFAULT
     has_delivery_annotations = False
     position = 0
     try:
@@ -59,19 +55,12 @@ def outline(payload: bytes | memoryview) -> Outline:
         if section == 0x70:
             if payload[3] == 0xC0:
                 position = 5 + payload[4]
-                count = payload[5]
-                if count:
+                if payload[5]:
                     code = payload[6]
                     if code == 0x41:
                         durable = True
                     elif code != 0x42 and code != 0x40:  # noqa: PLR1714  # two comparisons are faster than a tuple
                         return outline_slowly(payload)
-                    if count > 1:
-                        code = payload[7]
-                        if code == 0x50:
-                            priority = payload[8]
-                        elif code != 0x40:
-                            return outline_slowly(payload)
             elif payload[3] == 0x45:
                 position = 4
             else:
@@ -90,23 +79,23 @@ def outline(payload: bytes | memoryview) -> Outline:
             section = payload[position + 2]
         if section != 0x73:
             if 0x73 < section < 0x78:
-                return durable, priority, 0, has_delivery_annotations
+                return durable, 0, has_delivery_annotations
             return outline_slowly(payload)
         if payload[position + 3] != 0xC0 or position + 5 + payload[position + 4] > len(payload):
             return outline_slowly(payload)
         if not payload[position + 5]:
-            return durable, priority, 0, has_delivery_annotations
+            return durable, 0, has_delivery_annotations
         code = payload[position + 6]
         if code == 0xA1:
             length = payload[position + 7]
             if length + 3 > payload[position + 4]:
                 return outline_slowly(payload)
             start = position + 8
-            return durable, priority, crc32(payload[start : start + length], _STRING) or 1, has_delivery_annotations
+            return durable, crc32(payload[start : start + length], _STRING) or 1, has_delivery_annotations
         if code == 0x40:
-            return durable, priority, 0, has_delivery_annotations
+            return durable, 0, has_delivery_annotations
         if code == 0x98 and payload[position + 4] > 17:
-            return durable, priority, crc32(payload[position + 7 : position + 23], _UUID) or 1, has_delivery_annotations
+            return durable, crc32(payload[position + 7 : position + 23], _UUID) or 1, has_delivery_annotations
     except IndexError:
         pass  # cut off: the codec says where
     return outline_slowly(payload)
@@ -124,7 +113,6 @@ def outline_slowly(payload: bytes | memoryview) -> Outline:
         properties = _section(payload, start, Properties)
     return (
         bool(header.durable),
-        PRIORITY_DEFAULT if header.priority is None else header.priority,
         message_id_hash(properties.message_id),
         sections.delivery_annotations is not None,
     )

@@ -66,7 +66,7 @@ class Producing:
         for payload in run.payloads:
             # Once a message; everything else here is once a run.
             try:
-                durable, _, id_hash, has_annotations = outline(payload)
+                durable, id_hash, has_annotations = outline(payload)
             except DecodeError as error:
                 fault = error
                 break
