@@ -141,6 +141,9 @@ class Log:
     @property
     def is_outgrown(self) -> bool:
         """Whether so much was written past the active segment's end that writers should wait for the next spare."""
+        if self._spare or self._housekeeper.spares:
+            # The next write rolls: without one, nothing would ever change.
+            return False
         active = self._active
         return active.position - active.size > self.config.segment_bytes_max
 
@@ -252,6 +255,14 @@ class Log:
     def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
         """Commit a change of the manifest beside the loop, which alone may edit it."""
         self._housekeeper.edit(change)
+
+    def give_up(self, error: Exception) -> None:
+        """Write nothing any more, not even what is drafted: whoever drafts has failed. LogFailed from every later call.
+
+        A log that has failed by itself stays as it is.
+        """
+        if not self._failure:
+            self._failure = LogFailed(f"given up, what is drafted may be half of something: {error!r}")
 
     def close(self) -> None:
         """Write and sync what is drafted, mark it, and give back threads, files and lock.

@@ -186,6 +186,36 @@ def test_a_segment_grows_where_no_spare_is_ready() -> None:
     assert _offsets(storage) == offsets
 
 
+def test_a_log_has_outgrown_its_segment_until_a_spare_lies_ready() -> None:
+    """Then the next write rolls; whoever waits for that to write would wait for ever."""
+    log = _open(SimulatedStorage())
+    while not log.is_outgrown:
+        assert log.room_bytes()
+        _write(log, 3000)
+    _sync(log)
+    assert not log.is_outgrown
+    _write(log, 3000)
+    assert not log.is_outgrown
+
+
+def test_a_log_that_is_given_up_writes_nothing_more() -> None:
+    """Not even what is drafted, and not at the close; the first reason stays."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    offsets = _write(log, 10)
+    log.draft.add(1, timestamp_us=NOW_US, body=b"half of something")
+    writes = storage.calls["write"]
+    log.give_up(ZeroDivisionError("our mistake"))
+    log.give_up(KeyError("later"))
+    for call in (lambda: log.write(NOW_US), log.completed, lambda: log.write_mark(NOW_US)):
+        with pytest.raises(LogFailed, match="our mistake"):
+            call()
+    log.close()
+    assert storage.calls["write"] == writes
+    assert _offsets(storage) == offsets
+
+
 def test_a_segment_is_sealed_for_its_age() -> None:
     """The first write after the age goes to the next segment; an idle log rolls by itself never."""
     storage = SimulatedStorage()
