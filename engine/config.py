@@ -15,6 +15,8 @@ class EngineConfig:
     """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
     dispatch_messages_max: int = 2000
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
+    dispatch_bytes_max: int = 4 << 20
+    """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
     gather_us: int = 3000
     """Single messages may wait this long after the last tick for others to share the next sync with; 0: never."""
     gather_messages_max: int = 16

@@ -5,10 +5,13 @@ Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; t
         next turn is that of whoever follows the one served last.
 Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by, and never blocks what stands behind it.
         What nobody here may have is looked through once, not again until something has changed.
-Rule 4. A dispatch deals at most its budget; a queue that has more stays dirty for the next tick.
+Rule 4. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
+        that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick.
 """
 
+from bisect import bisect_left
 from collections import deque
+from itertools import accumulate
 from typing import NamedTuple
 
 from engine.apply import apply
@@ -19,7 +22,7 @@ from engine.events import Acquired, Event, Settled
 from engine.outcome import ACCEPTED
 from engine.queue import Queue
 from engine.state import State
-from engine.word import pack_words, unpack_words
+from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 
 __all__ = ["Dispatched", "dispatch"]
 
@@ -32,11 +35,14 @@ class Dispatched(NamedTuple):
     effects: list[Effect]
 
 
-def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget: int) -> Dispatched:
-    """Deal at most `budget` deliveries on the dirty queues; `next_offset` is that of the first event."""
-    dealer = _Dealer(state, now_us, next_offset, budget)
+def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget: int, bytes_max: int) -> Dispatched:
+    """Deal at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message beyond them.
+
+    `next_offset` is that of the first event.
+    """
+    dealer = _Dealer(state, now_us, next_offset, budget, bytes_max)
     for queue_id in list(demand.dirty):
-        if dealer.budget <= 0:
+        if dealer.is_spent:
             break
         queue = dealer.state.queues.get(queue_id)
         ring = demand.ring(queue_id)
@@ -49,28 +55,42 @@ def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget
 class _Dealer:
     """One dispatch under way."""
 
-    __slots__ = ("budget", "effects", "events", "next_offset", "now_us", "state")
+    __slots__ = ("budget", "bytes_left", "effects", "events", "next_offset", "now_us", "state")
 
-    def __init__(self, state: State, now_us: int, next_offset: int, budget: int) -> None:
+    def __init__(self, state: State, now_us: int, next_offset: int, budget: int, bytes_left: int) -> None:
         self.state = state
         self.now_us = now_us
         self.next_offset = next_offset
         self.budget = budget
+        self.bytes_left = bytes_left
         self.events: list[Event] = []
         self.effects: list[Effect] = []
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more may be dealt."""
+        return self.budget <= 0 or self.bytes_left <= 0
 
     def serve(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
         """Deal what the queue has; return whether it may have more for the next tick."""
         if queue.exclusions and queue.returned:
             queue = self._serve_excluded(queue, ring, demand)
-        while self.budget > 0:
+        while self.budget > 0 and self.bytes_left > 0:
             wants = [want for want in ring if want.credit > 0]
             source = queue.ready if queue.exclusions or not queue.returned else queue.returned
             if not wants or not source:
                 return False
             count = min(len(source), self.budget)
             count = min(count, wants[0].credit) if len(wants) == 1 else _fair_share(wants, count)
-            queue = self._acquire(queue, wants, source.head(count))
+            words = source.head(count)
+            size = total_size(words)
+            if size > self.bytes_left and count > 1:
+                count = _count_within(words, self.bytes_left)
+                count = count if len(wants) == 1 else _fair_share(wants, count)
+                words = words[: count * WORD_BYTES]
+                size = total_size(words)
+            self.bytes_left -= size
+            queue = self._acquire(queue, wants, words)
             last = wants[-1]
             while ring[-1] is not last:
                 ring.rotate(-1)
@@ -117,11 +137,12 @@ class _Dealer:
             want = next((want for want in wants if want.consumer not in excluded), None)
             if want is None:
                 continue
+            self.bytes_left -= size_of(word)
             queue = self._acquire(queue, [want], pack_words([word]))
             while ring[-1] is not want:
                 ring.rotate(-1)
             wants = [want for want in ring if want.credit > 0]
-            if not wants or not self.budget:
+            if not wants or self.is_spent:
                 return queue
         demand.note_in_vain(queue, wants)
         return queue
@@ -138,6 +159,11 @@ class _Dealer:
                 want.draining = False
                 want.credit = 0
                 self.effects.append(Drained(want.consumer, want.link))
+
+
+def _count_within(words: bytes, size: int) -> int:
+    """Return how many of packed `words`, which account for more than `size` bytes, it takes to reach that."""
+    return bisect_left(list(accumulate(map(size_of, unpack_words(words)))), size) + 1
 
 
 def _fair_share(wants: list[Want], count: int) -> int:

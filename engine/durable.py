@@ -275,7 +275,10 @@ class DurableLoop:
             return
         draft = self.log.draft
         now_us = max(now_us, self.state.time_us)
-        dealt = dispatch(self.state, demand, now_us, draft.next_offset, self.config.dispatch_messages_max)
+        config = self.config
+        dealt = dispatch(
+            self.state, demand, now_us, draft.next_offset, config.dispatch_messages_max, config.dispatch_bytes_max
+        )
         for event in dealt.events:
             offset = write_event(draft, event)
             draft.end_command()

@@ -12,7 +12,7 @@ from engine.config import EngineConfig
 from engine.effects import AT_CLOSE, Deliver, Drained
 from engine.events import Acquired, Settled
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from engine.word import unpack_words
+from engine.word import size_of, unpack_words
 from tests.engine.world import World
 
 HERE = Outcome(OutcomeKind.MODIFIED, undeliverable_here=True)
@@ -106,6 +106,49 @@ def test_a_budget_cut_goes_on_in_the_next_tick() -> None:
     assert world.demand.dirty
     assert world.dealt(budget=100) == {two: words[3::2], one: words[4::2]}
     assert not world.demand.dirty
+
+
+@pytest.mark.parametrize(("bytes_max", "expected"), [(1, [1] * 6), (100, [1] * 6), (101, [2] * 3), (999, [6])])
+def test_a_budget_of_bytes_is_cut_behind_the_message_that_uses_it_up(bytes_max: int, expected: list[int]) -> None:
+    """One always goes; the rest goes in the next ticks."""
+    world = World(EngineConfig(dispatch_bytes_max=bytes_max))
+    consumer = world.consumer(credit=100)
+    world.publish(world.producer(), *[100] * 6)
+    assert [len(world.dealt()[consumer]) for _ in expected] == expected
+    assert not world.queue().ready
+
+
+@given(
+    sizes=st.lists(st.integers(0, 5000), min_size=1, max_size=30),
+    bytes_max=st.integers(1, 9000),
+    count=st.integers(1, 4),
+    returned=st.booleans(),
+)
+def test_no_budget_of_bytes_changes_whose_turn_it_is(
+    sizes: list[int], bytes_max: int, count: int, *, returned: bool
+) -> None:
+    """Over all ticks each of k consumers gets words[i::k], and none deals more than the budget and one message."""
+    world = World(EngineConfig(dispatch_bytes_max=bytes_max))
+    first = world.consumer(credit=100)
+    world.publish(world.producer(), *sizes)
+    words = numbers(world)
+    consumers = [first, *[world.consumer() for _ in range(count - 1)]]
+    if returned:
+        while len(world.queue().held_by(first)) < len(words):
+            world.dealt()
+        world.settle(world.queue().id, first, words, HERE if count > 1 else RELEASED)
+        consumers = consumers[1:] or consumers
+        world.set_credit(first, 0)
+    for consumer in consumers:
+        world.set_credit(consumer, 100)
+    got: dict[int, list[int]] = {consumer: [] for consumer in consumers}
+    while world.demand.dirty:
+        dealt = world.dealt()
+        tick = sorted(word for share in dealt.values() for word in share)
+        assert sum(map(size_of, tick[:-1])) < bytes_max
+        for consumer, share in dealt.items():
+            got[consumer] += share
+    assert got == {consumer: words[turn :: len(consumers)] for turn, consumer in enumerate(consumers)}
 
 
 def test_a_budget_is_shared_by_queues_in_the_order_they_became_dirty() -> None:

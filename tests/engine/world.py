@@ -89,7 +89,8 @@ class World:
 
     def deal(self, budget: int = 1000) -> list[Effect]:
         """Dispatch once."""
-        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget)
+        bytes_max = self.config.dispatch_bytes_max
+        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget, bytes_max)
         before = self.state
         for event in dealt.events:
             self.happened(event)
