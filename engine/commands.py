@@ -96,7 +96,7 @@ class Settle:
         """Take a run that follows this one into it, when both are alike, nobody waits, and it fits `bytes_max`."""
         if (
             other.consumer != self.consumer
-            or other.outcome is not self.outcome
+            or (other.outcome is not self.outcome and other.outcome != self.outcome)
             or other.reply is not None
             or self.reply is not None
             or len(self.words) + len(other.words) > bytes_max

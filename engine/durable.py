@@ -11,6 +11,8 @@ Rule 1. State is at the end of what was decided; the log's end follows at the wr
 Rule 2. No effect leaves before its batch was written. A tick that promises nothing may be written lazy_write_ms later.
 Rule 3. Effects leave in the order of ticks. What waits stands in one queue whose `after` never falls.
 Rule 4. A delivery whose message must be read from the disk waits in its consumer's line; the other consumers go on.
+Rule 5. Only a decision may fail by itself. Whatever else raises leaves State, draft or effects half done, so it is
+        fatal: `failure` says what it was, every later step and completed raise it, and nothing more is written.
 """
 
 from collections import deque
@@ -24,7 +26,7 @@ from engine.config import EngineConfig
 from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
-from engine.effects import AT_CLOSE, CommandFailed, ConsumerReady, Deliver, Drained, Effect
+from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady, Deliver, Drained, Effect
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.outcome import ACCEPTED, OutcomeKind
@@ -51,6 +53,8 @@ class DurableLoop:
         self.demand = Demand()
         self.config = config
         self.log = log
+        self.failure: Exception | None = None
+        """What has ended the loop, if anything has."""
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
@@ -104,6 +108,9 @@ class DurableLoop:
             if type(last) is Publish and last.join(command, bytes_max=self.config.chunk_bytes):
                 return
         else:
+            if type(command) is DetachConsumer:
+                # Now, not when it is decided: a sync that ends until then would let go what nobody takes any more.
+                command.unsent += self._take_back(command.consumer)
             self._is_urgent = True
         self._commands.append(command)
 
@@ -165,8 +172,18 @@ class DurableLoop:
     def step(self, now_us: int) -> list[Effect]:
         """End the tick: decide everything gathered, dispatch, write. Return the effects that may leave.
 
-        Raises LogFailed when the log cannot be written: nothing may be promised any more.
+        Raises LogFailed when the log cannot be written, and whatever else made `failure`: nothing may be promised any
+        more.
         """
+        if self.failure:
+            raise self.failure
+        try:
+            return self._step(now_us)
+        except Exception as error:
+            self._failed(error)
+            raise
+
+    def _step(self, now_us: int) -> list[Effect]:
         effects = self._decide_all(max(now_us, self.state.time_us))
         self._dispatch(now_us, effects)
         log = self.log
@@ -183,8 +200,17 @@ class DurableLoop:
     def completed(self, now_us: int) -> list[Effect]:
         """Take what the log has finished; return the effects that no longer wait.
 
-        Raises LogFailed when a sync failed.
+        Raises LogFailed when a sync failed, and whatever else made `failure`.
         """
+        if self.failure:
+            raise self.failure
+        try:
+            return self._completed(now_us)
+        except Exception as error:
+            self._failed(error)
+            raise
+
+    def _completed(self, now_us: int) -> list[Effect]:
         log = self.log
         before = log.durable_end
         log.completed()
@@ -200,6 +226,10 @@ class DurableLoop:
         if waiting:
             log.request_sync()
         return self._release(ready, thaw=True)
+
+    def _failed(self, error: Exception) -> None:
+        self.failure = error
+        self.log.give_up(error)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Say how many more deliveries a consumer can take now; replaces what was said before."""
@@ -222,8 +252,6 @@ class DurableLoop:
             self._patience.ended(now_us, pipelined=self._pipelined)
             self._gathered_publishes = self._pipelined = 0
         for command in commands:
-            if type(command) is DetachConsumer:
-                command.unsent += self._take_back(command.consumer)
             try:
                 events, answers = decide(self.state, command, self._moment(now_us))
             except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
@@ -239,6 +267,8 @@ class DurableLoop:
                 if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                     consumer = self.state.consumers[effect.consumer]
                     self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled))
+                elif type(effect) is ConsumerEnded:
+                    self._take_back(effect.consumer)
             effects += answers
         return effects
 

@@ -18,7 +18,7 @@ from engine.commands import (
 from engine.config import EngineConfig
 from engine.effects import Answered, ConsumerEnded, Deliver, Drained, OutcomeApplied, PublishDone, RefusedCommand
 from engine.events import Published
-from engine.outcome import ACCEPTED, RELEASED, OutcomeKind
+from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
 from engine.records import TYPE_NAMES
 from engine.word import make_words, pack_words
@@ -348,6 +348,51 @@ def test_what_the_link_had_not_sent_comes_back_uncounted_with_the_command() -> N
     consumer, words = held(rig, 2)
     rig.do(DetachConsumer(consumer, pack_words(words[1:])))
     assert {offset: entry.count for offset, entry in rig.queue().entries.items()} == {words[0] >> 16: 1}
+
+
+def test_a_consumer_that_goes_while_a_sync_is_under_way_leaves_what_never_left_uncounted() -> None:
+    """From the moment that it goes, before that is decided, nothing leaves for it."""
+    rig = Rig()
+    consumer, producer = rig.consumer(credit=5), rig.producer()
+    assert rig.step(rig.publish(producer, b"one", b"two")) == []
+    rig.loop.submit(DetachConsumer(consumer))
+    assert delivered(rig.completed()) == []
+    rig.do()
+    assert len(rig.queue().returned) == 2
+    assert not rig.queue().entries
+
+
+def test_a_deleted_queue_leaves_nobody_waiting_for_it() -> None:
+    """Its consumers want nothing any more, and what was dealt to them and waits, or is being read, never leaves."""
+    rig = Rig()
+    producer = rig.producer()
+    rig.do(*[rig.publish(producer, b"%d" % number * 300) for number in range(4)])
+    rig.forget_pages()
+    parked, other = rig.consumer(), rig.consumer()
+    rig.loop.set_credit(parked, 3)
+    assert delivered(rig.step()) == []
+    assert rig.loop._cold
+    rig.loop.set_credit(other, 9)
+    assert rig.step(rig.publish(producer, b"waits for the sync"), DeleteQueue("key", "q")) == []
+    assert not rig.loop.demand.wants
+    assert not rig.loop.demand._rings
+    assert not rig.loop._cold
+    effects = rig.completed()
+    assert delivered(effects) == []
+    assert [effect.consumer for effect in effects if type(effect) is ConsumerEnded] == [parked, other]
+    assert not rig.loop.is_waiting
+
+
+@pytest.mark.parametrize("outcome", [RELEASED, Outcome(OutcomeKind.MODIFIED, delivery_failed=True)])
+def test_neighbouring_outcomes_of_one_tick_are_one_record(outcome: Outcome) -> None:
+    """Where they say the same, though each was decoded by itself, and nobody waits; in whatever order they come."""
+    rig = Rig()
+    consumer, words = held(rig, 6)
+    before = rig.loop.log.draft.next_offset
+    rig.do(*[Settle(consumer, pack_words([word]), replace(outcome)) for word in reversed(words)])
+    assert rig.loop.log.draft.next_offset == before + 1
+    assert list(rig.queue().returned) == words
+    assert {entry.count for entry in rig.queue().entries.values()} == ({1} if outcome.delivery_failed else set())
 
 
 def test_a_deleted_queue_ends_its_consumers_when_that_is_durable() -> None:

@@ -1,5 +1,7 @@
 """What goes wrong on our own side: it costs one connection, or is written down, and nothing else."""
 
+from unittest import mock
+
 import pytest
 
 from engine import durable
@@ -38,6 +40,43 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     assert failed.command.link == "broken"
     assert repr(failed.error) == "ZeroDivisionError('our mistake')"
     assert (rig.queue("good").available, rig.queue("bad").available) == (2, 0)
+
+
+@pytest.mark.parametrize("place", ["apply", "write_event", "dispatch"])
+def test_a_mistake_behind_a_decision_ends_the_loop(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It propagates, then and from every later call; nothing of that tick is written, not even at the close."""
+    rig = Rig()
+    producer = rig.producer()
+    rig.do(rig.publish(producer, b"before"))
+    rig.consumer(credit=5)
+    broken = ZeroDivisionError("our mistake")
+    monkeypatch.setattr(durable, place, mock.Mock(side_effect=broken))
+    end = rig.loop.log.log_end
+    with pytest.raises(ZeroDivisionError):
+        rig.step(rig.publish(producer, b"one"))
+    assert rig.loop.failure is broken
+    monkeypatch.undo()
+    with pytest.raises(ZeroDivisionError):
+        rig.step(rig.publish(producer, b"two"))
+    with pytest.raises(ZeroDivisionError):
+        rig.completed()
+    rig.loop.log.close()
+    assert rig.loop.log.log_end == end
+    again = Rig(rig.storage)
+    assert again.queue().published == 1
+
+
+def test_a_mistake_with_what_leaves_ends_the_loop_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What completed() was about to return is lost, so nothing may follow it."""
+    rig = Rig()
+    rig.consumer(credit=5)
+    rig.step(rig.publish(rig.producer(), b"one"))
+    monkeypatch.setattr(durable.DurableLoop, "_embody", mock.Mock(side_effect=ZeroDivisionError))
+    with pytest.raises(ZeroDivisionError):
+        rig.completed()
+    monkeypatch.undo()
+    with pytest.raises(ZeroDivisionError):
+        rig.step()
 
 
 def test_what_a_repair_lost_is_written_down_before_the_start() -> None:
