@@ -137,7 +137,8 @@ class Gateway:
         """End the connection that a command of ours failed for; the server logs what is kept here."""
         self.mistakes.append(effect.error)
         command = effect.command
-        source = getattr(command, "link", None) or getattr(command, "key", None)
+        # The key comes first: where a command has both, its link is a name.
+        source = getattr(command, "key", None) or getattr(command, "link", None)
         if source is None:
             source = self.consumers.get(getattr(command, "consumer", 0))
         peer: Peer | None = getattr(source, "peer", None)
