@@ -5,14 +5,14 @@ request's reply-to is that name. Operation, type and name stand in its applicati
 
 Rule 1. An answer waits for the log like any promise: what it says is durable when it leaves.
 Rule 2. An operation that cannot be done is an answer too: statusCode and statusDescription say why.
-Rule 3. Answers wait for the receiver's credit, at most `_ANSWERS_MAX` of them; the oldest go first.
+Rule 3. Requests are small, and who does not take the answers gets no credit for more of them.
+Rule 4. Whatever a request holds, it is answered, or ends its link; what comes on other links is no request.
 """
 
-from collections import deque
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, final
 
 from engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue
@@ -20,13 +20,17 @@ from engine.effects import Answered, RefusedCommand
 from engine.errors import Refused
 from engine.queue import Queue, Settings
 from engine.state import State
-from protocol.errors import DecodeError
+from protocol.answers import Answers
+from protocol.encode import encode
+from protocol.errors import DecodeError, LocalError
 from protocol.events import TransferRun
 from protocol.link import Link
 from protocol.message import AmqpValue, Message, decode_message
 from protocol.performatives import Accepted, Properties, Source, Target
 from protocol.receiver import Receiver
 from protocol.sender import Sender
+from protocol.spec import LinkCondition
+from protocol.values import Map
 
 if TYPE_CHECKING:
     from protocol.peer import Peer
@@ -35,8 +39,10 @@ __all__ = ["ADDRESS", "QUEUE_TYPE", "ManagementNode", "queue_attributes"]
 
 ADDRESS: Final = "$management"
 QUEUE_TYPE: Final = "org.ambermq.queue"
-_ANSWERS_MAX: Final = 1000
 _CREDIT: Final = 100
+_REQUEST_BYTES_MAX: Final = 64 * 1024
+_TEXT_BYTES_MAX: Final = 1024
+"""What an answer repeats of its request: names of answers, ids, descriptions."""
 _STATUS: Final = {
     "amqp:not-found": 404,
     "amqp:precondition-failed": 409,
@@ -53,9 +59,9 @@ class _Request:
     link: Receiver
     delivery_id: int
     reply_to: str
-    correlation_id: Any
+    correlation_id: Any = None
     """What the answer repeats: the request's correlation-id, else its message-id."""
-    status: int
+    status: int = 200
     """The status code of success."""
 
 
@@ -63,19 +69,20 @@ class _Request:
 class ManagementNode:
     """The management links of one connection."""
 
-    __slots__ = ("_answers", "_dynamic_count", "_next_token", "_peer", "_replies")
+    __slots__ = ("_answers", "_dynamic_count", "_peer", "_replies", "_requests")
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
+        self._requests: dict[Receiver, None] = {}
         self._replies: dict[str, Sender] = {}
-        self._answers: dict[Sender, deque[bytes]] = {}
-        self._next_token = 1
+        self._answers = Answers()
         self._dynamic_count = 0
 
     def attach_requests(self, link: Receiver) -> None:
         """Accept a link for requests."""
-        link.accept(_source(link), Target(address=ADDRESS))
-        link.grant(_CREDIT)
+        link.accept(_source(link), Target(address=ADDRESS), max_message_size=_REQUEST_BYTES_MAX)
+        self._requests[link] = None
+        self._grant()
 
     def attach_replies(self, link: Sender) -> None:
         """Accept a link for answers; its target address is the name that requests reply to.
@@ -90,21 +97,32 @@ class ManagementNode:
             source = Source(address=name, dynamic=True)
         link.accept(source, target)
         self._replies[name] = link
-        self._answers[link] = deque()
+        self._answers.attach(link)
 
     def detached(self, link: Link) -> None:
         """Forget a link."""
-        if isinstance(link, Sender) and self._answers.pop(link, None) is not None:
+        if isinstance(link, Receiver):
+            self._requests.pop(link, None)
+        elif isinstance(link, Sender):
+            self._answers.detach(link)
             self._replies = {name: other for name, other in self._replies.items() if other is not link}
+            self._grant()
 
     def requested(self, run: TransferRun) -> None:
-        """Take requests."""
+        """Take what came on a link, if it is one for requests: others have ended, what they bring is dropped."""
         for index, payload in enumerate(run.payloads):
+            if run.link not in self._requests:
+                return
+            if len(payload) > _REQUEST_BYTES_MAX:
+                del self._requests[run.link]
+                run.link.fail(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"a request of {len(payload)} bytes")
+                return
             delivery_id = (run.first_id + index) & 0xFFFFFFFF
             try:
                 self._take(run.link, delivery_id, decode_message(payload))
             except DecodeError:
                 self._settle(run.link, delivery_id)
+                self._grant()
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a request with what became of its command."""
@@ -119,18 +137,21 @@ class ManagementNode:
 
     def flush(self, link: Sender) -> None:
         """Send the answers that the link has credit for."""
-        answers = self._answers.get(link)
-        while answers and link.sendable:
-            link.send_run([self._next_token], [answers.popleft()], settled=True)
-            self._next_token += 1
-        if answers is not None and link.drain and link.sendable:
-            link.drained()
+        self._answers.flush(link)
+        self._grant()
 
     def _take(self, link: Receiver, delivery_id: int, message: Message) -> None:
         properties = message.properties or Properties()
-        asked = message.application_properties or {}
-        correlation_id = properties.message_id if properties.correlation_id is None else properties.correlation_id
-        request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""), correlation_id, 200)
+        request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""))
+        try:
+            request.correlation_id = _correlation_id(properties)
+            asked, body = _asked(message), _body(message)
+        except Refused as refusal:
+            self._answer(request, 400, refusal.description, {})
+        else:
+            self._decide(request, asked, body)
+
+    def _decide(self, request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         operation = str(asked.get("operation", ""))
         make = _OPERATIONS.get(operation)
         kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
@@ -139,9 +160,9 @@ class ManagementNode:
         elif kind != QUEUE_TYPE:
             self._answer(request, 400, f"unknown type {kind!r}: only {QUEUE_TYPE}", {})
         else:
-            self._decide(request, make, asked, _body(message))
+            self._submit(request, make, asked, body)
 
-    def _decide(self, request: _Request, make: "_Operation", asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    def _submit(self, request: _Request, make: "_Operation", asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         try:
             command = make(request, asked, body, self._peer.gateway.limits.query_results_max)
         except Refused as refusal:
@@ -152,21 +173,28 @@ class ManagementNode:
     def _answer(self, request: _Request, status: int, description: str, body: Mapping[str, Any]) -> None:
         self._settle(request.link, request.delivery_id)
         link = self._replies.get(request.reply_to)
-        if link is None or len(self._answers[link]) >= _ANSWERS_MAX:
-            return
-        message = Message(
-            properties=Properties(correlation_id=request.correlation_id, to=request.reply_to),
-            application_properties={"statusCode": status, "statusDescription": description},
-            body=(AmqpValue(dict(body)),),
-        )
-        self._answers[link].append(message.encode())
-        self.flush(link)
+        if link is not None:
+            message = Message(
+                properties=Properties(
+                    correlation_id=request.correlation_id,
+                    to=request.reply_to if _is_short(request.reply_to) else None,
+                ),
+                application_properties={"statusCode": status, "statusDescription": _cut(description)},
+                body=(AmqpValue(dict(body)),),
+            )
+            self._answers.send(link, message.encode())
+        self._grant()
 
     def _settle(self, link: Receiver, delivery_id: int) -> None:
         if link.is_live:
             link.session.settle(delivery_id, 1, Accepted())
-            if link.credit <= _CREDIT // 2:
-                link.grant(_CREDIT)
+
+    def _grant(self) -> None:
+        """Give credit for requests where half of it is used, unless answers wait to be taken."""
+        if self._answers.is_empty:
+            for link in self._requests:
+                if link.credit <= _CREDIT // 2:
+                    link.grant(_CREDIT)
 
 
 _Operation = Callable[[_Request, Mapping[str, Any], Mapping[str, Any], int], Command]
@@ -181,8 +209,36 @@ def _target(link: Link) -> Target:
     return target if isinstance(target, Target) else Target()
 
 
+def _is_short(value: Any) -> bool:
+    try:
+        return len(encode(value)) <= _TEXT_BYTES_MAX
+    except LocalError:
+        return False
+
+
+def _cut(text: str) -> str:
+    return text.encode(errors="replace")[:_TEXT_BYTES_MAX].decode(errors="ignore")
+
+
+def _correlation_id(properties: Properties) -> Any:
+    for name in ("message_id", "correlation_id", "reply_to"):
+        if not _is_short(getattr(properties, name)):
+            raise Refused("amqp:invalid-field", f"the {name} is longer than {_TEXT_BYTES_MAX} bytes")
+    return properties.message_id if properties.correlation_id is None else properties.correlation_id
+
+
+def _asked(message: Message) -> Mapping[str, Any]:
+    asked = {} if message.application_properties is None else message.application_properties
+    # What a dict cannot hold is decoded to a Map: nothing of ours has such keys.
+    if not isinstance(asked, dict):
+        raise Refused("amqp:invalid-field", "the keys of the application properties must be strings")
+    return asked
+
+
 def _body(message: Message) -> Mapping[str, Any]:
     value = message.body[0].value if message.body else None
+    if isinstance(value, Map):
+        raise Refused("amqp:invalid-field", "the keys of the body must be strings")
     return value if isinstance(value, dict) else {}
 
 
@@ -190,13 +246,13 @@ def _name(asked: Mapping[str, Any]) -> str:
     name = asked.get("name")
     if not isinstance(name, str) or not name:
         raise Refused("amqp:invalid-field", "the application property `name` must be the queue's name")
-    return name
+    return str(name)
 
 
 def _number(values: Mapping[str, Any], key: str, default: int) -> int:
     value = values.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Refused("amqp:invalid-field", f"{key!r} must be a number, 0 or more, found {value!r:.80}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
+        raise Refused("amqp:invalid-field", f"{key!r} must be a number from 0 to {sys.maxsize}, found {value!r:.80}")
     return int(value)
 
 
@@ -239,7 +295,7 @@ def _page(offset: int, count: int, state: State) -> dict[str, Any]:
     ids = sorted(state.queues.keys())
     rows = [
         queue_attributes(state.queues[queue_id], consumers.get(queue_id, 0))
-        for queue_id in islice(ids, offset, offset + count)
+        for queue_id in ids[offset : offset + count]
     ]
     return {
         "attributeNames": list(_ATTRIBUTES),

@@ -1,0 +1,62 @@
+"""Answers of the management node that wait for credit, those of one connection.
+
+Rule 1. What waits is bounded in number a link and in bytes a connection; what comes beyond is dropped.
+Rule 2. The oldest of a link go first, sent settled: nobody sends an answer again.
+"""
+
+from collections import deque
+from typing import Final, final
+
+from protocol.sender import Sender
+
+__all__ = ["Answers"]
+
+_ANSWERS_MAX: Final = 1000
+_ANSWERS_BYTES_MAX: Final = 1 << 20
+"""One more may wait when fewer bytes than this do, so that an answer larger than the bound can be had."""
+
+
+@final
+class Answers:
+    """What waits, by the link that it leaves on."""
+
+    __slots__ = ("_by_link", "_bytes", "_next_token")
+
+    def __init__(self) -> None:
+        self._by_link: dict[Sender, deque[bytes]] = {}
+        self._bytes = 0
+        self._next_token = 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits."""
+        return not self._bytes
+
+    def attach(self, link: Sender) -> None:
+        """Let answers wait for a link."""
+        self._by_link[link] = deque()
+
+    def detach(self, link: Sender) -> None:
+        """Drop what waits for a link."""
+        self._bytes -= sum(map(len, self._by_link.pop(link, ())))
+
+    def send(self, link: Sender, answer: bytes) -> None:
+        """Send an answer, now or when the link can take it."""
+        waiting = self._by_link[link]
+        if len(waiting) < _ANSWERS_MAX and self._bytes < _ANSWERS_BYTES_MAX:
+            waiting.append(answer)
+            self._bytes += len(answer)
+        self.flush(link)
+
+    def flush(self, link: Sender) -> None:
+        """Send what the link has credit for; a drain is answered once its credit or the answers are used up."""
+        waiting = self._by_link.get(link)
+        if waiting is None:
+            return
+        while waiting and link.sendable:
+            answer = waiting.popleft()
+            self._bytes -= len(answer)
+            link.send_run([self._next_token], [answer], settled=True)
+            self._next_token += 1
+        if link.drain and (not link.credit or (not waiting and link.sendable)):
+            link.drained()
