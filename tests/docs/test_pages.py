@@ -99,6 +99,16 @@ def test_files_that_the_architecture_names_exist() -> None:
         assert named in (there if "/" in named else names), named
 
 
+def test_the_way_of_one_message_names_what_is_there() -> None:
+    """What each line of ARCHITECTURE.md's drawing names first is defined in the file beside it."""
+    drawing = text_of("ARCHITECTURE.md").partition("## The way of one message\n")[2].partition("\n## ")[0]
+    lines = re.findall(r"^ {4}.{14}([\w.]+).* (\w+/\w+\.py) ", drawing, re.MULTILINE)
+    assert len(lines) == len(re.findall(r"^ {4}", drawing, re.MULTILINE)) > 0
+    for named, file in lines:
+        defined = re.findall(r"^ *(?:class|def) (\w+)", (ROOT / file).read_text(), re.MULTILINE)
+        assert set(named.split(".")) <= set(defined), (named, file)
+
+
 def test_extras_are_all_explained() -> None:
     """README.md says what each extra adds."""
     text = (ROOT / "pyproject.toml").read_text()
