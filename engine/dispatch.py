@@ -84,7 +84,7 @@ class _Dealer:
             count = min(count, wants[0].credit) if len(wants) == 1 else _fair_share(wants, count)
             words = source.head(count)
             size = total_size(words)
-            if size > self.bytes_left and count > 1:
+            if size >= self.bytes_left and count > 1:
                 count = _count_within(words, self.bytes_left)
                 count = count if len(wants) == 1 else _fair_share(wants, count)
                 words = words[: count * WORD_BYTES]
@@ -162,7 +162,7 @@ class _Dealer:
 
 
 def _count_within(words: bytes, size: int) -> int:
-    """Return how many of packed `words`, which account for more than `size` bytes, it takes to reach that."""
+    """Return how many of packed `words`, which account for `size` bytes at least, it takes to reach that."""
     return bisect_left(list(accumulate(map(size_of, unpack_words(words)))), size) + 1
 
 

@@ -4,7 +4,7 @@ from collections import deque
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -118,6 +118,7 @@ def test_a_budget_of_bytes_is_cut_behind_the_message_that_uses_it_up(bytes_max: 
     assert not world.queue().ready
 
 
+@example(sizes=[1, 0], bytes_max=1, count=1, returned=False)
 @given(
     sizes=st.lists(st.integers(0, 5000), min_size=1, max_size=30),
     bytes_max=st.integers(1, 9000),
