@@ -84,7 +84,9 @@ def test_full_width_writes_every_field(composite: Composite) -> None:
     described, _ = decode(composite.encode())
     assert len(type(composite).FIELDS) == len(described.value)
     for item in described.value:
-        if isinstance(item, Described) and item.descriptor in performatives.COMPOSITES:
+        # A field of any type may hold a described value whose descriptor cannot be hashed.
+        named = isinstance(item, Described) and isinstance(item.descriptor, ULong | Symbol)
+        if named and item.descriptor in performatives.COMPOSITES:
             assert len(performatives.COMPOSITES[item.descriptor].FIELDS) == len(item.value)
 
 
