@@ -278,7 +278,7 @@ def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decis
 
 
 def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decision:
-    queue = _existing(state, command.name)
+    queue = _existing(state, command.name, moment.config)
     consumers = [consumer.id for consumer in state.consumers.values() if consumer.queue == queue.id]
     if command.if_unused and consumers:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {len(consumers)} consumers")
@@ -298,7 +298,7 @@ def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decisio
 
 
 def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
-    queue = _existing(state, command.name)
+    queue = _existing(state, command.name, moment.config)
     count = queue.available
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
@@ -314,7 +314,8 @@ def _too_many(things: str, limit: int) -> Refused:
     return Refused("amqp:resource-limit-exceeded", f"at most {limit} {things} ({things}_max)")
 
 
-def _existing(state: State, name: str) -> Queue:
+def _existing(state: State, address: str, config: EngineConfig) -> Queue:
+    name = queue_name(address, name_bytes_max=config.name_bytes_max)
     queue = state.queue_named(name)
     if queue is None:
         raise Refused("amqp:not-found", f"no queue {name!r}")

@@ -120,6 +120,16 @@ class DurableLoop:
             return 0
         return self._patience.until_us(now_us, count=self._gathered_count, size=self._gathered_bytes)
 
+    @property
+    def gathered_count(self) -> int:
+        """Messages and settlements gathered for the next tick."""
+        return self._gathered_count
+
+    @property
+    def is_worth_waiting(self) -> bool:
+        """Whether senders go on sending without waiting for answers."""
+        return self._patience.has_paid
+
     def put_off(self, now_us: int) -> None:
         """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
         if not self._write_by_us:
@@ -184,6 +194,10 @@ class DurableLoop:
             raise
 
     def _step(self, now_us: int) -> list[Effect]:
+        if self._gathered_publishes:
+            # By the caller's clock: events may be stamped later, by a log that is ahead of it.
+            self._patience.ended(now_us, pipelined=self._pipelined)
+            self._gathered_publishes = self._pipelined = 0
         effects = self._decide_all(max(now_us, self.state.time_us))
         self._dispatch(now_us, effects)
         log = self.log
@@ -248,9 +262,6 @@ class DurableLoop:
         commands, self._commands = self._commands, []
         self._gathered_count = self._gathered_bytes = 0
         self._is_urgent = False
-        if self._gathered_publishes:
-            self._patience.ended(now_us, pipelined=self._pipelined)
-            self._gathered_publishes = self._pipelined = 0
         for command in commands:
             try:
                 events, answers = decide(self.state, command, self._moment(now_us))

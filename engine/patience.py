@@ -23,7 +23,7 @@ _SKIPPED_MAX: Final = 63
 class Patience:
     """What the last waits have taught."""
 
-    __slots__ = ("_bytes_max", "_gather_us", "_last_us", "_messages_max", "_penalty", "_skip", "_until_us")
+    __slots__ = ("_bytes_max", "_gather_us", "_last_us", "_messages_max", "_penalty", "_skip", "_until_us", "has_paid")
 
     def __init__(self, config: EngineConfig) -> None:
         self._gather_us = config.gather_us
@@ -33,6 +33,8 @@ class Patience:
         self._until_us = 0
         self._skip = 0
         self._penalty = 0
+        self.has_paid = False
+        """The last tick had messages of senders that do not wait for answers."""
 
     def until_us(self, now_us: int, *, count: int, size: int) -> int:
         """Return when a tick of `count` messages, `size` bytes, ought to end; 0 for now."""
@@ -52,6 +54,7 @@ class Patience:
     def ended(self, now_us: int, *, pipelined: int) -> None:
         """Note that a tick ends; `pipelined` messages came before their sender's last one was answered."""
         self._last_us = now_us
+        self.has_paid = pipelined > 0
         if self._until_us:
             self._until_us = 0
             self._penalty = 0 if pipelined else min(2 * self._penalty + 1, _SKIPPED_MAX)

@@ -81,7 +81,10 @@ class Accepted(asyncio.BufferedProtocol):
         connection = self.peer.connection
         if connection.receive(buffer.filled(nbytes), time.monotonic_ns() // 1_000_000):
             buffer.keep()
-        self.peer.handle_events()
+        try:
+            self.peer.handle_events()
+        except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
+            server.gateway.blame(self.peer, mistake)
         if self._opened_by_ms and connection.remote_open is not None:
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
@@ -96,7 +99,8 @@ class Accepted(asyncio.BufferedProtocol):
             server.tick()
             server.log_has_news()
         elif engine.is_pending:
-            server.tick_in_time()
+            if server.tick_in_time():
+                server.hold(self)
         elif engine.is_gathering:
             server.tick_later()
         if engine.is_congested:

@@ -30,6 +30,7 @@ from protocol.peer import Peer
 from protocol.performatives import Error
 from protocol.producing import Producing
 from protocol.server_limits import ServerLimits
+from protocol.spec import AmqpCondition
 from protocol.values import Symbol
 
 __all__ = ["Engine", "Gateway"]
@@ -66,34 +67,49 @@ class Gateway:
         """Our own, for the server to log."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Do what the engine lets leave, in order."""
+        """Do what the engine lets leave, in order; a mistake of ours costs the connection that the effect was for."""
         for effect in effects:
-            match effect:
-                case Deliver():
-                    self._deliver(effect)
-                case PublishDone():
-                    producing: Producing = effect.link
-                    producing.finish(effect)
-                    self._touch(producing)
-                case OutcomeApplied():
-                    Consuming.answer(effect)
-                    answered: Consuming = effect.reply[0]
-                    answered.peer.relieve(answered)
-                    self._touch(answered)
-                case Drained():
-                    self._drained(effect)
-                case ConsumerReady():
-                    self._consumer_ready(effect)
-                case ProducerReady():
-                    effect.key.peer.producer_ready(effect.key, effect.producer)
-                    self._touch(effect.key)
-                case Answered() | RefusedCommand():
-                    effect.key.peer.answered(effect)
-                    self._touch(effect.key)
-                case ConsumerEnded():
-                    self._consumer_ended(effect)
-                case CommandFailed():
-                    self._command_failed(effect)
+            try:
+                self._carry_out(effect)
+            except Exception as mistake:  # noqa: BLE001 - whatever it is, the other effects must leave
+                self.blame(_peer_of(getattr(effect, "key", None), getattr(effect, "link", None)), mistake)
+
+    def blame(self, peer: Peer | None, mistake: Exception) -> None:
+        """End a connection for a mistake of ours; the server logs what is kept here."""
+        self.mistakes.append(mistake)
+        if peer is not None:
+            peer.lost()
+            error = Error(condition=Symbol(AmqpCondition.INTERNAL_ERROR), description="the broker made a mistake")
+            peer.connection.close(error)
+            self.touched[peer] = None
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Deliver():
+                self._deliver(effect)
+            case PublishDone():
+                producing: Producing = effect.link
+                producing.finish(effect)
+                self._touch(producing)
+            case OutcomeApplied():
+                Consuming.answer(effect)
+                answered: Consuming = effect.reply[0]
+                answered.peer.relieve(answered)
+                self._touch(answered)
+            case Drained():
+                self._drained(effect)
+            case ConsumerReady():
+                self._consumer_ready(effect)
+            case ProducerReady():
+                effect.key.peer.producer_ready(effect.key, effect.producer)
+                self._touch(effect.key)
+            case Answered() | RefusedCommand():
+                effect.key.peer.answered(effect)
+                self._touch(effect.key)
+            case ConsumerEnded():
+                self._consumer_ended(effect)
+            case CommandFailed():
+                self._command_failed(effect)
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close every session to transfers, or open them again."""
@@ -134,20 +150,15 @@ class Gateway:
             self._touch(consuming)
 
     def _command_failed(self, effect: CommandFailed) -> None:
-        """End the connection that a command of ours failed for; the server logs what is kept here."""
-        self.mistakes.append(effect.error)
         command = effect.command
+        consuming = self.consumers.get(getattr(command, "consumer", 0))
         # The key comes first: where a command has both, its link is a name.
-        source = getattr(command, "key", None) or getattr(command, "link", None)
-        if source is None:
-            source = self.consumers.get(getattr(command, "consumer", 0))
-        peer: Peer | None = getattr(source, "peer", None)
-        if peer is not None:
-            peer.lost()
-            peer.connection.close(
-                Error(condition=Symbol("amqp:internal-error"), description="the broker made a mistake")
-            )
-            self.touched[peer] = None
+        self.blame(_peer_of(getattr(command, "key", None), getattr(command, "link", None), consuming), effect.error)
 
     def _touch(self, link: Producing | Consuming) -> None:
         self.touched[link.peer] = None
+
+
+def _peer_of(*sources: object) -> Peer | None:
+    """Return the connection behind the first of these that belongs to one."""
+    return next((peer for peer in (getattr(source, "peer", None) for source in sources) if peer is not None), None)

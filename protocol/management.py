@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
+from engine.address import queue_name
 from engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue
 from engine.effects import Answered, RefusedCommand
 from engine.errors import Refused
@@ -265,7 +266,8 @@ def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any]
 
 
 def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return Inspect(request, partial(_queue_of, _name(asked)))
+    # The name is an address here too, as it is for CREATE; how long one may be is asked where queues are made.
+    return Inspect(request, partial(_queue_of, queue_name(_name(asked), name_bytes_max=sys.maxsize)))
 
 
 def _queue_of(name: str, state: State) -> dict[str, Any] | None:

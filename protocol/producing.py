@@ -56,7 +56,7 @@ class Producing:
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
-        pipelined = self.unfinished > 0
+        pipelined = self.unfinished > 0 or len(run.payloads) > 1
         self.unfinished += len(run.payloads)
         bodies: list[Buffer] = []
         hashes: list[int] = []

@@ -18,7 +18,6 @@ from typing import Final, final
 import structlog
 
 from engine.durable import DurableLoop
-from log.errors import LogFailed
 from protocol.accepted import SWEEP_S, Accepted
 from protocol.gateway import Gateway
 from protocol.limits import ConnectionLimits
@@ -60,7 +59,7 @@ class Server:
         self.allow_bare = allow_bare
         self.read_buffer = ReadBuffer()
         self.sockets: dict[Peer, Accepted] = {}
-        self.failure: LogFailed | None = None
+        self.failure: Exception | None = None
         """Why the log can no longer be written."""
         self.stopped = asyncio.Event()
         """Set when the server is down, by `stop` or by a failure."""
@@ -72,6 +71,8 @@ class Server:
         self._timer_us = 0
         self._gather_timer: asyncio.TimerHandle | None = None
         self._paused: list[Accepted] = []
+        self._held: list[Accepted] = []
+        self._epoch_us = _wall_ahead_us()
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -119,6 +120,10 @@ class Server:
         """Call back when so much time has passed."""
         self._loop.call_later(delay_ms / 1000, callback)
 
+    def _now_us(self) -> int:
+        """Return the time of day in microseconds, by a clock that never goes back and follows forward in a second."""
+        return time.monotonic_ns() // 1000 + self._epoch_us
+
     def tick_soon(self) -> None:
         """Let a tick follow when this iteration of the event loop has read everything."""
         if not self._is_tick_due:
@@ -131,29 +136,66 @@ class Server:
         if self._gather_timer is not None:
             self._gather_timer.cancel()
             self._gather_timer = None
+        self._release_held()
         if self.failure is not None:
             return
         try:
-            self.gateway.carry_out(self.engine.step(time.time_ns() // 1000))
-        except LogFailed as failure:
+            effects = self.engine.step(self._now_us())
+        except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
             self._fail(failure)
             return
+        self.gateway.carry_out(effects)
         self._after_effects()
 
-    def tick_in_time(self) -> None:
-        """Let a tick follow now, or when what was gathered has waited long enough for company."""
+    def tick_in_time(self) -> bool:
+        """Let a tick follow now, or when what was gathered has waited for company; tell whether it waits."""
         if self._is_tick_due:
-            return
-        now_us = time.time_ns() // 1000
+            return False
+        now_us = self._now_us()
         due_us = self.engine.tick_by_us(now_us)
         if not due_us:
             self.tick_soon()
-        elif self._gather_timer is None:
-            self._gather_timer = self._loop.call_later((due_us - now_us) / 1e6, self.tick)
+            return False
+        if self._gather_timer is None:
+            self._gather_timer = self._loop.call_later((due_us - now_us) / 1e6, self._gathered)
+        return True
+
+    def hold(self, socket: Accepted) -> None:
+        """Let what a socket goes on to send wait in the kernel for the tick: one wake-up for all of it."""
+        if self.engine.is_worth_waiting and not socket.transport.is_closing():
+            socket.transport.pause_reading()
+            self._held.append(socket)
+
+    def _gathered(self) -> None:
+        """End a wait: read what has come meanwhile, then tick."""
+        self._gather_timer = None
+        if not self._held:
+            self.tick()
+            return
+        pulled = self._held
+        self._release_held()
+        self._is_tick_due = True
+        # Called once the loop has looked at its sockets again, not before.
+        self._loop.call_soon(self._loop.call_soon, self._tick_pulled, pulled)
+
+    def _tick_pulled(self, pulled: list[Accepted]) -> None:
+        """Tick with what was read, and where that was worth it let the same sockets wait again."""
+        is_worth_it = 0 < self.engine.gathered_count <= self.engine.config.gather_messages_max
+        self.tick()
+        if is_worth_it and self.engine.is_worth_waiting and self._gather_timer is None:
+            for socket in pulled:
+                self.hold(socket)
+            self._gather_timer = self._loop.call_later(self.engine.config.gather_us / 1e6, self._gathered)
+
+    def _release_held(self) -> None:
+        if self._held:
+            held, self._held = self._held, []
+            for socket in held:
+                socket.resume_reading()
 
     def tick_later(self) -> None:
         """Let a tick follow soon enough for what nobody waits for."""
-        self.engine.put_off(time.time_ns() // 1000)
+        self.engine.put_off(self._now_us())
         self._watch_clock()
 
     def pause_reading(self, socket: Accepted) -> None:
@@ -166,10 +208,11 @@ class Server:
         if self.failure is not None:
             return
         try:
-            self.gateway.carry_out(self.engine.completed(time.time_ns() // 1000))
-        except LogFailed as failure:
+            effects = self.engine.completed(self._now_us())
+        except Exception as failure:  # noqa: BLE001 - as in tick
             self._fail(failure)
             return
+        self.gateway.carry_out(effects)
         self._resume_reading()
         self._after_effects()
 
@@ -184,7 +227,7 @@ class Server:
             structlog.get_logger().error("a command failed", error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
         if self.engine.is_pending:
-            self.tick_soon()
+            self.tick_in_time()
         self._flush()
         self._watch_clock()
 
@@ -197,7 +240,7 @@ class Server:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_us = due_us
-        self._timer = self._loop.call_later(max(due_us / 1e6 - time.time(), 0), self._timer_fired)
+        self._timer = self._loop.call_later(max(due_us - self._now_us(), 0) / 1e6, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer, self._timer_us = None, 0
@@ -212,6 +255,7 @@ class Server:
                 socket.flush()
 
     def _sweep(self) -> None:
+        self._epoch_us = max(self._epoch_us, _wall_ahead_us())
         now_ms = int(time.monotonic() * 1000)
         for socket in list(self.sockets.values()):
             socket.look_at_clock(now_ms)
@@ -238,7 +282,7 @@ class Server:
                 return
             await asyncio.sleep(_LOOK_MS / 1000)
 
-    def _fail(self, failure: LogFailed) -> None:
+    def _fail(self, failure: Exception) -> None:
         self.failure = failure
         for socket in list(self.sockets.values()):
             socket.transport.abort()
@@ -252,3 +296,8 @@ class Server:
             if timer is not None:
                 timer.cancel()
         self.stopped.set()
+
+
+def _wall_ahead_us() -> int:
+    """Return how far the time of day is ahead of the monotonic clock."""
+    return (time.time_ns() - time.monotonic_ns()) // 1000

@@ -64,3 +64,13 @@ def test_no_interval_is_no_waiting() -> None:
     patience = Patience(EngineConfig(gather_us=0))
     patience.ended(10_000, pipelined=0)
     assert patience.until_us(10_000, count=1, size=10) == 0
+
+
+def test_it_says_whether_senders_go_on() -> None:
+    """Only while the last tick had messages of senders that do not wait is it worth letting sockets wait."""
+    patience = Patience(CONFIG)
+    assert not patience.has_paid
+    patience.ended(10_000, pipelined=2)
+    assert patience.has_paid
+    patience.ended(13_000, pipelined=0)
+    assert not patience.has_paid
