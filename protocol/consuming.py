@@ -121,8 +121,11 @@ class Consuming:
             self.backlog_count -= min(count, len(words))
 
     def end_drain(self) -> None:
-        """Answer a drain whose credit is used up: its receiver waits for the flow, not for the last transfer."""
-        if self.link.drain and not self.link.credit:
+        """Answer a drain whose credit is used up: its receiver waits for the flow, not for the last transfer.
+
+        So does one that has not settled for so long that it can be sent nothing more.
+        """
+        if self.link.drain and (not self.link.credit or self.link.session.is_full):
             self.link.drained()
 
     def unsent(self) -> bytes:

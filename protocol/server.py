@@ -162,7 +162,7 @@ class Server:
 
     def hold(self, socket: Accepted) -> None:
         """Let what a socket goes on to send wait in the kernel for the tick: one wake-up for all of it."""
-        if self.engine.is_worth_waiting and not socket.transport.is_closing():
+        if self.engine.is_worth_waiting and not self._is_stopping and not socket.transport.is_closing():
             socket.transport.pause_reading()
             self._held.append(socket)
 
@@ -191,7 +191,8 @@ class Server:
         if self._held:
             held, self._held = self._held, []
             for socket in held:
-                socket.resume_reading()
+                if not self._is_stopping:
+                    socket.resume_reading()
 
     def tick_later(self) -> None:
         """Let a tick follow soon enough for what nobody waits for."""

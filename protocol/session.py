@@ -112,6 +112,11 @@ class Session:
             return 0
         return min(self.windows.remote, self.connection.limits.unsettled_max - self.sent.count)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may leave until the peer settles something."""
+        return self.sent.count >= self.connection.limits.unsettled_max
+
     def links(self) -> list[Link]:
         """List the links that are not detached at both ends; of an ended session those that it had."""
         return self._links.all()

@@ -422,3 +422,31 @@ def test_a_stop_closes_every_connection(start_broker: StartBroker) -> None:
         assert goodbye(wire) == ("close", "amqp:connection:forced")
     assert silent.rest() == []
     assert broker.stop() == 0
+
+
+def test_a_receiver_that_settles_nothing_is_drained_at_the_bound(start_broker: StartBroker) -> None:
+    """What cannot be sent until something is settled does not keep a drain waiting."""
+    broker = start_broker("[connection]\nunsettled_max = 10\n")
+    with TcpWire.begun(broker.url) as sender, TcpWire.begun(broker.url) as receiver:
+        sender.attach("q", role=not RECEIVER)
+        for number in range(10):
+            sender.send(number, b"\x00\x53\x77\xa1\x04load")
+        accepted = 0
+        while accepted < 10:
+            accepted = max(accepted, _accepted(sender))
+        for number in range(10, 20):
+            sender.send(number, b"\x00\x53\x77\xa1\x04load")
+        while accepted < 20:
+            accepted = max(accepted, _accepted(sender))
+        receiver.attach("q", role=RECEIVER)
+        receiver.flow(handle=0, delivery_count=0, link_credit=100, drain=True)
+        received = 0
+        while not isinstance(said := receiver.next()[0], Flow):  # type: ignore[index]
+            received += isinstance(said, Transfer)
+        assert (received, said.link_credit, said.drain, said.delivery_count) == (10, 0, True, 100)
+
+
+def _accepted(wire: TcpWire) -> int:
+    said = wire.next()[0]  # type: ignore[index]
+    last = getattr(said, "last", None)
+    return (getattr(said, "first", -1) if last is None else last) + 1
