@@ -17,7 +17,7 @@ class EngineConfig:
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
     dispatch_bytes_max: int = 4 << 20
     """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
-    gather_us: int = 2000
+    gather_us: int = 3000
     """Single messages may wait this long after the last tick for others to share the next sync with; 0: never."""
     gather_messages_max: int = 16
     """A tick with more messages than this does not wait."""
