@@ -2,8 +2,10 @@
 
 from itertools import pairwise
 
+from engine.commands import Publish
 from engine.config import EngineConfig
 from engine.patience import Patience
+from tests.engine.rig import Rig
 
 CONFIG = EngineConfig(gather_us=3000, gather_messages_max=16, gather_bytes_max=1000)
 
@@ -74,3 +76,16 @@ def test_it_says_whether_senders_go_on() -> None:
     assert patience.has_paid
     patience.ended(13_000, pipelined=0)
     assert not patience.has_paid
+
+
+def test_a_log_ahead_of_the_clock_makes_nobody_wait_longer() -> None:
+    """Events are stamped by the log's time, waits are counted by the clock."""
+    rig = Rig()
+    producer = rig.producer()
+    rig.now_us = 3_600_000_000
+    rig.do(Publish("link", producer, 0, [b"1"], [0], 1))
+    rig.now_us = 1_000_000
+    rig.do(Publish("link", producer, 1, [b"2"], [0], 1))
+    assert rig.loop.state.time_us == 3_600_000_000
+    rig.loop.submit(Publish("link", producer, 2, [b"3"], [0], 1))
+    assert rig.loop.tick_by_us(1_001_000) - 1_001_000 <= rig.loop.config.gather_us
