@@ -75,10 +75,10 @@ class DurableLoop:
 
         `lost` are ranges of offsets, first and end, that a repair has given up since the last start.
         """
-        now_us = max(now_us, self.state.time_us)
+        event_us = max(now_us, self.state.time_us)
         for first, end in lost:
-            self._happened(Lost(self.log.draft.next_offset, now_us, first, end))
-        for event in started(self.state, self._moment(now_us)):
+            self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
+        for event in started(self.state, self._moment(event_us)):
             self._happened(event)
         self.log.draft.end_command()
         self.log.write(now_us)

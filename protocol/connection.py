@@ -85,7 +85,6 @@ class Connection:
         "link_count",
         "links_by_name",
         "output",
-        "owner",
         "partial_bytes",
         "remote_frame_bytes_max",
         "remote_open",
@@ -112,8 +111,6 @@ class Connection:
         """The peer's open, once it came."""
         self.remote_frame_bytes_max = MIN_MAX_FRAME_SIZE
         """The largest frame that the peer takes; the spec's minimum until its open."""
-        self.owner: Any = None
-        """Yours."""
         self._container_id = container_id
         self._sasl = sasl
         handshake: Handshake = ClientHandshake(None, None)

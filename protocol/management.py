@@ -30,6 +30,7 @@ from protocol.message import AmqpValue, Message, decode_message
 from protocol.performatives import Accepted, Properties, Source, Target
 from protocol.receiver import Receiver
 from protocol.sender import Sender
+from protocol.serial import MASK
 from protocol.spec import LinkCondition
 from protocol.values import Map
 
@@ -118,7 +119,7 @@ class ManagementNode:
                 del self._requests[run.link]
                 run.link.fail(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"a request of {len(payload)} bytes")
                 return
-            delivery_id = (run.first_id + index) & 0xFFFFFFFF
+            delivery_id = (run.first_id + index) & MASK
             try:
                 self._take(run.link, delivery_id, decode_message(payload))
             except DecodeError:

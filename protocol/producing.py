@@ -17,6 +17,7 @@ from protocol.outcomes import state_of
 from protocol.outline import outline
 from protocol.receiver import Receiver
 from protocol.sections import scan_head
+from protocol.serial import MASK
 from protocol.server_limits import ServerLimits
 from protocol.spec import AmqpCondition
 from protocol.terminus import ProducingTerms
@@ -72,7 +73,7 @@ class Producing:
                 break
             if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
                 yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, pipelined)
-                first_id = (first_id + len(bodies)) & 0xFFFFFFFF
+                first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
             is_durable = durable
             body = without_delivery_annotations(payload) if has_annotations else payload

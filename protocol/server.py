@@ -4,10 +4,12 @@
     end of the loop's iteration -> one tick: engine.step -> effects -> links -> one joined write a connection
     the log's file descriptor -> engine.completed -> effects -> links -> writes
 
-Rule 1. No handler blocks: reads are parsed, commands gathered; the disk belongs to the log's threads.
+Rule 1. No handler blocks: reads are parsed, commands gathered; the kernel and the log's threads wait for the disk.
 Rule 2. A connection is written once a tick. One whose peer does not read gets no deliveries, later is not read either.
 Rule 3. While too much is unsynced no socket is read; the sync alone resumes them.
 Rule 4. A log that failed ends the server: nothing is settled any more, and `failure` says why.
+Rule 5. Where senders go on without waiting for answers, their sockets are held until the next gathering tick is due, so
+        that one wake-up and one sync serve what has come meanwhile (engine/patience.py says when).
 """
 
 import asyncio

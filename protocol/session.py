@@ -66,7 +66,6 @@ class Session:
         "has_second",
         "incoming",
         "next_sent_id",
-        "owner",
         "received",
         "remote_channel",
         "sent",
@@ -80,8 +79,6 @@ class Session:
         """Our channel; the peer's is its own."""
         self.remote_channel = -1
         self.state = SessionState.UNMAPPED
-        self.owner: Any = None
-        """Yours."""
         self._links = Links(self)
         self.windows = Windows(connection.limits.window_frames, first_id)
         self.incoming = Incoming(self)
