@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SEED ?=
+ROUNDS ?= 10
 STAMP := $(VENV)/.installed
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: run demo test lint bench crash spec rhea clean
+.PHONY: run demo test lint bench crash fuzz spec rhea clean
 
 run: $(STAMP)
 	$(BIN)/ambermq serve --data ./data
@@ -28,6 +29,10 @@ bench: $(STAMP)
 
 crash: $(STAMP)
 	$(BIN)/python -m tests.crash $(if $(SEED),--seed $(SEED))
+
+# The laws with other examples than those of `make test`; what fails is printed with the line that repeats it.
+fuzz: $(STAMP)
+	for round in $$(seq $(ROUNDS)); do AMBERMQ_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
 
 spec: $(STAMP)
 	$(BIN)/python -m tools.spec --check

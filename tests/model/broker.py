@@ -156,7 +156,7 @@ class Broker:
         bodies = [b"%08d" % (first + index) + bytes(size) for index, size in enumerate(sizes)]
         self.published.update((body, sender.name) for body in bodies)
         size = sum(map(len, bodies))
-        link = (bodies, durable)
+        link = (first, bodies, durable)
         self.loop.submit(Publish(link, sender.id, first, bodies, [0] * len(bodies), size, durable, settled))
 
     def excuse(self, bodies: Iterable[bytes]) -> None:
@@ -209,8 +209,10 @@ class Broker:
                     pass
 
     def _publish_done(self, done: PublishDone, durable_end: int) -> None:
-        bodies, durable = done.link
-        assert done.count == len(bodies)
+        first, sent, durable = done.link
+        start = done.first_id - first  # a run may end in several outcomes: what a full queue has no room for is refused
+        bodies = sent[start : start + done.count]
+        assert len(bodies) == done.count
         if done.kind is not OutcomeKind.ACCEPTED:
             self.published = {body: name for body, name in self.published.items() if body not in bodies}
             return
