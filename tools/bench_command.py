@@ -49,7 +49,7 @@ def bench(
     pid: int | None,
     output: str,
 ) -> None:
-    """Send messages and receive them, and print throughput, latencies and the broker's CPU per message."""
+    """Send messages and receive them, and print throughput, latencies and the broker's CPU."""
     target = BrokerUrl.parse(broker_url(url, data))
     pid = pid or _pid_of(url, data)
     with LinkClient.connect(target) as outward, LinkClient.connect(target) as inward:

@@ -1,23 +1,33 @@
-"""The command `ambermq`: its subcommands, put together. What they do stands in a file each."""
+"""The command `ambermq`: the table of its subcommands. What they do stands in a file each, imported when it is run."""
+
+from typing import Final
 
 import click
 
-from tools.bench_command import bench
-from tools.errors import TranslatingGroup
 from tools.exit_codes import ExitCode
-from tools.logs import log
-from tools.queues import queue
-from tools.receive import receive
-from tools.send import send
-from tools.serve import serve
+from tools.lazy import LazyGroup
 
 __all__ = ["main"]
+
+_COMMANDS: Final = {
+    "bench": (
+        "tools.bench_command:bench",
+        "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
+    ),
+    "log": ("tools.logs:log", "Read, verify and repair the log in a data directory."),
+    "queue": ("tools.queues:queue", "List, show, declare, delete and purge queues of a running broker."),
+    "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
+    "send": ("tools.send:send", "Send messages to ADDRESS and wait until the broker has accepted them."),
+    "serve": ("tools.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
+}
+"""Name to where the command stands, and the first sentence of its help."""
 
 _EXIT_CODES = "\n".join(f"  {code.value:>2}  {code.meaning}" for code in ExitCode)
 
 
 @click.group(
-    cls=TranslatingGroup,
+    cls=LazyGroup,
+    lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"\b\nExit codes:\n{_EXIT_CODES}\n\n\b\nExample: ambermq serve --data ./data",
 )
@@ -28,7 +38,3 @@ def main() -> None:
     Commands that need a broker take --url, or --data, the directory of a running one; AMBERMQ_URL and AMBERMQ_DATA
     stand in where neither is given.
     """
-
-
-for _command in (serve, send, receive, queue, log, bench):
-    main.add_command(_command)

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, text_of
+from tests.tools.tree import children
 from tools.cli import main
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -29,8 +30,9 @@ def _resolved(words: list[str]) -> tuple[str, click.Command, list[str]]:
     command: click.Command = main
     path = "ambermq"
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        assert words[0] in command.commands, f"{path} {words[0]}"
-        path, command, words = f"{path} {words[0]}", command.commands[words[0]], words[1:]
+        below = children(command)
+        assert words[0] in below, f"{path} {words[0]}"
+        path, command, words = f"{path} {words[0]}", below[words[0]], words[1:]
     return path, command, words
 
 
@@ -40,7 +42,7 @@ def _options(command: click.Command) -> set[str]:
 
 def _leaves(command: click.Command, path: str) -> Iterator[str]:
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
+        for name, below in children(command).items():
             yield from _leaves(below, f"{path} {name}")
     else:
         yield path
@@ -70,7 +72,7 @@ def test_options_named_alone_exist_somewhere(page: str) -> None:
     while commands:
         command = commands.pop()
         known |= _options(command)
-        commands += command.commands.values() if isinstance(command, click.Group) else []
+        commands += children(command).values()
     named = {word for code in _CODE.findall(text_of(page)) if code.startswith("--") for word in code.split()[:1]}
     assert named <= known
 

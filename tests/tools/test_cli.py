@@ -6,15 +6,15 @@ import click
 import pytest
 
 from tests.tools.conftest import Run
+from tests.tools.tree import children
 from tools.cli import main
 from tools.exit_codes import ExitCode
 
 
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
-    if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield from commands(child, (*path, name))
+    for name, child in children(command).items():
+        yield from commands(child, (*path, name))
 
 
 ALL = dict(commands(main))
