@@ -39,6 +39,11 @@ class Syncer:
         self.synced = self._running = self.target
         """What is durable."""
 
+    @property
+    def wanted_bytes(self) -> int:
+        """Bytes that a sync of the present target would make durable."""
+        return self.target.written_bytes - self.synced.written_bytes
+
     def run(self) -> None:
         """Make the present target durable. Raises OSError, and must not be run again then."""
         for file in self.begin():

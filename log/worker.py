@@ -5,8 +5,8 @@ a sync cost one. After each run the loop is told through one eventfd. Rule 1: a 
 for a sync that fails must not be retried; its error stays for the loop to find. Rule 2: a lane shares nothing with the
 loop but objects that are replaced whole, or appended to at one end.
 
-Syncs are the kernel's work where it offers that (kernel_sync.py). Else a thread does nothing but wait and fdatasync:
-one that also runs Python waits 5 ms at a time for the GIL.
+Syncs are the kernel's work where it offers that (sync_lane.py). Else a thread does nothing but wait and fdatasync: one
+that also runs Python waits 5 ms at a time for the GIL.
 """
 
 import os
@@ -14,13 +14,14 @@ import select
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from log.kernel_sync import KernelSync
-from log.storage import File
+from log.sync_lane import SyncLane
 from log.syncer import Syncer
 
-__all__ = ["InlineLane", "InlineWorkers", "KernelSyncLane", "Lane", "ThreadLane", "ThreadWorkers", "Workers"]
+__all__ = ["InlineLane", "InlineWorkers", "Lane", "ThreadLane", "ThreadWorkers", "Workers"]
 
 
 class Lane(Protocol):
@@ -103,62 +104,6 @@ class ThreadLane:
                 os.eventfd_write(self._done_fd, 1)
 
 
-class KernelSyncLane:
-    """A lane whose work the kernel does; it goes on in `collect`."""
-
-    __slots__ = ("_files", "_is_awake", "_kernel", "_syncer", "error")
-
-    def __init__(self, syncer: Syncer, kernel: KernelSync) -> None:
-        """Wait for the first wake."""
-        self.error: Exception | None = None
-        self._syncer = syncer
-        self._kernel = kernel
-        self._files: list[File] = []
-        self._is_awake = False
-
-    def wake(self) -> None:
-        """See Lane."""
-        self._is_awake = True
-        if not self._kernel.is_busy and self.error is None:
-            self.collect()
-
-    def pause(self, seconds: float) -> bool:
-        """See Lane; nothing waits here."""
-        raise NotImplementedError
-
-    def collect(self) -> None:
-        """Take the end of a sync, and begin the next where one is wanted."""
-        if self.error is not None:
-            return
-        try:
-            self._go_on()
-        except OSError as error:
-            self.error = error
-
-    def close(self) -> None:
-        """Wait for the sync under way."""
-        try:
-            self._kernel.close()
-        except OSError as error:
-            self.error = self.error or error
-
-    def _go_on(self) -> None:
-        kernel = self._kernel
-        if kernel.is_busy:
-            if not kernel.has_ended():
-                return
-            del self._files[0]
-            if not self._files:
-                self._syncer.end()
-        while not self._files and self._is_awake:
-            self._is_awake = False
-            self._files = self._syncer.begin()
-            if not self._files:
-                self._syncer.end()
-        if self._files:
-            kernel.begin(self._files[0].fileno())
-
-
 class ThreadWorkers:
     """Lanes of a running broker: threads, but for the sync lane where the kernel can do its work."""
 
@@ -169,7 +114,7 @@ class ThreadWorkers:
         self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._lanes: list[ThreadLane] = []
         self._has_kernel_sync = has_kernel_sync
-        self._sync_lane: KernelSyncLane | None = None
+        self._sync_lane: SyncLane | None = None
 
     def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> ThreadLane:
         """See Workers."""
@@ -181,7 +126,7 @@ class ThreadWorkers:
         """See Workers."""
         if self._has_kernel_sync:
             try:
-                self._sync_lane = KernelSyncLane(syncer, KernelSync(self._fd))
+                self._sync_lane = SyncLane(syncer, KernelSync(self._fd), partial(self.lane, "ambermq-sync"))
             except OSError:
                 self._has_kernel_sync = False
             else:
@@ -203,10 +148,12 @@ class ThreadWorkers:
         """See Workers."""
         if self._sync_lane is not None:
             self._sync_lane.close()
-            self._sync_lane = None
         for lane in self._lanes:
             lane.close()
         self._lanes.clear()
+        if self._sync_lane is not None:
+            self._sync_lane.closed()
+            self._sync_lane = None
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

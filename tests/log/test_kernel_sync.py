@@ -10,8 +10,9 @@ import pytest
 
 from log.disk import DiskStorage
 from log.kernel_sync import KernelSync
+from log.sync_lane import LARGE_SYNC_BYTES, SyncLane
 from log.syncer import Syncer, SyncTarget
-from log.worker import KernelSyncLane, ThreadWorkers
+from log.worker import ThreadWorkers
 
 
 @pytest.fixture
@@ -59,18 +60,20 @@ def test_a_sync_that_fails_raises(kernel: KernelSync, done_fd: int) -> None:
     os.close(writing)
 
 
-def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step_bytes", [4096, LARGE_SYNC_BYTES // 3, LARGE_SYNC_BYTES])
+def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path, step_bytes: int) -> None:
     """Targets set while a sync runs are made durable by the next one, whose end is the last target's."""
     storage, workers = DiskStorage(), ThreadWorkers()
     syncer = Syncer(0)
     lane = workers.sync_lane(syncer)
-    if not isinstance(lane, KernelSyncLane):
+    if not isinstance(lane, SyncLane):
         pytest.skip("this kernel offers no AIO")
     files = [storage.open(str(tmp_path / name), create=True) for name in ("a", "b")]
     for number in range(1, 20):
         files[number // 10].write([b"y" * 4096], number * 4096)
+        written_bytes = number * step_bytes
         syncer.target = SyncTarget(
-            number, number * 4096, ((files[0], min(number, 9) * 4096), (files[1], number * 4096))
+            number, written_bytes, ((files[0], min(number, 9) * step_bytes), (files[1], written_bytes))
         )
         lane.wake()
     while syncer.synced.end < 19:
@@ -82,17 +85,21 @@ def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path) -> None:
         file.close()
 
 
-def test_a_failed_sync_ends_the_lane(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [1, LARGE_SYNC_BYTES])
+def test_a_failed_sync_ends_the_lane(tmp_path: Path, size: int) -> None:
     """After a failure nothing is synced again, and the error stays for the loop to find."""
     workers = ThreadWorkers()
     syncer = Syncer(0)
     lane = workers.sync_lane(syncer)
-    if not isinstance(lane, KernelSyncLane):
+    if not isinstance(lane, SyncLane):
         pytest.skip("this kernel offers no AIO")
     file = DiskStorage().open(str(tmp_path / "a"), create=True)
     os.close(file.fileno())
-    syncer.target = SyncTarget(1, 1, ((file, 1),))
+    syncer.target = SyncTarget(1, size, ((file, size),))
     lane.wake()
+    while lane.error is None:
+        assert select.select([workers.fileno()], [], [], 10)[0]
+        workers.collect()
     assert isinstance(lane.error, OSError)
     lane.wake()
     assert syncer.synced.end == 0
