@@ -10,7 +10,7 @@ from pathlib import Path
 from log.buffer import Buffer
 from log.errors import LockedError
 
-__all__ = ["DiskFile", "DiskLock", "DiskStorage"]
+__all__ = ["DiskFile", "DiskHold", "DiskLock", "DiskStorage"]
 
 _BUFFERS_MAX = 1024
 """IOV_MAX of Linux: what one pwritev takes."""
@@ -156,6 +156,20 @@ class DiskLock:
             self._fd = -1
 
 
+class DiskHold:
+    """An exclusive flock on a file that is read by others, so nothing is written to it."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        """Own `fd`, which holds the lock."""
+        self._fd = fd
+
+    def release(self) -> None:
+        """See Hold."""
+        os.close(self._fd)
+
+
 class DiskStorage:
     """The file system of the machine."""
 
@@ -175,6 +189,10 @@ class DiskStorage:
     def rename(self, source: str, target: str) -> None:
         """See Storage."""
         Path(source).replace(target)
+
+    def link(self, source: str, target: str) -> None:
+        """See Storage."""
+        os.link(source, target)
 
     def unlink(self, path: str) -> None:
         """See Storage."""
@@ -221,6 +239,19 @@ class DiskStorage:
             os.close(fd)
             raise
         return DiskLock(fd)
+
+    def hold(self, path: str) -> DiskHold | None:
+        """See Storage."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError:
+            os.close(fd)
+            raise
+        return DiskHold(fd)
 
     def free_bytes(self, path: str) -> int:
         """See Storage."""

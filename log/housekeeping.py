@@ -8,7 +8,8 @@ Rule 3. A spare is written with zeros, 4 MiB at a time and slowly, synced every 
         is busy the rest is only promised (fallocate): a bulk writer beside it took its syncs from 3 to 105-365 ms.
 Rule 4. Sealed segments leave the page cache soon, so that its pages go round: writing 64 KiB into pages that were in
         use before costs the loop 9 us, into pages that the machine never touched (or gave back to its host) 220 us.
-Rule 5. Indexes are derived: one that cannot be built is missing, and nothing else. They are built while the log is
+Rule 5. What the manifest calls removed is deleted as soon as no reader's manifest names it any more (pins.py).
+Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built while the log is
         quiet; until then its segments are found through memory.
 """
 
@@ -23,6 +24,7 @@ import lmdb
 from log.config import LogConfig
 from log.index import IndexBuilder
 from log.manifest import Manifest, commit, forget_removed, name_spare, roll
+from log.pins import Pins
 from log.segment import Segment, index_path, segment_path
 from log.storage import File, Storage
 from log.worker import Lane
@@ -77,6 +79,7 @@ class Housekeeper:
         "_has_ballast",
         "_has_spare",
         "_is_full",
+        "_pins",
         "_rolls",
         "_storage",
         "_unindexed",
@@ -109,6 +112,7 @@ class Housekeeper:
         self._storage = storage
         self._directory = directory
         self._config = config
+        self._pins = Pins(storage, directory)
         self._written_bytes = written_bytes
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
@@ -178,8 +182,7 @@ class Housekeeper:
             self._edits.popleft()
         if not self._has_spare:
             self._prepare_spare()
-        if self.manifest.removed:
-            self._delete_removed()
+        self._delete_removed()
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
         self.manifest = commit(self._storage, self._directory, change)
@@ -237,7 +240,10 @@ class Housekeeper:
         return self.lane.pause(seconds) or self._written_bytes() - before > _BUSY_BYTES_PER_S * seconds
 
     def _delete_removed(self) -> None:
-        file_ids = frozenset(self.manifest.removed)
+        pinned = self._pins.sweep()
+        file_ids = frozenset(self.manifest.removed) - pinned
+        if not file_ids:
+            return
         for file_id in file_ids:
             for path in (segment_path(self._directory, file_id), index_path(self._directory, file_id)):
                 if self._storage.exists(path):

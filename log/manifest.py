@@ -5,7 +5,7 @@ r"""The manifest: the one file that says which segments are the log.
 Rule 1. A segment that the manifest does not name is not part of the log. Unknown files are reported, never deleted;
 only files on the list `removed` are.
 Rule 2. A manifest is never changed in place: a temporary file is written and synced, renamed over it, and the
-directory synced.
+directory synced. One that readers have locked keeps a second name, `MANIFEST.<generation>` (pins.py).
 Rule 3. An edit is a pure function Manifest -> Manifest, and `commit` applies it to the generation that is on the disk
 now.
 Rule 4. A damaged manifest is refused. There is no older one to fall back to: an old truth would silently lose the
@@ -17,6 +17,7 @@ damage, never a tail. An edit that seals a segment is therefore committed only a
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ import msgspec
 from log.checksum import crc32c
 from log.errors import DamageError, ForeignError
 from log.segment import Segment, segment_path
-from log.storage import Storage
+from log.storage import Hold, Storage
 
 __all__ = [
     "MANIFEST_NAME",
@@ -43,6 +44,7 @@ __all__ = [
     "load",
     "manifest_path",
     "name_spare",
+    "named_files",
     "recovered",
     "repaired",
     "roll",
@@ -194,8 +196,26 @@ def store(storage: Storage, directory: str, manifest: Manifest) -> None:
         file.sync()
     finally:
         file.close()
-    storage.rename(temporary, manifest_path(directory))
+    hold = _hold_or_link(storage, directory, manifest.generation - 1)
+    try:
+        storage.rename(temporary, manifest_path(directory))
+    finally:
+        if hold is not None:
+            hold.release()
     storage.sync_directory(directory)
+
+
+def _hold_or_link(storage: Storage, directory: str, generation: int) -> Hold | None:
+    """Hold the manifest that is about to be replaced, or where readers hold it give it a name by which to find them."""
+    path = manifest_path(directory)
+    if not storage.exists(path):
+        return None
+    hold = storage.hold(path)
+    if hold is None:
+        # A link that is there already is of the same file: its replacement was cut short before.
+        with suppress(FileExistsError):
+            storage.link(path, f"{path}.{generation}")
+    return hold
 
 
 def commit(storage: Storage, directory: str, edit: Callable[[Manifest], Manifest]) -> Manifest:
@@ -213,6 +233,13 @@ def create(log_id: bytes) -> Manifest:
     """Return the manifest of a log in which nothing was ever written."""
     assert len(log_id) == 16
     return Manifest(VERSION, log_id, generation=1, epoch=0, next_file_id=1, durable_end=0, start_offset=0)
+
+
+def named_files(manifest: Manifest) -> frozenset[int]:
+    """Return the ids of the files that hold the log, those that may be deleted not among them."""
+    named = {one.file_id for one in manifest.sealed}
+    named |= {manifest.active.file_id} if manifest.active else set()
+    return frozenset(named | ({manifest.spare} if manifest.spare is not None else set()))
 
 
 def name_spare(manifest: Manifest) -> Manifest:

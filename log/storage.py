@@ -11,7 +11,7 @@ from typing import Protocol
 
 from log.buffer import Buffer
 
-__all__ = ["File", "Lock", "Storage"]
+__all__ = ["File", "Hold", "Lock", "Storage"]
 
 
 class File(Protocol):
@@ -61,6 +61,13 @@ class Lock(Protocol):
         """Give it back."""
 
 
+class Hold(Protocol):
+    """A file that nobody else has locked, not even to read, until this is released or the process ends."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
 class Storage(Protocol):
     """A disk with directories."""
 
@@ -73,6 +80,9 @@ class Storage(Protocol):
 
     def rename(self, source: str, target: str) -> None:
         """Rename in one step, over `target` where it exists."""
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name. Raises FileExistsError where `target` is there already."""
 
     def unlink(self, path: str) -> None:
         """Remove a file's name."""
@@ -94,6 +104,9 @@ class Storage(Protocol):
 
     def lock(self, path: str) -> Lock:
         """Take the lock without waiting, creating its file. Raises LockedError with its text where another holds it."""
+
+    def hold(self, path: str) -> Hold | None:
+        """Hold a file for oneself without waiting; None where a reader has locked it, or somebody holds it."""
 
     def free_bytes(self, path: str) -> int:
         """Bytes that an ordinary process can still allocate on the disk that holds the directory."""

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from log.buffer import Buffer
 from log.errors import LockedError
 
-__all__ = ["SECTOR_BYTES", "SimulatedFile", "SimulatedLock", "SimulatedStorage"]
+__all__ = ["SECTOR_BYTES", "SimulatedFile", "SimulatedHold", "SimulatedLock", "SimulatedStorage"]
 
 SECTOR_BYTES = 512
 
@@ -187,6 +187,19 @@ class SimulatedLock:
         self._storage.locks.pop(self._path, None)
 
 
+class SimulatedHold:
+    """See log.storage.Hold; `share` gives one to a reader too, which outlives the broker."""
+
+    def __init__(self, holders: list[Inode], inode: Inode) -> None:
+        self._holders = holders
+        self._inode = inode
+        holders.append(inode)
+
+    def release(self) -> None:
+        if self._inode in self._holders:
+            self._holders.remove(self._inode)
+
+
 class SimulatedStorage:
     """See log.storage.Storage; besides, it crashes and fails on demand and counts calls."""
 
@@ -199,6 +212,9 @@ class SimulatedStorage:
         self.lives = 0
         self.mutex = threading.RLock()
         self.locks: dict[str, str] = {}
+        self.readers: list[Inode] = []
+        """Files that readers in other processes have locked."""
+        self._holders: list[Inode] = []
         self._names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
         self._unsynced: list[tuple[str, dict[str, Inode | None]]] = []
@@ -213,6 +229,8 @@ class SimulatedStorage:
         with self.mutex:
             self.lives += 1
             self.locks.clear()
+            self._holders.clear()
+            self.readers.clear()
             self._failures.clear()
             for _, names in self._unsynced:
                 if rng.random() < 0.5:
@@ -228,7 +246,12 @@ class SimulatedStorage:
         with self.mutex:
             self.lives += 1
             self.locks.clear()
+            self._holders.clear()
             self._failures.clear()
+
+    def share(self, path: str) -> SimulatedHold:
+        """Lock a file as a reader in another process does."""
+        return SimulatedHold(self.readers, self._names[path])
 
     def fail(self, error: int, *, after: int = 0, operation: str = "") -> None:
         """Let one call raise OSError(`error`): of `operation`, or of any, after so many good ones."""
@@ -281,6 +304,15 @@ class SimulatedStorage:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
             self._change(target, {source: None, target: self._names[source]})
 
+    def link(self, source: str, target: str) -> None:
+        with self.mutex:
+            self.count_call("link")
+            if source not in self._names:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+            if target in self._names:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+            self._change(target, {target: self._names[source]})
+
     def unlink(self, path: str) -> None:
         with self.mutex:
             self.count_call("unlink")
@@ -332,6 +364,16 @@ class SimulatedStorage:
             if path not in self._names:
                 self._change(path, {path: Inode()})
             return SimulatedLock(self, path)
+
+    def hold(self, path: str) -> SimulatedHold | None:
+        with self.mutex:
+            self.count_call("hold")
+            if path not in self._names:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            inode = self._names[path]
+            if any(each is inode for each in (*self._holders, *self.readers)):
+                return None
+            return SimulatedHold(self._holders, inode)
 
     def free_bytes(self, path: str) -> int:
         with self.mutex:

@@ -240,3 +240,39 @@ def test_the_nth_call_fails_once() -> None:
         file.datasync()
     file.write([b"3"], 0)
     assert storage.calls["write"] == 3
+
+
+def test_a_second_name_is_the_same_file(place: tuple[Storage, str]) -> None:
+    """What is linked outlives its first name, and no link takes the place of another file."""
+    storage, directory = place
+    file, path = _make(storage, directory)
+    file.write([b"bytes"], 0)
+    storage.link(path, f"{path}.7")
+    with pytest.raises(FileExistsError):
+        storage.link(path, f"{path}.7")
+    storage.unlink(path)
+    other = storage.open(f"{path}.7")
+    assert other.read(10, 0) == b"bytes"
+    other.close()
+    file.close()
+    with pytest.raises(FileNotFoundError):
+        storage.link(path, f"{path}.8")
+
+
+def test_one_alone_holds_a_file(place: tuple[Storage, str]) -> None:
+    """A file that is held cannot be held again, by any of its names, until it is released; its bytes stay."""
+    storage, directory = place
+    file, path = _make(storage, directory)
+    file.write([b"bytes"], 0)
+    storage.link(path, f"{path}.7")
+    hold = storage.hold(path)
+    assert hold is not None
+    assert storage.hold(f"{path}.7") is None
+    hold.release()
+    again = storage.hold(f"{path}.7")
+    assert again is not None
+    again.release()
+    assert file.read(10, 0) == b"bytes"
+    file.close()
+    with pytest.raises(FileNotFoundError):
+        storage.hold(f"{path}.8")
