@@ -1,0 +1,352 @@
+"""A state as blocks, and back to the last attribute: what a snapshot file holds.
+
+    STATE       {epoch, time_us, and how many muxers, queues, producers and consumers follow}
+    MUXERS      [{id, name, kind, named}]
+    ROUTES      [[muxer, destination, [queue...]]]
+    PRODUCERS   [{id, muxer, destination, container, link}]
+    CONSUMERS   [{id, queue, container, link}]
+    QUEUES      [{id, name, named, settings, counts}]
+    WORDS       runs: queue i64 | consumer i64 | list u32 | count u32 | count words
+    ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
+
+Rule 1. Queues travel as the packed runs that they are made of, never as objects: 8 bytes a message and little more.
+        What is alike for many entries is written once; their offsets as gaps.
+Rule 2. Everything is sorted by id or offset first: maps iterate in the order of hashes.
+Rule 3. A block is small enough to be made within a fraction of a millisecond, for a broker may run beside.
+Rule 4. Blocks of one kind may come in any number. What is read is counted against what was written; a doubt is an
+        ImageFault, never half a state.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
+from struct import Struct
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from engine.entry import Entry
+from engine.errors import EngineError
+from engine.muxer import Muxer, MuxerKind
+from engine.queue import Counters, Queue, Settings
+from engine.state import EMPTY_STATE, Consumer, Producer, State
+from engine.word import WORD_BYTES
+from snapshot.blocks import Block, BlockKind
+from snapshot.map import PersistentMap
+from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+
+__all__ = ["ImageFault", "image_of", "state_of"]
+
+_RUN: Final = Struct("<qqII")
+_WORDS_BYTES: Final = 256 << 10
+"""Runs of words are gathered to about this size."""
+_JSON_BYTES: Final = 16 << 10
+_ENTRIES_A_ROW: Final = 1024
+_SORTED_AT_ONCE: Final = 1024
+_READY, _RETURNED, _ACQUIRED = 1, 2, 3
+
+_Value = TypeVar("_Value")
+_encode = msgspec.json.Encoder().encode
+
+
+class ImageFault(EngineError):
+    """Blocks whose checksums are right, and that still make no state."""
+
+
+class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    epoch: int
+    time_us: int
+    muxers: int
+    queues: int
+    producers: int
+    consumers: int
+
+
+class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: int
+    name: str
+    kind: MuxerKind
+    named: bool
+    """Whether its name is that of this muxer still."""
+
+
+class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: int
+    name: str
+    named: bool
+    settings: Settings
+    exclusions: int
+    size: int
+    acquired_count: int
+    published: int
+    delivered: int
+    accepted: int
+    counters: Counters
+    ready: int
+    """Words of the list, to be counted again."""
+    returned: int
+    entries: int
+
+
+class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    queue: int
+    entry: Entry
+    offsets: list[int]
+    """The first one, then the distance of each from the one before."""
+
+
+def image_of(state: State) -> Iterator[Block]:
+    """Yield the blocks of a state, each of a few hundred KiB at most."""
+    yield Block(BlockKind.STATE, [_encode(_head(state))])
+    yield from _json_blocks(BlockKind.MUXERS, _muxer_rows(state))
+    yield from _json_blocks(BlockKind.ROUTES, _route_rows(state))
+    yield from _json_blocks(BlockKind.PRODUCERS, _in_order(state.producers))
+    yield from _json_blocks(BlockKind.CONSUMERS, _in_order(state.consumers))
+    yield from _json_blocks(BlockKind.QUEUES, _queue_rows(state))
+    yield from _word_blocks(state)
+    yield from _json_blocks(BlockKind.ENTRIES, _entries_rows(state))
+
+
+def _head(state: State) -> _Head:
+    return _Head(
+        state.epoch,
+        state.time_us,
+        len(state.muxers),
+        len(state.queues),
+        len(state.producers),
+        len(state.consumers),
+    )
+
+
+def _muxer_rows(state: State) -> Iterator[_MuxerRow]:
+    for muxer in _in_order(state.muxers):
+        yield _MuxerRow(muxer.id, muxer.name, muxer.kind, state.muxer_names.get(muxer.name) == muxer.id)
+
+
+def _route_rows(state: State) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    for muxer in _in_order(state.muxers):
+        for destination, queues in _sorted_items(muxer.routes):
+            yield muxer.id, destination, queues
+
+
+def _queue_rows(state: State) -> Iterator[_QueueRow]:
+    for queue in _in_order(state.queues):
+        yield _QueueRow(
+            queue.id,
+            queue.name,
+            state.queue_names.get(queue.name) == queue.id,
+            queue.settings,
+            queue.exclusions,
+            queue.size,
+            queue.acquired_count,
+            queue.published,
+            queue.delivered,
+            queue.accepted,
+            queue.counters,
+            len(queue.ready),
+            len(queue.returned),
+            len(queue.entries),
+        )
+
+
+def _word_blocks(state: State) -> Iterator[Block]:
+    parts: list[bytes] = []
+    size = 0
+    for queue_id, consumer, kind, words in _lists(state):
+        for run in words.chunks():
+            parts += (_RUN.pack(queue_id, consumer, kind, len(run) // WORD_BYTES), run)
+            size += _RUN.size + len(run)
+            if size >= _WORDS_BYTES:
+                yield Block(BlockKind.WORDS, parts)
+                parts, size = [], 0
+    if parts:
+        yield Block(BlockKind.WORDS, parts)
+
+
+def _lists(state: State) -> Iterator[tuple[int, int, int, PersistentQueue]]:
+    for queue in _in_order(state.queues):
+        yield queue.id, 0, _READY, queue.ready
+        yield queue.id, 0, _RETURNED, queue.returned
+        for consumer, words in _sorted_items(queue.acquired):
+            yield queue.id, consumer, _ACQUIRED, words
+
+
+def _entries_rows(state: State) -> Iterator[_EntriesRow]:
+    for queue in _in_order(state.queues):
+        items = _sorted_items(queue.entries)
+        while some := list(islice(items, _ENTRIES_A_ROW)):
+            yield from _alike(queue.id, some)
+
+
+def _alike(queue_id: int, items: list[tuple[int, Entry]]) -> Iterator[_EntriesRow]:
+    """Yield a row for each value among these entries, in the order in which the values first appear."""
+    rows: dict[Entry, tuple[list[int], int]] = {}
+    for offset, entry in items:
+        gaps, last = rows.get(entry, ([], 0))
+        gaps.append(offset - last)
+        rows[entry] = gaps, offset
+    for entry, (gaps, _) in rows.items():
+        yield _EntriesRow(queue_id, entry, gaps)
+
+
+def _json_blocks(kind: BlockKind, rows: Iterable[Any]) -> Iterator[Block]:
+    """Yield lists of rows, each encoded by itself so that no single call takes long."""
+    parts: list[bytes] = []
+    size = 0
+    for row in rows:
+        encoded = _encode(row)
+        parts.append(encoded)
+        size += len(encoded)
+        if size >= _JSON_BYTES:
+            yield Block(kind, [b"[" + b",".join(parts) + b"]"])
+            parts, size = [], 0
+    if parts:
+        yield Block(kind, [b"[" + b",".join(parts) + b"]"])
+
+
+def _in_order(table: "PersistentMap[int, _Value]") -> Iterator[_Value]:
+    return map(itemgetter(1), _sorted_items(table))
+
+
+def _sorted_items(table: "PersistentMap[Any, _Value]") -> Iterator[tuple[Any, _Value]]:
+    """Yield what a map holds by its keys, never sorting more than a little at a time: one long call stops a broker."""
+    items = iter(table.items())
+    runs = []
+    while some := list(islice(items, _SORTED_AT_ONCE)):
+        some.sort(key=itemgetter(0))
+        runs.append(some)
+    return merge(*runs, key=itemgetter(0)) if len(runs) > 1 else iter(runs[0] if runs else ())
+
+
+def state_of(blocks: Iterable[Block]) -> State:
+    """Return the state that the blocks are of, its queues packed in full chunks; raises ImageFault."""
+    parts = _Parts()
+    for block in blocks:
+        take = _TAKE.get(block.kind)
+        if take is None:
+            raise ImageFault(f"a snapshot block of the unknown kind {block.kind}")
+        try:
+            take(parts, block.payload)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise ImageFault(f"a snapshot block of kind {block.kind} that is no such list: {error}") from error
+    return parts.state()
+
+
+class _Parts:
+    """What the blocks read so far have told."""
+
+    def __init__(self) -> None:
+        self.head: _Head | None = None
+        self.muxers: list[_MuxerRow] = []
+        self.routes: dict[int, dict[str, tuple[int, ...]]] = {}
+        self.producers: dict[int, Producer] = {}
+        self.consumers: dict[int, Consumer] = {}
+        self.queues: list[_QueueRow] = []
+        self.lists: dict[tuple[int, int], PersistentQueue] = {}
+        self.acquired: dict[int, dict[int, PersistentQueue]] = {}
+        self.entries: dict[int, dict[int, Entry]] = {}
+
+    def take_head(self, payload: bytes) -> None:
+        self.head = msgspec.json.decode(payload, type=_Head)
+
+    def take_muxers(self, payload: bytes) -> None:
+        self.muxers += msgspec.json.decode(payload, type=list[_MuxerRow])
+
+    def take_routes(self, payload: bytes) -> None:
+        for muxer, destination, queues in msgspec.json.decode(payload, type=list[tuple[int, str, tuple[int, ...]]]):
+            self.routes.setdefault(muxer, {})[destination] = queues
+
+    def take_producers(self, payload: bytes) -> None:
+        self.producers.update((one.id, one) for one in msgspec.json.decode(payload, type=list[Producer]))
+
+    def take_consumers(self, payload: bytes) -> None:
+        self.consumers.update((one.id, one) for one in msgspec.json.decode(payload, type=list[Consumer]))
+
+    def take_queues(self, payload: bytes) -> None:
+        self.queues += msgspec.json.decode(payload, type=list[_QueueRow])
+
+    def take_words(self, payload: bytes) -> None:
+        position = 0
+        while position < len(payload):
+            if len(payload) - position < _RUN.size:
+                raise ImageFault(f"{len(payload) - position} bytes behind the last run of words")
+            queue, consumer, kind, count = _RUN.unpack_from(payload, position)
+            position += _RUN.size
+            end = position + count * WORD_BYTES
+            if end > len(payload) or kind not in {_READY, _RETURNED, _ACQUIRED}:
+                raise ImageFault(
+                    f"a run of {count} words of list {kind}, {len(payload) - position} bytes of them there"
+                )
+            held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
+            key: Any = consumer if kind == _ACQUIRED else (queue, kind)
+            held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
+            position = end
+
+    def take_entries(self, payload: bytes) -> None:
+        for row in msgspec.json.decode(payload, type=list[_EntriesRow]):
+            entries = self.entries.setdefault(row.queue, {})
+            offset = 0
+            for gap in row.offsets:
+                offset += gap
+                entries[offset] = row.entry
+
+    def state(self) -> State:
+        """Put it together; raises ImageFault where something is missing."""
+        head = self.head
+        if head is None:
+            raise ImageFault("a snapshot without its first block")
+        counts = (len(self.muxers), len(self.queues), len(self.producers), len(self.consumers))
+        expected = (head.muxers, head.queues, head.producers, head.consumers)
+        if counts != expected:
+            raise ImageFault(f"muxers, queues, producers, consumers: expected {expected}, found {counts}")
+        muxers = [Muxer(one.id, one.name, one.kind, PersistentMap(self.routes.get(one.id, {}))) for one in self.muxers]
+        return EMPTY_STATE.having(
+            epoch=head.epoch,
+            time_us=head.time_us,
+            queues=PersistentMap({row.id: self._queue(row) for row in self.queues}),
+            queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
+            muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),
+            muxer_names=PersistentMap({row.name: row.id for row in self.muxers if row.named}),
+            consumers=PersistentMap(self.consumers),
+            producers=PersistentMap(self.producers),
+        )
+
+    def _queue(self, row: _QueueRow) -> Queue:
+        ready = self.lists.get((row.id, _READY), EMPTY_QUEUE)
+        returned = self.lists.get((row.id, _RETURNED), EMPTY_QUEUE)
+        acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
+        counts = (len(ready), len(returned), sum(map(len, acquired.values())), len(entries))
+        expected = (row.ready, row.returned, row.acquired_count, row.entries)
+        if counts != expected:
+            raise ImageFault(
+                f"queue {row.name!r}: expected {expected} ready, returned, acquired, known; found {counts}"
+            )
+        return Queue(
+            row.id,
+            row.name,
+            row.settings,
+            ready,
+            returned,
+            PersistentMap(acquired),
+            PersistentMap(entries),
+            row.exclusions,
+            row.size,
+            row.acquired_count,
+            row.published,
+            row.delivered,
+            row.accepted,
+            row.counters,
+        )
+
+
+_TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {
+    BlockKind.STATE: _Parts.take_head,
+    BlockKind.MUXERS: _Parts.take_muxers,
+    BlockKind.ROUTES: _Parts.take_routes,
+    BlockKind.PRODUCERS: _Parts.take_producers,
+    BlockKind.CONSUMERS: _Parts.take_consumers,
+    BlockKind.QUEUES: _Parts.take_queues,
+    BlockKind.WORDS: _Parts.take_words,
+    BlockKind.ENTRIES: _Parts.take_entries,
+}
