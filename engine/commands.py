@@ -44,8 +44,6 @@ class Publish:
     durable: bool = True
     settled: bool = False
     """The sender waits for no outcome."""
-    pipelined: bool = False
-    """The sender has sent before the outcome of its last run left."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
         """Take a run that follows this one into it, when both are alike and it stays within `bytes_max`."""
@@ -77,7 +75,6 @@ class Publish:
             sum(map(len, bodies)),
             self.durable,
             self.settled,
-            self.pipelined,
         )
 
 

@@ -17,12 +17,6 @@ class EngineConfig:
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
     dispatch_bytes_max: int = 4 << 20
     """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
-    gather_us: int = 3000
-    """Single messages may wait this long after the last tick for others to share the next sync with; 0: never."""
-    gather_messages_max: int = 16
-    """A tick with more messages than this does not wait."""
-    gather_bytes_max: int = 32 << 10
-    """A tick with more bytes of messages than this does not wait."""
     lazy_write_ms: int = 8
     """A settlement that nobody waits for is written no later than this."""
     lazy_sync_ms: int = 20

@@ -30,7 +30,6 @@ from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.outcome import ACCEPTED, OutcomeKind
-from engine.patience import Patience
 from engine.records import write_event
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -58,8 +57,6 @@ class DurableLoop:
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
-        self._pipelined = 0
-        self._patience = Patience(config)
         self._gathered_count = 0
         self._gathered_bytes = 0
         self._waiting: deque[Effect] = deque()
@@ -104,7 +101,6 @@ class DurableLoop:
             self._gathered_count += len(command.bodies)
             self._gathered_bytes += command.size
             self._gathered_publishes += 1
-            self._pipelined += command.pipelined
             if type(last) is Publish and last.join(command, bytes_max=self.config.chunk_bytes):
                 return
         else:
@@ -113,22 +109,6 @@ class DurableLoop:
                 command.unsent += self._take_back(command.consumer)
             self._is_urgent = True
         self._commands.append(command)
-
-    def tick_by_us(self, now_us: int) -> int:
-        """Return when the tick ought to end: 0 for now, a time where what was gathered may wait for more to come."""
-        if self._is_urgent or self.demand.dirty:
-            return 0
-        return self._patience.until_us(now_us, count=self._gathered_count, size=self._gathered_bytes)
-
-    @property
-    def gathered_count(self) -> int:
-        """Messages and settlements gathered for the next tick."""
-        return self._gathered_count
-
-    @property
-    def is_worth_waiting(self) -> bool:
-        """Whether senders go on sending without waiting for answers."""
-        return self._patience.has_paid
 
     def put_off(self, now_us: int) -> None:
         """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
@@ -194,10 +174,7 @@ class DurableLoop:
             raise
 
     def _step(self, now_us: int) -> list[Effect]:
-        if self._gathered_publishes:
-            # By the caller's clock: events may be stamped later, by a log that is ahead of it.
-            self._patience.ended(now_us, pipelined=self._pipelined)
-            self._gathered_publishes = self._pipelined = 0
+        self._gathered_publishes = 0
         effects = self._decide_all(max(now_us, self.state.time_us))
         self._dispatch(now_us, effects)
         log = self.log

@@ -99,8 +99,7 @@ class Accepted(asyncio.BufferedProtocol):
             server.tick()
             server.log_has_news()
         elif engine.is_pending:
-            if server.tick_in_time():
-                server.hold(self)
+            server.tick_soon()
         elif engine.is_gathering:
             server.tick_later()
         if engine.is_congested:

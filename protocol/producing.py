@@ -57,7 +57,6 @@ class Producing:
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
-        pipelined = self.unfinished > 0 or len(run.payloads) > 1
         self.unfinished += len(run.payloads)
         bodies: list[Buffer] = []
         hashes: list[int] = []
@@ -72,7 +71,7 @@ class Producing:
                 fault = error
                 break
             if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
-                yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, pipelined)
+                yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
                 first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
             is_durable = durable
@@ -81,7 +80,7 @@ class Producing:
             hashes.append(id_hash)
             size += len(body)
         if bodies:
-            yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled, pipelined)
+            yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
         if fault is not None:
             raise fault
 

@@ -8,8 +8,6 @@ Rule 1. No handler blocks: reads are parsed, commands gathered; the kernel and t
 Rule 2. A connection is written once a tick. One whose peer does not read gets no deliveries, later is not read either.
 Rule 3. While too much is unsynced no socket is read; the sync alone resumes them.
 Rule 4. A log that failed ends the server: nothing is settled any more, and `failure` says why.
-Rule 5. Where senders go on without waiting for answers, their sockets are held until the next gathering tick is due, so
-        that one wake-up and one sync serve what has come meanwhile (engine/patience.py says when).
 """
 
 import asyncio
@@ -71,9 +69,7 @@ class Server:
         self._is_stopping = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
-        self._gather_timer: asyncio.TimerHandle | None = None
         self._paused: list[Accepted] = []
-        self._held: list[Accepted] = []
         self._epoch_us = _wall_ahead_us()
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -135,10 +131,6 @@ class Server:
     def tick(self) -> None:
         """End the tick: decide, write, let go what may leave, flush."""
         self._is_tick_due = False
-        if self._gather_timer is not None:
-            self._gather_timer.cancel()
-            self._gather_timer = None
-        self._release_held()
         if self.failure is not None:
             return
         try:
@@ -148,53 +140,6 @@ class Server:
             return
         self.gateway.carry_out(effects)
         self._after_effects()
-
-    def tick_in_time(self) -> bool:
-        """Let a tick follow now, or when what was gathered has waited for company; tell whether it waits."""
-        if self._is_tick_due:
-            return False
-        now_us = self._now_us()
-        due_us = self.engine.tick_by_us(now_us)
-        if not due_us:
-            self.tick_soon()
-            return False
-        if self._gather_timer is None:
-            self._gather_timer = self._loop.call_later((due_us - now_us) / 1e6, self._gathered)
-        return True
-
-    def hold(self, socket: Accepted) -> None:
-        """Let what a socket goes on to send wait in the kernel for the tick: one wake-up for all of it."""
-        if self.engine.is_worth_waiting and not self._is_stopping and not socket.transport.is_closing():
-            socket.transport.pause_reading()
-            self._held.append(socket)
-
-    def _gathered(self) -> None:
-        """End a wait: read what has come meanwhile, then tick."""
-        self._gather_timer = None
-        if not self._held:
-            self.tick()
-            return
-        pulled = self._held
-        self._release_held()
-        self._is_tick_due = True
-        # Called once the loop has looked at its sockets again, not before.
-        self._loop.call_soon(self._loop.call_soon, self._tick_pulled, pulled)
-
-    def _tick_pulled(self, pulled: list[Accepted]) -> None:
-        """Tick with what was read, and where that was worth it let the same sockets wait again."""
-        is_worth_it = 0 < self.engine.gathered_count <= self.engine.config.gather_messages_max
-        self.tick()
-        if is_worth_it and self.engine.is_worth_waiting and self._gather_timer is None:
-            for socket in pulled:
-                self.hold(socket)
-            self._gather_timer = self._loop.call_later(self.engine.config.gather_us / 1e6, self._gathered)
-
-    def _release_held(self) -> None:
-        if self._held:
-            held, self._held = self._held, []
-            for socket in held:
-                if not self._is_stopping:
-                    socket.resume_reading()
 
     def tick_later(self) -> None:
         """Let a tick follow soon enough for what nobody waits for."""
@@ -230,7 +175,7 @@ class Server:
             structlog.get_logger().error("a command failed", error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
         if self.engine.is_pending:
-            self.tick_in_time()
+            self.tick_soon()
         self._flush()
         self._watch_clock()
 
@@ -295,7 +240,7 @@ class Server:
         if self._server is not None:
             self._server.close()
         self._loop.remove_reader(self.engine.fileno())
-        for timer in (self._timer, self._gather_timer, self._sweeper):
+        for timer in (self._timer, self._sweeper):
             if timer is not None:
                 timer.cancel()
         self.stopped.set()
