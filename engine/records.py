@@ -54,41 +54,35 @@ from engine.events import (
 from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
+from engine.record_types import (
+    ACQUIRED,
+    ATTACHED,
+    CHUNKED,
+    CONSUMER_ATTACHED,
+    CONSUMER_DETACHED,
+    DAMAGED,
+    DETACHED,
+    LOST,
+    MUXER_DECLARED,
+    PRODUCER_ATTACHED,
+    PRODUCER_DETACHED,
+    PUBLISHED,
+    PURGED,
+    QUEUE_DECLARED,
+    QUEUE_DELETED,
+    SETTLED,
+    STARTED,
+)
 from engine.word import WORD_BYTES, make_words, pack_words, size_code, size_of, unpack_words
 from log.batch import Batch
 from log.draft import Draft
 
-__all__ = ["DURABLE", "FANOUT", "LARGE", "TYPE_NAMES", "events_of", "write_event"]
+__all__ = ["DURABLE", "FANOUT", "LARGE", "events_of", "write_event"]
 
 DURABLE = 1
 LARGE = 2
 FANOUT = 4
 SKIPPABLE = 128
-
-_STARTED, _QUEUE_DECLARED, _QUEUE_DELETED, _MUXER_DECLARED, _ATTACHED, _DETACHED = 1, 2, 3, 4, 5, 6
-_PRODUCER_ATTACHED, _PRODUCER_DETACHED, _CONSUMER_ATTACHED, _CONSUMER_DETACHED = 7, 8, 9, 10
-_CHUNKED, _PUBLISHED, _ACQUIRED, _SETTLED, _PURGED, _DAMAGED, _LOST = 11, 12, 13, 14, 15, 16, 17
-
-TYPE_NAMES = {
-    _STARTED: "started",
-    _QUEUE_DECLARED: "queue-declared",
-    _QUEUE_DELETED: "queue-deleted",
-    _MUXER_DECLARED: "muxer-declared",
-    _ATTACHED: "attached",
-    _DETACHED: "detached",
-    _PRODUCER_ATTACHED: "producer-attached",
-    _PRODUCER_DETACHED: "producer-detached",
-    _CONSUMER_ATTACHED: "consumer-attached",
-    _CONSUMER_DETACHED: "consumer-detached",
-    _CHUNKED: "chunk",
-    _PUBLISHED: "published",
-    _ACQUIRED: "acquired",
-    _SETTLED: "settled",
-    _PURGED: "purged",
-    _DAMAGED: "damaged",
-    _LOST: "lost",
-}
-"""Record types by number, as people read them."""
 
 
 class _Names(msgspec.Struct, omit_defaults=True):
@@ -126,7 +120,7 @@ def _write_published(draft: Draft, event: Published) -> int:
     flags = DURABLE if event.durable else 0
     if len(event.queues) == 1 and not event.chunks:
         return draft.add_bodies(
-            _PUBLISHED,
+            PUBLISHED,
             timestamp_us=event.time_us,
             queue=event.queues[0],
             bodies=event.bodies,
@@ -136,7 +130,7 @@ def _write_published(draft: Draft, event: Published) -> int:
         )
     fans_out = len(event.queues) != 1
     return draft.add_bodies(
-        _PUBLISHED,
+        PUBLISHED,
         timestamp_us=event.time_us,
         queue=0 if fans_out else event.queues[0],
         bodies=event.bodies,
@@ -152,7 +146,7 @@ def _write_published(draft: Draft, event: Published) -> int:
 def _write_acquired(draft: Draft, event: Acquired) -> int:
     consumers = event.consumers
     return draft.add(
-        _ACQUIRED,
+        ACQUIRED,
         timestamp_us=event.time_us,
         queue=event.queue,
         ref=consumers[0],
@@ -176,7 +170,7 @@ def _write_settled(draft: Draft, event: Settled) -> int:
             )
         )
     return draft.add(
-        _SETTLED,
+        SETTLED,
         timestamp_us=event.time_us,
         queue=event.queue,
         ref=event.consumer,
@@ -223,33 +217,33 @@ _WRITE: dict[type, _Add] = {
     Published: _write_published,
     Acquired: _write_acquired,
     Settled: _write_settled,
-    Started: _seldom(_STARTED, ref="epoch"),
+    Started: _seldom(STARTED, ref="epoch"),
     QueueDeclared: _seldom(
-        _QUEUE_DECLARED, meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings))
+        QUEUE_DECLARED, meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings))
     ),
-    QueueDeleted: _seldom(_QUEUE_DELETED, queue="queue"),
-    MuxerDeclared: _seldom(_MUXER_DECLARED, aux="kind", meta=lambda event: _encode_json(_Names(name=event.name))),
-    Attached: _seldom(_ATTACHED, queue="queue", ref="muxer", meta=_destination),
-    Detached: _seldom(_DETACHED, queue="queue", ref="muxer", meta=_destination),
+    QueueDeleted: _seldom(QUEUE_DELETED, queue="queue"),
+    MuxerDeclared: _seldom(MUXER_DECLARED, aux="kind", meta=lambda event: _encode_json(_Names(name=event.name))),
+    Attached: _seldom(ATTACHED, queue="queue", ref="muxer", meta=_destination),
+    Detached: _seldom(DETACHED, queue="queue", ref="muxer", meta=_destination),
     ProducerAttached: _seldom(
-        _PRODUCER_ATTACHED,
+        PRODUCER_ATTACHED,
         ref="muxer",
         meta=lambda event: _encode_json(
             _Names(destination=event.destination, container=event.container, link=event.link)
         ),
     ),
-    ProducerDetached: _seldom(_PRODUCER_DETACHED, ref="producer"),
+    ProducerDetached: _seldom(PRODUCER_DETACHED, ref="producer"),
     ConsumerAttached: _seldom(
-        _CONSUMER_ATTACHED,
+        CONSUMER_ATTACHED,
         queue="queue",
         meta=lambda event: _encode_json(_Names(container=event.container, link=event.link)),
     ),
-    ConsumerDetached: _seldom(_CONSUMER_DETACHED, ref="consumer"),
-    Chunked: _seldom(_CHUNKED, ref="producer", body="body"),
-    Purged: _seldom(_PURGED, queue="queue", ref="before"),
+    ConsumerDetached: _seldom(CONSUMER_DETACHED, ref="consumer"),
+    Chunked: _seldom(CHUNKED, ref="producer", body="body"),
+    Purged: _seldom(PURGED, queue="queue", ref="before"),
     # A word can use all 64 bits and `ref` is signed, so it travels in meta.
-    Damaged: _seldom(_DAMAGED, queue="queue", meta=lambda event: pack_words([event.word])),
-    Lost: _seldom(_LOST, ref="first", meta=lambda event: pack_words([event.end])),
+    Damaged: _seldom(DAMAGED, queue="queue", meta=lambda event: pack_words([event.word])),
+    Lost: _seldom(LOST, ref="first", meta=lambda event: pack_words([event.end])),
 }
 
 
@@ -265,7 +259,7 @@ def events_of(batch: Batch) -> Iterator[Event]:
     first, like, delta = 0, None, 0
     for row in batch.rows():
         record_type = row[9]
-        if record_type == _PUBLISHED and not row[10] & (LARGE | FANOUT):
+        if record_type == PUBLISHED and not row[10] & (LARGE | FANOUT):
             # The long loop of recovery: alike messages at consecutive offsets are gathered without an object each.
             alike = (row[4], row[5], row[6], row[10])
             if alike == like and row[0] == delta + 1:
@@ -355,27 +349,27 @@ def _read_consumer_attached(offset: int, time_us: int, row: tuple[int, ...], met
 
 
 _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
-    _STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5]),
-    _QUEUE_DECLARED: _read_queue_declared,
-    _QUEUE_DELETED: lambda offset, time_us, row, _: QueueDeleted(offset, time_us, row[4]),
-    _MUXER_DECLARED: lambda offset, time_us, row, meta: MuxerDeclared(
+    STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5]),
+    QUEUE_DECLARED: _read_queue_declared,
+    QUEUE_DELETED: lambda offset, time_us, row, _: QueueDeleted(offset, time_us, row[4]),
+    MUXER_DECLARED: lambda offset, time_us, row, meta: MuxerDeclared(
         offset, time_us, _decode_names(meta).name, MuxerKind(row[8])
     ),
-    _ATTACHED: lambda offset, time_us, row, meta: Attached(
+    ATTACHED: lambda offset, time_us, row, meta: Attached(
         offset, time_us, row[5], row[4], _decode_names(meta).destination
     ),
-    _DETACHED: lambda offset, time_us, row, meta: Detached(
+    DETACHED: lambda offset, time_us, row, meta: Detached(
         offset, time_us, row[5], row[4], _decode_names(meta).destination
     ),
-    _PRODUCER_ATTACHED: _read_producer_attached,
-    _PRODUCER_DETACHED: lambda offset, time_us, row, _: ProducerDetached(offset, time_us, row[5]),
-    _CONSUMER_ATTACHED: _read_consumer_attached,
-    _CONSUMER_DETACHED: lambda offset, time_us, row, _: ConsumerDetached(offset, time_us, row[5]),
-    _CHUNKED: lambda offset, time_us, row, _: Chunked(offset, time_us, row[5], b""),
-    _PUBLISHED: _read_published,
-    _ACQUIRED: _read_acquired,
-    _SETTLED: _read_settled,
-    _PURGED: lambda offset, time_us, row, _: Purged(offset, time_us, row[4], row[5]),
-    _DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], int.from_bytes(meta, "little")),
-    _LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
+    PRODUCER_ATTACHED: _read_producer_attached,
+    PRODUCER_DETACHED: lambda offset, time_us, row, _: ProducerDetached(offset, time_us, row[5]),
+    CONSUMER_ATTACHED: _read_consumer_attached,
+    CONSUMER_DETACHED: lambda offset, time_us, row, _: ConsumerDetached(offset, time_us, row[5]),
+    CHUNKED: lambda offset, time_us, row, _: Chunked(offset, time_us, row[5], b""),
+    PUBLISHED: _read_published,
+    ACQUIRED: _read_acquired,
+    SETTLED: _read_settled,
+    PURGED: lambda offset, time_us, row, _: Purged(offset, time_us, row[4], row[5]),
+    DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], int.from_bytes(meta, "little")),
+    LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
 }

@@ -7,6 +7,7 @@ from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.records import events_of
 from engine.state import EMPTY_STATE, State
+from engine.touches import touches_of
 from log.manifest import forget_lost
 from log.recovery import Recovery
 
@@ -35,7 +36,7 @@ def recover(
     """
     state = fold_log(recovery, progress)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
-    loop = DurableLoop(recovery.log(), state, config)
+    loop = DurableLoop(recovery.log(touches_of=touches_of), state, config)
     loop.start(now_us, lost)
     if lost:
         loop.log.edit_manifest(forget_lost)

@@ -23,7 +23,8 @@ import lmdb
 
 from log.config import LogConfig
 from log.index import IndexBuilder
-from log.manifest import Manifest, commit, forget_removed, name_spare, roll
+from log.index_tables import TouchesOf
+from log.manifest import Manifest, commit, forget_removed, name_spare, roll, snapshot_path, snapshots_path
 from log.pins import Pins
 from log.segment import Segment, index_path, segment_path
 from log.storage import File, Storage
@@ -84,6 +85,7 @@ class Housekeeper:
         "_storage",
         "_unindexed",
         "_written_bytes",
+        "_touches_of",
         "lane",
         "manifest",
         "space",
@@ -103,8 +105,9 @@ class Housekeeper:
         written_bytes: Callable[[], int],
     ) -> None:
         """Take over the manifest.
+        touches_of: TouchesOf,
 
-        `written_bytes` tells how much the log has written so far.
+        `written_bytes` tells how much the log has written so far, `touches_of` what the records of a batch name.
         """
         self.manifest = manifest
         self.spares: deque[Spare] = deque()
@@ -116,6 +119,7 @@ class Housekeeper:
         self._written_bytes = written_bytes
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
+        self._touches_of = touches_of
         self._unindexed: deque[Segment] = deque(one.at(directory) for one in manifest.sealed)
         """Indexes that are there and fit are not built again."""
         self._cached: deque[Segment] = deque()
@@ -302,7 +306,9 @@ class Housekeeper:
             segment = self._unindexed[0]
             file = self._storage.open(segment.path)
             try:
-                if not self._build_index(IndexBuilder(file, segment, batch_bytes_max=self._config.batch_bytes_max)):
+                batch_bytes_max = self._config.batch_bytes_max
+                builder = IndexBuilder(file, segment, batch_bytes_max=batch_bytes_max, touches_of=self._touches_of)
+                if not self._build_index(builder):
                     return
             except (OSError, ValueError, lmdb.Error):
                 pass

@@ -3,6 +3,7 @@
     batches   base offset u64 -> position u64               one entry per 16 KiB of the segment
     times     base timestamp u64 (us) -> base offset u64    of the same batches
     ids       id hash u32 -> offset u64, many a key         one entry a record whose id_hash is not 0
+    touches   key u64 -> offset u64, many a key             the records that name something, by what they name
 
     behind LMDB's last page, 64 bytes:
      0  magic 8 B "AMBERIDX"   8  version u32    12 salt u32 of the segment   16 file id u64
@@ -11,12 +12,12 @@
 
 Keys and values in LMDB are native integers, the trailer is little-endian. Rules: it is built under a temporary name
 and renamed, so there is no half an index; it is never synced, for the trailer tells what survived; it is opened
-read-only without a lock, for it never changes. Entries go in sorted order (append mode); id hashes are sorted in 256
-small heaps, so that no single call holds the interpreter for long.
+read-only without a lock, for it never changes. What the keys of `touches` are is said by who gave the function that
+reads them out of a batch; version 1 had no such table, and is rebuilt.
 """
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -26,7 +27,8 @@ import lmdb
 
 from log.batch import Mismatch
 from log.checksum import crc32c
-from log.positions import SPACING_BYTES, Positions
+from log.index_tables import U32, U64, Tables, TouchesOf, no_touches
+from log.positions import Positions
 from log.scan import Walk
 from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
 from log.storage import File
@@ -37,13 +39,10 @@ _TRAILER: Final = Struct("<8sIIQqqqqI")
 _CRC: Final = Struct("<I")
 _TRAILER_BYTES: Final = 64
 _MAGIC: Final = b"AMBERIDX"
-_VERSION: Final = 1
+_VERSION: Final = 2
+_TABLES: Final = 4
 _MAP_BYTES_MAX: Final = 1 << 36
-_U64: Final = Struct("=Q")
-_U32: Final = Struct("=I")
-_DELTA_AND_HASH: Final = Struct("<I8xI32x")
 _READ_BYTES: Final = 1 << 20
-_PUTS_A_STEP: Final = 1024
 
 
 def path_of_index(segment: Segment) -> str:
@@ -58,8 +57,10 @@ class IndexBuilder:
     segment is damaged.
     """
 
-    def __init__(self, file: File, segment: Segment, *, batch_bytes_max: int) -> None:
-        self._steps = _build_steps(file, segment, batch_bytes_max)
+    def __init__(
+        self, file: File, segment: Segment, *, batch_bytes_max: int, touches_of: TouchesOf = no_touches
+    ) -> None:
+        self._steps = _build_steps(file, segment, batch_bytes_max, touches_of)
 
     def step(self) -> bool:
         """Do a little; tell whether there is more to do."""
@@ -70,14 +71,16 @@ class IndexBuilder:
         self._steps.close()
 
 
-def build(file: File, segment: Segment, *, batch_bytes_max: int) -> None:
+def build(file: File, segment: Segment, *, batch_bytes_max: int, touches_of: TouchesOf = no_touches) -> None:
     """Build the index of `segment`, whose bytes are read from `file`, in one go."""
-    builder = IndexBuilder(file, segment, batch_bytes_max=batch_bytes_max)
+    builder = IndexBuilder(file, segment, batch_bytes_max=batch_bytes_max, touches_of=touches_of)
     while builder.step():
         pass
 
 
-def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generator[None, None, None]:
+def _build_steps(
+    file: File, segment: Segment, batch_bytes_max: int, touches_of: TouchesOf
+) -> Generator[None, None, None]:
     target = path_of_index(segment)
     header = _header_of(file, segment.path)
     if check_index(target, segment, header) is None:
@@ -86,12 +89,21 @@ def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generato
     temporary = target + ".new"
     _remove(temporary)
     environment = lmdb.open(
-        temporary, subdir=False, map_size=_MAP_BYTES_MAX, max_dbs=3, lock=False, sync=False, metasync=False, mode=0o644
+        temporary,
+        subdir=False,
+        map_size=_MAP_BYTES_MAX,
+        max_dbs=_TABLES,
+        lock=False,
+        sync=False,
+        metasync=False,
+        mode=0o644,
     )
     try:
         with environment.begin(write=True) as transaction:
             walk = _walk(file, header, segment.size, batch_bytes_max)
-            yield from _fill(environment, transaction, walk, segment.base_offset)
+            tables = Tables(segment.base_offset, touches_of)
+            yield from tables.collect(walk)
+            yield from tables.put(environment, transaction)
         environment.close()
         yield from _seal(temporary, segment, header)
         Path(temporary).replace(target)
@@ -99,54 +111,6 @@ def _build_steps(file: File, segment: Segment, batch_bytes_max: int) -> Generato
         environment.close()
         _remove(temporary)
         raise
-
-
-def _fill(environment: Any, transaction: Any, walk: Walk, first_offset: int) -> Iterator[None]:
-    heaps: list[list[int]] = [[] for _ in range(256)]
-    batches: list[tuple[int, int]] = []
-    times: dict[int, int] = {}
-    next_position = 0
-    for header in walk:
-        if walk.position >= next_position:
-            next_position = walk.position + SPACING_BYTES
-            batches.append((header.base_offset, walk.position))
-            times[header.base_timestamp_us] = header.base_offset
-        if header.count:
-            _heap_up(heaps, walk, header.base_offset - first_offset)
-            yield
-    if walk.mismatch is not None or walk.position < walk.end:
-        raise ValueError(f"the segment is not valid beyond position {walk.position}")
-    yield from _put(environment, transaction, b"batches", dict(batches).items())
-    yield from _put(environment, transaction, b"times", sorted(times.items()))
-    yield from _put_ids(environment, transaction, heaps, first_offset)
-
-
-def _heap_up(heaps: list[list[int]], walk: Walk, distance: int) -> None:
-    for delta, id_hash in _DELTA_AND_HASH.iter_unpack(walk.batch().records):
-        if id_hash:
-            heaps[id_hash >> 24].append(id_hash << 64 | distance + delta)
-
-
-def _put(environment: Any, transaction: Any, name: bytes, rows: Iterable[tuple[int, int]]) -> Iterator[None]:
-    table = environment.open_db(name, txn=transaction, integerkey=True)
-    cursor = transaction.cursor(table)
-    packed = [(_U64.pack(key), _U64.pack(value)) for key, value in rows]
-    for start in range(0, len(packed), _PUTS_A_STEP):
-        cursor.putmulti(packed[start : start + _PUTS_A_STEP], append=True)
-        yield
-
-
-def _put_ids(environment: Any, transaction: Any, heaps: list[list[int]], first_offset: int) -> Iterator[None]:
-    kind = {"integerkey": True, "dupsort": True, "integerdup": True, "dupfixed": True}
-    cursor = transaction.cursor(environment.open_db(b"ids", txn=transaction, **kind))
-    for heap in heaps:
-        heap.sort()
-        yield
-        for start in range(0, len(heap), _PUTS_A_STEP):
-            part = heap[start : start + _PUTS_A_STEP]
-            rows = [(_U32.pack(one >> 64), _U64.pack(first_offset + (one & (1 << 64) - 1))) for one in part]
-            cursor.putmulti(rows, append=True)
-            yield
 
 
 def _seal(path: str, segment: Segment, header: SegmentHeader) -> Iterator[None]:
@@ -193,7 +157,7 @@ class Index:
         """Open without checking; `open` checks."""
         # The file may be shorter than the map it was written with; a read-only map beyond its end is never touched.
         self._environment = lmdb.open(
-            path, subdir=False, readonly=True, lock=False, max_dbs=3, create=False, map_size=_MAP_BYTES_MAX
+            path, subdir=False, readonly=True, lock=False, max_dbs=_TABLES, create=False, map_size=_MAP_BYTES_MAX
         )
 
     @classmethod
@@ -216,18 +180,25 @@ class Index:
 
     def ids(self, id_hash: int) -> list[int]:
         """Return the offsets of all records with this id hash, in order."""
+        return self._many(b"ids", U32.pack(id_hash))
+
+    def touches(self, key: int) -> list[int]:
+        """Return the offsets of all records that touch a key, in order."""
+        return self._many(b"touches", U64.pack(key))
+
+    def _many(self, name: bytes, key: bytes) -> list[int]:
         with self._environment.begin() as transaction:
-            table = self._table(transaction, b"ids")
+            table = self._table(transaction, name)
             cursor = transaction.cursor(table)
-            if table is None or not cursor.set_key(_U32.pack(id_hash)):
+            if table is None or not cursor.set_key(key):
                 return []
-            return [_U64.unpack(value)[0] for value in cursor.iternext_dup()]
+            return [U64.unpack(value)[0] for value in cursor.iternext_dup()]
 
     def batches(self) -> list[tuple[int, int]]:
         """Return all pairs of a base offset and a position."""
         with self._environment.begin() as transaction:
             cursor = transaction.cursor(self._table(transaction, b"batches"))
-            return [(_U64.unpack(key)[0], _U64.unpack(value)[0]) for key, value in cursor]
+            return [(U64.unpack(key)[0], U64.unpack(value)[0]) for key, value in cursor]
 
     def close(self) -> None:
         """Close the file; look-ups are over."""
@@ -238,10 +209,10 @@ class Index:
             return None
         with self._environment.begin() as transaction:
             cursor = transaction.cursor(self._table(transaction, name))
-            found = cursor.set_range(_U64.pack(key))
-            if not (found and cursor.key() == _U64.pack(key)) and not (cursor.prev() if found else cursor.last()):
+            found = cursor.set_range(U64.pack(key))
+            if not (found and cursor.key() == U64.pack(key)) and not (cursor.prev() if found else cursor.last()):
                 return None
-            return int(_U64.unpack(cursor.value())[0])
+            return int(U64.unpack(cursor.value())[0])
 
     def _table(self, transaction: Any, name: bytes) -> Any:
         return self._environment.open_db(name, txn=transaction, create=False)

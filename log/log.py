@@ -119,6 +119,7 @@ class Log:
         size = self._housekeeper.allocate_active(opening.file, opening.position)
         self._active = _Active(opening.file, opening.header, position=opening.position, size=size)
         self._housekeeping_lane = workers.lane(
+            touches_of=opening.touches_of,
             "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
         )
         self._housekeeper.lane = self._housekeeping_lane

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from log.bodies import Bodies
 from log.config import LogConfig
+from log.index_tables import TouchesOf
 from log.manifest import Manifest
 from log.segment import SegmentHeader
 from log.storage import File, Lock, Storage
@@ -42,3 +43,5 @@ class Opening:
     """When recovery began."""
     bodies: Bodies
     """Knows every segment and the batches in the active one so far."""
+    touches_of: TouchesOf
+    """What the records of a batch name, for the indexes of sealed segments."""

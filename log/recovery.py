@@ -25,6 +25,7 @@ from log.bodies import Bodies
 from log.config import LogConfig
 from log.copying import copy_batch
 from log.errors import DamageError, LogFailed
+from log.index_tables import TouchesOf, no_touches
 from log.log import Log
 from log.manifest import Manifest, manifest_path, segments_path
 from log.opening import Opening
@@ -155,15 +156,16 @@ class Recovery:
         if self._progress is not None:
             self._progress(scanned_bytes, self.total_bytes)
 
-    def log(self, workers: Workers | None = None) -> Log:
+    def log(self, workers: Workers | None = None, *, touches_of: TouchesOf = no_touches) -> Log:
         """Begin the next epoch and return its log, which owns `workers`; the recovery is over.
 
-        The caller appends what its epoch begins with, and syncs it, before it serves.
+        The caller appends what its epoch begins with, and syncs it, before it serves. `touches_of` tells the indexes
+        what the records of a batch name.
         Raises LogFailed where the disk refuses.
         """
         workers = workers or ThreadWorkers()
         try:
-            return Log(self._begin_epoch(workers))
+            return Log(self._begin_epoch(workers, touches_of))
         except OSError as error:
             workers.close()
             raise LogFailed(f"{self._directory} cannot be recovered: {error}") from error
@@ -179,7 +181,7 @@ class Recovery:
         for part in self._survey.parts:
             part.file.close()
 
-    def _begin_epoch(self, workers: Workers) -> Opening:
+    def _begin_epoch(self, workers: Workers, touches_of: TouchesOf) -> Opening:
         storage, directory, found, old = self._storage, self._directory, self._survey, self.manifest
         file_id = free_file_id(storage, directory, old.next_file_id)
         header = SegmentHeader(draw_salt(), old.log_id, file_id, found.durable_end, old.epoch + 1)
@@ -213,6 +215,7 @@ class Recovery:
             durable_end=start_offset,
             now_us=self._now_us,
             bodies=bodies,
+            touches_of=touches_of,
         )
 
     def _copy(self, header: SegmentHeader, bodies: Bodies) -> tuple[File, int]:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from engine.outcome import OutcomeKind
-from engine.records import TYPE_NAMES
+from engine.record_types import TYPE_NAMES
 from log.batch import BATCH_HEADER_BYTES, BatchHeader
 from log.index import _TRAILER_BYTES
 from log.manifest import Manifest, decode, encode

@@ -20,7 +20,7 @@ from engine.effects import Answered, ConsumerEnded, Deliver, Drained, OutcomeApp
 from engine.events import Published
 from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
-from engine.records import TYPE_NAMES
+from engine.record_types import TYPE_NAMES
 from engine.word import make_words, pack_words
 from log.errors import LogFailed
 from tests.engine.rig import COLD, Rig, delivered

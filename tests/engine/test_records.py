@@ -30,7 +30,8 @@ from engine.events import (
 from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
-from engine.records import SKIPPABLE, TYPE_NAMES, events_of, write_event
+from engine.record_types import TYPE_NAMES
+from engine.records import SKIPPABLE, events_of, write_event
 from engine.word import make_words, pack_words, total_size
 from log.batch import Batch, decode_header, encode_batch
 from log.config import LogConfig

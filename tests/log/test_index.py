@@ -1,10 +1,11 @@
 """The index of a sealed segment: what it tells, and that one which does not fit is never believed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from log.batch import Batch
 from log.disk import DiskStorage
 from log.index import Index, IndexBuilder, build, check_index, load_positions, path_of_index
 from log.inspect import open_reader
@@ -87,6 +88,36 @@ def test_an_index_that_does_not_fit_is_not_believed(segment: Segment, harm: Call
     loaded = load_positions(file, segment.path, segment, batch_bytes_max=CONFIG.batch_bytes_max)
     offsets = range(segment.base_offset - 1, segment.next_offset + 1)
     assert [walked.locate(offset) for offset in offsets] == [loaded.locate(offset) for offset in offsets]
+
+
+def touches_of(batch: Batch) -> Iterator[tuple[int, int]]:
+    """Every record touches two keys: half its offset, and one that all share and that uses all bits."""
+    for record in batch.record_list():
+        yield record.offset // 2, record.offset
+        yield (1 << 64) - 1, record.offset
+
+
+def test_touches_are_what_the_function_told(segment: Segment) -> None:
+    """The law: touches(key) is exactly the offsets that were told with it, in order."""
+    file = DiskStorage().open(segment.path)
+    build(file, segment, batch_bytes_max=CONFIG.batch_bytes_max, touches_of=touches_of)
+    index = Index.open(path_of_index(segment), segment, header_of(segment))
+    assert index is not None
+    offsets = range(segment.base_offset, segment.next_offset)
+    for key in range(segment.next_offset // 2 + 2):
+        assert index.touches(key) == [offset for offset in offsets if offset // 2 == key]
+    assert index.touches((1 << 64) - 1) == list(offsets)
+    index.close()
+
+
+def test_an_index_of_an_earlier_version_is_stale(segment: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 1 had no touches: such an index is not believed, and rebuilt."""
+    monkeypatch.setattr("log.index._VERSION", 1)
+    built(segment).close()
+    monkeypatch.undo()
+    assert check_index(path_of_index(segment), segment, header_of(segment)) is not None
+    built(segment).close()
+    assert check_index(path_of_index(segment), segment, header_of(segment)) is None
 
 
 def test_a_stale_index_is_not_believed(segment: Segment) -> None:

@@ -28,7 +28,7 @@ from engine.events import (
 from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, Outcome, OutcomeKind
 from engine.queue import Settings
-from engine.records import TYPE_NAMES
+from engine.record_types import TYPE_NAMES
 from engine.word import make_words, pack_words
 from tools.names import Names
 from tools.story import EVENT_TYPES, iso_time, tell, type_of

@@ -1,0 +1,66 @@
+"""The types of log records by number. They are on disk: a number never changes meaning, and none is used twice.
+
+records.py draws what each of them holds.
+"""
+
+from typing import Final
+
+__all__ = [
+    "ACQUIRED",
+    "ATTACHED",
+    "CHUNKED",
+    "CONSUMER_ATTACHED",
+    "CONSUMER_DETACHED",
+    "DAMAGED",
+    "DETACHED",
+    "LOST",
+    "MUXER_DECLARED",
+    "PRODUCER_ATTACHED",
+    "PRODUCER_DETACHED",
+    "PUBLISHED",
+    "PURGED",
+    "QUEUE_DECLARED",
+    "QUEUE_DELETED",
+    "SETTLED",
+    "STARTED",
+    "TYPE_NAMES",
+]
+
+STARTED: Final = 1
+QUEUE_DECLARED: Final = 2
+QUEUE_DELETED: Final = 3
+MUXER_DECLARED: Final = 4
+ATTACHED: Final = 5
+DETACHED: Final = 6
+PRODUCER_ATTACHED: Final = 7
+PRODUCER_DETACHED: Final = 8
+CONSUMER_ATTACHED: Final = 9
+CONSUMER_DETACHED: Final = 10
+CHUNKED: Final = 11
+PUBLISHED: Final = 12
+ACQUIRED: Final = 13
+SETTLED: Final = 14
+PURGED: Final = 15
+DAMAGED: Final = 16
+LOST: Final = 17
+
+TYPE_NAMES: Final = {
+    STARTED: "started",
+    QUEUE_DECLARED: "queue-declared",
+    QUEUE_DELETED: "queue-deleted",
+    MUXER_DECLARED: "muxer-declared",
+    ATTACHED: "attached",
+    DETACHED: "detached",
+    PRODUCER_ATTACHED: "producer-attached",
+    PRODUCER_DETACHED: "producer-detached",
+    CONSUMER_ATTACHED: "consumer-attached",
+    CONSUMER_DETACHED: "consumer-detached",
+    CHUNKED: "chunk",
+    PUBLISHED: "published",
+    ACQUIRED: "acquired",
+    SETTLED: "settled",
+    PURGED: "purged",
+    DAMAGED: "damaged",
+    LOST: "lost",
+}
+"""As people read them."""

@@ -1,0 +1,81 @@
+"""Which records name what: the keys by which an index finds the events of one message without a scan.
+
+    entry >> 8      a bucket of 256 entries: records whose words name an entry of it (acquired, settled, damaged)
+    1 << 63 | id    a queue or a consumer: the seldom records about it that name no words (queue deleted, purged,
+                    attached to a muxer, detached from it; consumer gone); id 0: the broker started
+
+Rule 1. A run of consecutive words costs a key a bucket, whatever its length; each pair of key and record is told once.
+Rule 2. A bucket is a hint: whoever looks up reads the record and compares the words.
+Rule 3. Message records name nothing that is not in their own columns; batches of them alone cost nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct, unpack_from
+from typing import Final
+
+from engine.record_types import (
+    ACQUIRED,
+    ATTACHED,
+    CHUNKED,
+    CONSUMER_DETACHED,
+    DAMAGED,
+    DETACHED,
+    PUBLISHED,
+    PURGED,
+    QUEUE_DELETED,
+    SETTLED,
+    STARTED,
+)
+from engine.word import WORD_BYTES
+from log.batch import Batch
+
+__all__ = ["BROKER", "bucket_key", "node_key", "touches_of"]
+
+BROKER: Final = 0
+"""The id under which starts of the broker are found."""
+
+_NODE_BIT: Final = 1 << 63
+_BUCKET_SHIFT: Final = 8
+_WORD_SHIFT: Final = 16 + _BUCKET_SHIFT
+_RECORD: Final = Struct("<I4xI4xqq8xIHBx")
+_RECORD_BYTES: Final = 48
+_TYPE_AT: Final = 46
+_BODIES_ALONE: Final = bytes((CHUNKED, PUBLISHED))
+_WITH_WORDS: Final = frozenset((ACQUIRED, SETTLED, DAMAGED))
+_ABOUT_NODES: Final = frozenset((STARTED, QUEUE_DELETED, ATTACHED, DETACHED, CONSUMER_DETACHED, PURGED))
+
+
+def bucket_key(entry: int) -> int:
+    """Return the key of the records that may name an entry."""
+    return entry >> _BUCKET_SHIFT
+
+
+def node_key(node: int) -> int:
+    """Return the key of the records about a queue, a consumer, or BROKER."""
+    return _NODE_BIT | node
+
+
+def touches_of(batch: Batch) -> Iterator[tuple[int, int]]:
+    """Yield (key, record offset) for everything that the records of a batch name, each pair once."""
+    if not batch.records[_TYPE_AT::_RECORD_BYTES].strip(_BODIES_ALONE):
+        return
+    base, meta, end = batch.header.base_offset, batch.meta, 0
+    for delta, meta_bytes, queue, ref, count, aux, kind in _RECORD.iter_unpack(batch.records):
+        start, end = end, end + meta_bytes
+        if kind in _WITH_WORDS:
+            if kind == ACQUIRED and aux > 1:
+                start += aux * WORD_BYTES
+            for bucket in _buckets(unpack_from(f"<{count or 1}Q", meta, start)):
+                yield bucket, base + delta
+        elif kind in _ABOUT_NODES:
+            yield _NODE_BIT | (BROKER if kind == STARTED else queue or ref), base + delta
+
+
+def _buckets(words: Sequence[int]) -> Sequence[int]:
+    first, last = min(words), max(words)
+    if first >> _WORD_SHIFT == last >> _WORD_SHIFT:
+        return (first >> _WORD_SHIFT,)
+    if (last >> 16) - (first >> 16) == len(words) - 1:
+        # Distinct entries, as many as lie between the least and the greatest: all of them.
+        return range(first >> _WORD_SHIFT, (last >> _WORD_SHIFT) + 1)
+    return sorted({word >> _WORD_SHIFT for word in words})

@@ -1,0 +1,106 @@
+"""The tables of an index while it is built: what a walk of the segment adds up to, then the rows of LMDB in key order.
+
+Rule 1: rows go in sorted and are appended, which is several times as fast as rows in any order.
+Rule 2: everything is a generator that yields about once a millisecond, so that no single call holds the interpreter.
+Rule 3: what a touch means is not known here: whoever asks for an index gives the function that reads keys of u64 out of
+a batch, and looks the same keys up.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from struct import Struct
+from typing import Any, Final
+
+from log.batch import Batch
+from log.positions import SPACING_BYTES
+from log.scan import Walk
+
+__all__ = ["U32", "U64", "Tables", "TouchesOf", "no_touches"]
+
+TouchesOf = Callable[[Batch], Iterable[tuple[int, int]]]
+"""Yields (key, record offset) of a batch, each pair once; offsets rise."""
+
+U64: Final = Struct("=Q")
+U32: Final = Struct("=I")
+_DELTA_AND_HASH: Final = Struct("<I8xI32x")
+_PUTS_A_STEP: Final = 1024
+_OF_MANY: Final = {"integerkey": True, "dupsort": True, "integerdup": True, "dupfixed": True}
+
+
+def no_touches(_batch: Batch) -> Iterator[tuple[int, int]]:
+    """Yield nothing: for a log whose records nobody looks up by what they name."""
+    return iter(())
+
+
+class Tables:
+    """Collects the rows of one segment, then puts them into a new environment."""
+
+    def __init__(self, first_offset: int, touches_of: TouchesOf) -> None:
+        """Begin empty; `first_offset` is the segment's base."""
+        self._first_offset = first_offset
+        self._touches_of = touches_of
+        # Sorting a million at once would take too long: hashes are sorted in 256 small heaps.
+        self._heaps: list[list[int]] = [[] for _ in range(256)]
+        self._touches: dict[int, array[int]] = {}
+        self._batches: list[tuple[int, int]] = []
+        self._times: dict[int, int] = {}
+
+    def collect(self, walk: Walk) -> Iterator[None]:
+        """Take in every batch of a walk; raise ValueError where it does not reach its end."""
+        next_position = 0
+        for header in walk:
+            if walk.position >= next_position:
+                next_position = walk.position + SPACING_BYTES
+                self._batches.append((header.base_offset, walk.position))
+                self._times[header.base_timestamp_us] = header.base_offset
+            if header.count:
+                self._take(walk.batch())
+                yield
+        if walk.mismatch is not None or walk.position < walk.end:
+            raise ValueError(f"the segment is not valid beyond position {walk.position}")
+
+    def _take(self, batch: Batch) -> None:
+        heaps, distance = self._heaps, batch.header.base_offset - self._first_offset
+        for delta, id_hash in _DELTA_AND_HASH.iter_unpack(batch.records):
+            if id_hash:
+                heaps[id_hash >> 24].append(id_hash << 64 | distance + delta)
+        touches = self._touches
+        for key, offset in self._touches_of(batch):
+            known = touches.get(key)
+            if known is None:
+                known = touches[key] = array("Q")
+            known.append(offset)
+
+    def put(self, environment: Any, transaction: Any) -> Iterator[None]:
+        """Write all tables."""
+        yield from _put(environment, transaction, b"batches", dict(self._batches).items())
+        yield from _put(environment, transaction, b"times", sorted(self._times.items()))
+        yield from self._put_ids(transaction.cursor(environment.open_db(b"ids", txn=transaction, **_OF_MANY)))
+        yield from self._put_touches(transaction.cursor(environment.open_db(b"touches", txn=transaction, **_OF_MANY)))
+
+    def _put_ids(self, cursor: Any) -> Iterator[None]:
+        first_offset = self._first_offset
+        for heap in self._heaps:
+            heap.sort()
+            yield
+            for start in range(0, len(heap), _PUTS_A_STEP):
+                part = heap[start : start + _PUTS_A_STEP]
+                rows = [(U32.pack(one >> 64), U64.pack(first_offset + (one & (1 << 64) - 1))) for one in part]
+                cursor.putmulti(rows, append=True)
+                yield
+
+    def _put_touches(self, cursor: Any) -> Iterator[None]:
+        for key in sorted(self._touches):
+            packed, offsets = U64.pack(key), self._touches[key]
+            for start in range(0, len(offsets), _PUTS_A_STEP):
+                rows = [(packed, U64.pack(offset)) for offset in offsets[start : start + _PUTS_A_STEP]]
+                cursor.putmulti(rows, append=True)
+                yield
+
+
+def _put(environment: Any, transaction: Any, name: bytes, rows: Iterable[tuple[int, int]]) -> Iterator[None]:
+    cursor = transaction.cursor(environment.open_db(name, txn=transaction, integerkey=True))
+    packed = [(U64.pack(key), U64.pack(value)) for key, value in rows]
+    for start in range(0, len(packed), _PUTS_A_STEP):
+        cursor.putmulti(packed[start : start + _PUTS_A_STEP], append=True)
+        yield
