@@ -9,7 +9,7 @@
     24     i64   base_timestamp    microseconds UTC
     32     i64   durable_end       what was durable when this was written
     40     u32   count             of records
-    44     u32   flags             0
+    44     u32   flags             1 KEPT: records that were picked from a longer log, not to be folded
     48     u32   meta_bytes
     52     u32   body_bytes
     56     u32   epoch
@@ -37,6 +37,7 @@ __all__ = [
     "BATCH_ALIGNMENT",
     "BATCH_HEADER_BYTES",
     "BATCH_MAGIC",
+    "KEPT",
     "Batch",
     "BatchHeader",
     "Mismatch",
@@ -50,6 +51,8 @@ __all__ = [
 BATCH_MAGIC = int.from_bytes(b"AMBB", "little")
 BATCH_HEADER_BYTES = 64
 BATCH_ALIGNMENT = 8
+KEPT = 1
+"""The flag of a batch whose records were picked from others (pick.py): what was between them is gone."""
 
 _HEADER = Struct("<IIIIqqqIIIIII")
 _FIRST = Struct("<II")
@@ -147,6 +150,7 @@ def encode_batch(
     meta: bytes,
     bodies: Sequence[Buffer],
     body_bytes: int,
+    flags: int = 0,
 ) -> list[Buffer]:
     """Encode one batch as buffers to be written one after the other.
 
@@ -166,7 +170,7 @@ def encode_batch(
         bodies = (*bodies, padding)
     first = _FIRST.pack(BATCH_MAGIC, head_bytes + body_bytes + len(padding))
     rest = _REST.pack(
-        body_crc, base_offset, base_timestamp_us, durable_end, count, 0, len(meta), body_bytes, epoch, 0
+        body_crc, base_offset, base_timestamp_us, durable_end, count, flags, len(meta), body_bytes, epoch, 0
     ) + (records + meta if meta else records)
     head_crc = crc32c(rest, crc32c(first, salt_crc))
     head = b"".join((first, _CRC.pack(head_crc), rest))
