@@ -26,6 +26,7 @@ from log.index import IndexBuilder
 from log.index_tables import TouchesOf
 from log.manifest import Manifest, commit, forget_removed, name_spare, roll, snapshot_path, snapshots_path
 from log.pins import Pins
+from log.placing import Placement, place, sweep
 from log.segment import Segment, index_path, segment_path
 from log.storage import File, Storage
 from log.worker import Lane
@@ -81,11 +82,12 @@ class Housekeeper:
         "_has_spare",
         "_is_full",
         "_pins",
+        "_placements",
         "_rolls",
         "_storage",
+        "_touches_of",
         "_unindexed",
         "_written_bytes",
-        "_touches_of",
         "lane",
         "manifest",
         "space",
@@ -103,9 +105,9 @@ class Housekeeper:
         config: LogConfig,
         manifest: Manifest,
         written_bytes: Callable[[], int],
+        touches_of: TouchesOf,
     ) -> None:
         """Take over the manifest.
-        touches_of: TouchesOf,
 
         `written_bytes` tells how much the log has written so far, `touches_of` what the records of a batch name.
         """
@@ -117,9 +119,10 @@ class Housekeeper:
         self._config = config
         self._pins = Pins(storage, directory)
         self._written_bytes = written_bytes
+        self._touches_of = touches_of
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
-        self._touches_of = touches_of
+        self._placements: deque[Placement] = deque()
         self._unindexed: deque[Segment] = deque(one.at(directory) for one in manifest.sealed)
         """Indexes that are there and fit are not built again."""
         self._cached: deque[Segment] = deque()
@@ -127,6 +130,7 @@ class Housekeeper:
         self._has_spare = False
         self._has_ballast = not config.ballast_bytes
         self._is_full = False
+        sweep(storage, directory)
         self.space = self._sample()
 
     def allocate_active(self, file: File, position: int) -> int:
@@ -157,10 +161,17 @@ class Housekeeper:
         self._edits.append(change)
         self.lane.wake()
 
+    def place(self, placement: Placement) -> None:
+        """Name a snapshot, after the edits asked for before; `placement` tells how that went."""
+        self._placements.append(placement)
+        self.lane.wake()
+
     def run(self) -> None:
         """Do all that there is to do. Raises OSError where the disk failed other than by being full."""
         if not self._succeeds(self._go_ahead) and self._release_ballast():
             self._succeeds(self._go_ahead)
+        while self._placements:
+            self._place(self._placements.popleft())
         self._succeeds(self._hold_ballast)
         if self._has_ballast and self._has_spare:
             self._is_full = False
@@ -190,6 +201,21 @@ class Housekeeper:
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
         self.manifest = commit(self._storage, self._directory, change)
+
+    def _place(self, placement: Placement) -> None:
+        """Name a snapshot; one that has no room is refused rather than tried again."""
+        try:
+            placement.snapshot = place(self._storage, self._directory, placement.snapshot, self._committed)
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            placement.error = error
+            sweep(self._storage, self._directory)
+        placement.is_done = True
+
+    def _committed(self, change: Callable[[Manifest], Manifest]) -> Manifest:
+        self._commit(change)
+        return self.manifest
 
     def _enter_rolls(self) -> None:
         while self._rolls:
@@ -249,10 +275,13 @@ class Housekeeper:
         if not file_ids:
             return
         for file_id in file_ids:
-            for path in (segment_path(self._directory, file_id), index_path(self._directory, file_id)):
+            for path_of in (segment_path, index_path, snapshot_path):
+                path = path_of(self._directory, file_id)
                 if self._storage.exists(path):
                     self._storage.unlink(path)
         self._storage.sync_directory(f"{self._directory}/segments")
+        if self._storage.exists(snapshots_path(self._directory)):
+            self._storage.sync_directory(snapshots_path(self._directory))
         self._commit(partial(forget_removed, file_ids=file_ids))
 
     def _ballast_path(self) -> str:

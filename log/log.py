@@ -17,9 +17,11 @@ from log.errors import LogFailed
 from log.housekeeping import Housekeeper, Spare
 from log.manifest import Manifest
 from log.opening import Opening
+from log.placing import Placement
 from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
 from log.storage import File
 from log.syncer import Syncer, SyncTarget
+from log.worker import Lane
 
 __all__ = ["Log"]
 
@@ -61,7 +63,6 @@ class Log:
 
     __slots__ = (
         "_active",
-        "_directory",
         "_failure",
         "_housekeeper",
         "_housekeeping_lane",
@@ -76,11 +77,13 @@ class Log:
         "_written_bytes",
         "bodies",
         "config",
+        "directory",
         "draft",
         "durable_end",
         "epoch",
         "log_end",
         "log_id",
+        "storage",
     )
 
     def __init__(self, opening: Opening) -> None:
@@ -98,7 +101,8 @@ class Log:
         self.durable_end = opening.durable_end
         """The offset after everything that a sync has made durable."""
         self.bodies = opening.bodies
-        self._directory = opening.directory
+        self.storage = opening.storage
+        self.directory = opening.directory
         self._lock = opening.lock
         self._spare: Spare | None = None
         self._sealing: deque[_Sealing] = deque()
@@ -115,11 +119,11 @@ class Log:
             config=config,
             manifest=opening.manifest,
             written_bytes=lambda: self._written_bytes,
+            touches_of=opening.touches_of,
         )
         size = self._housekeeper.allocate_active(opening.file, opening.position)
         self._active = _Active(opening.file, opening.header, position=opening.position, size=size)
         self._housekeeping_lane = workers.lane(
-            touches_of=opening.touches_of,
             "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
         )
         self._housekeeper.lane = self._housekeeping_lane
@@ -253,6 +257,25 @@ class Log:
         allocated_bytes = active.size - active.position + (self._spare.size if self._spare else 0)
         return max(0, allocated_bytes + space.free_bytes)
 
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest as it was edited last."""
+        return self._housekeeper.manifest
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written since it was opened."""
+        return self._written_bytes
+
+    def open_lane(self, name: str, run: Callable[[], None]) -> Lane:
+        """Let `run` run beside the loop each time the lane is woken; it ends with the log."""
+        return self._workers.lane(name, run)
+
+    def place_snapshot(self, placement: Placement) -> None:
+        """Name a snapshot whose file is written beside the loop; all below its end must be durable."""
+        assert placement.snapshot.end <= self.durable_end
+        self._housekeeper.place(placement)
+
     def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
         """Commit a change of the manifest beside the loop, which alone may edit it."""
         self._housekeeper.edit(change)
@@ -328,14 +351,14 @@ class Log:
         """Go on in the spare; what was active is sealed when it is durable."""
         old, spare = self._active, self._spare
         assert spare is not None
-        path = segment_path(self._directory, old.header.file_id)
+        path = segment_path(self.directory, old.header.file_id)
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
         self._sealing.append(_Sealing(segment, old.file, self._written_bytes))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
         self._active = _Active(spare.file, header, position=0, size=spare.size)
         self._active.began_us = now_us
         self._spare = None
-        path = segment_path(self._directory, spare.file_id)
+        path = segment_path(self.directory, spare.file_id)
         self.bodies.begin(base_offset=self.log_end, path=path, salt_crc=self._active.salt_crc)
         return self._active
 
@@ -367,6 +390,6 @@ class Log:
         self._marked_end = self.durable_end
 
     def _fail(self, operation: str, error: Exception) -> LogFailed:
-        path = segment_path(self._directory, self._active.header.file_id)
+        path = segment_path(self.directory, self._active.header.file_id)
         self._failure = LogFailed(f"{operation} failed at position {self._active.position} of {path}: {error}")
         return self._failure

@@ -2,8 +2,8 @@ r"""The manifest: the one file that says which segments are the log.
 
     MANIFEST    one JSON object over several lines, then the line "crc32c XXXXXXXX\n": CRC-32C of every byte before it
 
-Rule 1. A segment that the manifest does not name is not part of the log. Unknown files are reported, never deleted;
-only files on the list `removed` are.
+Rule 1. A segment or a snapshot that the manifest does not name does not exist. Unknown files are reported, never
+deleted; only files on the list `removed` are.
 Rule 2. A manifest is never changed in place: a temporary file is written and synced, renamed over it, and the
 directory synced. One that readers have locked keeps a second name, `MANIFEST.<generation>` (pins.py).
 Rule 3. An edit is a pure function Manifest -> Manifest, and `commit` applies it to the generation that is on the disk
@@ -32,23 +32,30 @@ __all__ = [
     "MANIFEST_NAME",
     "VERSION",
     "Active",
+    "Horizon",
     "Lost",
     "Manifest",
     "Sealed",
+    "Snapshot",
     "commit",
     "create",
     "decode",
     "encode",
     "forget_lost",
     "forget_removed",
+    "forget_snapshots",
     "load",
     "manifest_path",
+    "name_snapshot",
     "name_spare",
     "named_files",
     "recovered",
     "repaired",
+    "reserve_file_id",
     "roll",
     "segments_path",
+    "snapshot_path",
+    "snapshots_path",
     "store",
 ]
 
@@ -99,6 +106,36 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot: what all events below an offset add up to."""
+
+    file_id: int
+    """Names the file, as 16 hex digits."""
+    name: str
+    """For people; no other snapshot of the log has it."""
+    end: int
+    """It is the fold of all events below this offset, which the file's header repeats."""
+    time_us: int
+    """The time of the last of these events."""
+    created_us: int
+    """When it was taken."""
+    size: int
+    """Bytes of the file."""
+    is_automatic: bool
+    """Taken by the broker itself, which prunes such ones too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Where history begins: below it no events are left, only messages that were live then."""
+
+    offset: int
+    """The end of the snapshot that every fold begins with."""
+    time_us: int
+    """The time of the last event below."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """Which segments are the log, in order of their offsets."""
 
@@ -126,6 +163,10 @@ class Manifest:
     """File ids that may be deleted."""
     lost: tuple[Lost, ...] = ()
     """What repairs could not save and the engine has not yet taken into the log."""
+    snapshots: tuple[Snapshot, ...] = ()
+    """In order of their ends; of those alike, in the order in which they were taken."""
+    horizon: Horizon | None = None
+    """None where history begins with the first event."""
 
 
 def manifest_path(directory: str) -> str:
@@ -136,6 +177,16 @@ def manifest_path(directory: str) -> str:
 def segments_path(directory: str) -> str:
     """Return the directory of the segments and their indexes."""
     return f"{directory}/segments"
+
+
+def snapshots_path(directory: str) -> str:
+    """Return the directory of the snapshots; it is missing where none was ever taken."""
+    return f"{directory}/snapshots"
+
+
+def snapshot_path(directory: str, file_id: int) -> str:
+    """Where a snapshot lies below the log's directory."""
+    return f"{snapshots_path(directory)}/{file_id:016x}.snapshot"
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -236,8 +287,8 @@ def create(log_id: bytes) -> Manifest:
 
 
 def named_files(manifest: Manifest) -> frozenset[int]:
-    """Return the ids of the files that hold the log, those that may be deleted not among them."""
-    named = {one.file_id for one in manifest.sealed}
+    """Return the ids of the files that hold log and snapshots, those that may be deleted not among them."""
+    named = {one.file_id for one in manifest.sealed} | {one.file_id for one in manifest.snapshots}
     named |= {manifest.active.file_id} if manifest.active else set()
     return frozenset(named | ({manifest.spare} if manifest.spare is not None else set()))
 
@@ -315,6 +366,37 @@ def repaired(
 def forget_removed(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
     """Take files that are deleted now off the list `removed`."""
     return _next(manifest, removed=tuple(one for one in manifest.removed if one not in file_ids))
+
+
+def reserve_file_id(manifest: Manifest) -> Manifest:
+    """Put the next file id on the list `removed`: whoever makes that file and does not come to name it leaves nothing.
+
+    Until it is named nothing but the list may be looked at for deletion.
+    """
+    file_id = manifest.next_file_id
+    return _next(manifest, next_file_id=file_id + 1, removed=(*manifest.removed, file_id))
+
+
+def name_snapshot(manifest: Manifest, snapshot: Snapshot) -> Manifest:
+    """Name a snapshot whose file is durable, under an id that was reserved, and whose end is."""
+    assert snapshot.file_id in manifest.removed
+    assert all(snapshot.name != one.name for one in manifest.snapshots)
+    return _next(
+        manifest,
+        removed=tuple(one for one in manifest.removed if one != snapshot.file_id),
+        snapshots=tuple(sorted((*manifest.snapshots, snapshot), key=lambda one: (one.end, one.file_id))),
+        durable_end=max(manifest.durable_end, snapshot.end),
+    )
+
+
+def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
+    """Let go of snapshots; their files may be deleted. Ids of others are passed over."""
+    gone = tuple(one.file_id for one in manifest.snapshots if one.file_id in file_ids)
+    return _next(
+        manifest,
+        removed=manifest.removed + gone,
+        snapshots=tuple(one for one in manifest.snapshots if one.file_id not in file_ids),
+    )
 
 
 def forget_lost(manifest: Manifest) -> Manifest:

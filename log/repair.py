@@ -21,7 +21,7 @@ from log.config import LogConfig
 from log.copying import copy_batch
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
-from log.manifest import Lost, Manifest, Sealed, manifest_path, segments_path
+from log.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, snapshots_path
 from log.part import Part
 from log.recovery import free_file_id, lock_path
 from log.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuilt, salvage
@@ -124,7 +124,8 @@ def _claims(directory: str, storage: Storage) -> tuple[Manifest, list[Claim], Lo
 
 
 def _next_file_id(storage: Storage, directory: str) -> int:
-    names = [name.partition(".")[0] for name in storage.listdir(segments_path(directory))]
+    folders = [path for path in (segments_path(directory), snapshots_path(directory)) if storage.exists(path)]
+    names = [name.partition(".")[0] for path in folders for name in storage.listdir(path)]
     return 1 + max((int(name, 16) for name in names if len(name) == 16 and set(name) <= set(hexdigits)), default=0)
 
 

@@ -14,15 +14,19 @@ from log.disk import DiskStorage
 from log.errors import DamageError, LogError
 from log.index import Index, check_index, path_of_index
 from log.inspect import Reader, open_reader
-from log.manifest import Manifest, Sealed, segments_path
+from log.manifest import Manifest, Sealed, Snapshot, named_files, segments_path, snapshot_path, snapshots_path
 from log.part import Part
+from log.placing import temporary_path
 from log.scan import Walk
 from log.segment import Segment
 
-__all__ = ["Progress", "Report", "verify"]
+__all__ = ["CheckSnapshot", "Progress", "Report", "verify"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and their total."""
+
+CheckSnapshot = Callable[[Manifest, Snapshot], None]
+"""Reads a whole snapshot, which this folder cannot; raises LogError."""
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class Report:
     """Indexes that are there and fit."""
     index_missing_count: int = 0
     """Sealed segments without one; it is built when the log is open."""
+    snapshot_count: int = 0
+    """Snapshots that are there and whole."""
     durable_end: int = 0
     """What is known to be durable."""
     valid_end: int = 0
@@ -53,12 +59,20 @@ class Report:
     """Paths that the manifest does not name."""
 
 
-def verify(directory: str, progress: Progress | None = None, config: LogConfig | None = None) -> Report:
-    """Check the log in `directory`; never raises for what it finds there."""
+def verify(
+    directory: str,
+    progress: Progress | None = None,
+    config: LogConfig | None = None,
+    check_snapshot: CheckSnapshot | None = None,
+) -> Report:
+    """Check the log in `directory`; never raises for what it finds there.
+
+    Of snapshots presence and size are checked, and all of them where `check_snapshot` is given.
+    """
     report = Report()
     try:
         with open_reader(directory, config) as reader:
-            _Check(reader, report, progress).run(directory)
+            _Check(reader, report, progress).run(directory, check_snapshot)
     except (LogError, OSError) as error:
         report.damage = error if isinstance(error, LogError) else LogError(str(error))
     return report
@@ -73,7 +87,7 @@ class _Check:
         self._total_bytes = sum(one.size for one in reader.manifest.sealed) + sum(part.end for part in parts)
         self._done_bytes = 0
 
-    def run(self, directory: str) -> None:
+    def run(self, directory: str, check_snapshot: CheckSnapshot | None) -> None:
         report, found, manifest = self._report, self._reader.survey, self._reader.manifest
         report.durable_end, report.valid_end, report.ignored = found.durable_end, found.valid_end, found.fault
         report.unknown_files = _unknown_files(directory, manifest)
@@ -81,6 +95,11 @@ class _Check:
         self._tell(self._total_bytes)
         for sealed in manifest.sealed:
             self._check_index(sealed, sealed.at(directory))
+        for snapshot in manifest.snapshots:
+            _check_presence(directory, snapshot)
+            if check_snapshot is not None:
+                check_snapshot(manifest, snapshot)
+            report.snapshot_count += 1
 
     def _check_batches(self) -> None:
         part_before: Part | None = None
@@ -142,8 +161,23 @@ def _check_positions(path: str, part: Part) -> None:
 
 def _unknown_files(directory: str, manifest: Manifest) -> list[str]:
     folder = segments_path(directory)
-    known = {one.file_id for one in manifest.sealed} | set(manifest.removed)
-    known |= {manifest.active.file_id} if manifest.active else set()
-    known |= {manifest.spare} if manifest.spare is not None else set()
+    known = named_files(manifest) | set(manifest.removed)
     names = {f"{file_id:016x}{end}" for file_id in known for end in (".log", ".index", ".index.new")}
-    return [f"{folder}/{name}" for name in DiskStorage().listdir(folder) if name not in names]
+    unknown = [f"{folder}/{name}" for name in DiskStorage().listdir(folder) if name not in names]
+    return unknown + _unknown_snapshots(directory, known)
+
+
+def _unknown_snapshots(directory: str, known: frozenset[int]) -> list[str]:
+    folder, paths = snapshots_path(directory), {snapshot_path(directory, file_id) for file_id in known}
+    if not DiskStorage().exists(folder):
+        return []
+    found = [f"{folder}/{name}" for name in DiskStorage().listdir(folder)]
+    return [path for path in found if path not in paths and path != temporary_path(directory)]
+
+
+def _check_presence(directory: str, snapshot: Snapshot) -> None:
+    path, storage = snapshot_path(directory, snapshot.file_id), DiskStorage()
+    if not storage.exists(path):
+        raise DamageError(path, 0, f"the snapshot {snapshot.name!r} that the manifest names", "no file")
+    if storage.size(path) != snapshot.size:
+        raise DamageError(path, 0, f"a snapshot of {snapshot.size} bytes", f"{storage.size(path)}")

@@ -2,6 +2,7 @@
 
 import errno
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,25 +12,33 @@ from hypothesis import strategies as st
 from log.errors import DamageError, ForeignError
 from log.manifest import (
     Active,
+    Horizon,
     Lost,
     Manifest,
     Sealed,
+    Snapshot,
     commit,
     create,
     decode,
     encode,
     forget_lost,
     forget_removed,
+    forget_snapshots,
     load,
+    name_snapshot,
     name_spare,
+    named_files,
     recovered,
+    reserve_file_id,
     roll,
     store,
 )
 from tests.log.simulated import SimulatedStorage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "manifest.txt"
+BEFORE_SNAPSHOTS = GOLDEN.with_name("manifest_before_snapshots.txt")
 OFFSETS = st.integers(0, 1 << 62)
+SNAPSHOT = st.builds(Snapshot, OFFSETS, st.text(max_size=9), OFFSETS, OFFSETS, OFFSETS, OFFSETS, st.booleans())
 SEALED = st.builds(Sealed, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
 MANIFESTS = st.builds(
     Manifest,
@@ -45,6 +54,8 @@ MANIFESTS = st.builds(
     spare=st.none() | OFFSETS,
     removed=st.lists(OFFSETS, max_size=3).map(tuple),
     lost=st.lists(st.builds(Lost, OFFSETS, OFFSETS), max_size=3).map(tuple),
+    snapshots=st.lists(SNAPSHOT, max_size=3).map(tuple),
+    horizon=st.none() | st.builds(Horizon, OFFSETS, OFFSETS),
 )
 
 
@@ -63,6 +74,8 @@ def example() -> Manifest:
         spare=5,
         removed=(2,),
         lost=(Lost(10, 20),),
+        snapshots=(Snapshot(2, "nightly", 480, 1_700_000_000_000_000, 1_700_000_000_500_000, 4096, False),),
+        horizon=Horizon(480, 1_700_000_000_000_000),
     )
 
 
@@ -75,6 +88,12 @@ def test_decode_undoes_encode(manifest: Manifest) -> None:
 def test_the_bytes_are_as_they_were() -> None:
     """The format of version 1 stays readable and is written the same."""
     assert encode(example()) == GOLDEN.read_bytes()
+
+
+def test_a_manifest_without_snapshots_is_read() -> None:
+    """One that was written before there were any names none, and history begins with the first event."""
+    old = replace(example(), removed=(2,), snapshots=(), horizon=None)
+    assert decode(BEFORE_SNAPSHOTS.read_bytes(), file="m") == old
 
 
 @given(st.data())
@@ -112,6 +131,18 @@ def test_a_recovery_gives_up_what_holds_nothing() -> None:
     assert again.removed == (1, 2)
     assert (again.active, again.durable_end, again.epoch) == (Active(3, 0), 5, 2)
     assert forget_removed(again, frozenset({1, 2})).removed == ()
+
+
+def test_a_snapshot_is_named_in_order_and_forgotten_by_id() -> None:
+    """A reserved id may be deleted until it is named, and again once it is forgotten; names lie by their ends."""
+    reserved = reserve_file_id(reserve_file_id(create(bytes(16))))
+    assert (reserved.removed, reserved.next_file_id, named_files(reserved)) == ((1, 2), 3, frozenset())
+    later, earlier = Snapshot(1, "later", 20, 0, 0, 9, False), Snapshot(2, "earlier", 10, 0, 0, 9, True)
+    named = name_snapshot(name_snapshot(reserved, later), earlier)
+    assert (named.snapshots, named.removed, named.durable_end) == ((earlier, later), (), 20)
+    assert named_files(named) == {1, 2}
+    forgotten = forget_snapshots(named, frozenset({2, 77}))
+    assert (forgotten.snapshots, forgotten.removed) == ((later,), (2,))
 
 
 def test_lost_offsets_are_told_until_they_are_taken() -> None:
