@@ -4,7 +4,9 @@ Rule 1. A reader writes nothing and takes no lock but a shared one on the manife
 needs that lock for itself. It makes sure that the path still names the file that it has locked.
 Rule 2. What it reads ends where the chain of batches ended when it opened: for a running broker that is what was
 written by then, for a stopped one what recovery would find. Heads are checked; bodies when they are asked for.
-Rule 3. A fault below the durable end is damage only if it is still there when looked at again: a broker that writes
+Rule 3. What was synced by then ends at the durable end: who tells others what it reads stops there while a broker
+writes. Of a stopped one all counts that a recovery would keep.
+Rule 4. A fault below the durable end is damage only if it is still there when looked at again: a broker that writes
 beside may have filled what was empty a moment ago.
 """
 
@@ -22,6 +24,8 @@ from log.cold import DAMAGED
 from log.config import LogConfig
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
+from log.holder import is_written
+from log.lookup import Lookup
 from log.manifest import Manifest, Sealed, decode, manifest_path
 from log.part import Part, open_sealed, walk_whole
 from log.record import Record
@@ -101,8 +105,17 @@ class Reader:
         self._fd = fd
         self.manifest = manifest
         """As opened."""
+        was_written = is_written(directory)
         self.survey: Survey = _survey(storage, directory, manifest, config)
         """What the segments hold that are not sealed."""
+        self.is_written = was_written or is_written(directory)
+        """Whether a broker may have written while the log was opened."""
+        self._lookup = Lookup(directory, manifest.sealed, self.survey.parts, self.open_sealed)
+
+    @property
+    def end(self) -> int:
+        """The offset at which what is promised ends: rule 3."""
+        return self.survey.durable_end if self.is_written else self.survey.valid_end
 
     def segments(self) -> list[SegmentInfo]:
         """Return all segments, in order of their offsets; the spare, where there is one, is last."""
@@ -151,6 +164,30 @@ class Reader:
             for _ in walk:
                 yield part, walk
 
+    def find(self, offset: int) -> tuple[ReadableBatch, Record] | None:
+        """Return the record at `offset` and its batch, None where there is none; looks into one segment.
+
+        Bodies of the batch can be read until other look-ups have opened many more segments. Raises DamageError.
+        """
+        batch = self.find_batch(offset)
+        if batch is None:
+            return None
+        record = next((record for record in batch.records() if record.offset == offset), None)
+        return None if record is None else (batch, record)
+
+    def find_batch(self, offset: int) -> ReadableBatch | None:
+        """Return the batch that answers for `offset`, None where none does; else as `find`."""
+        found = self._lookup.find(offset)
+        return None if found is None else ReadableBatch(found[1].batch(), found[0])
+
+    def offset_at(self, time_us: int) -> int | None:
+        """Return the greatest offset below `end` whose record's time is at or before `time_us`; None: there is none."""
+        return self._lookup.offset_at(time_us, end=self.end)
+
+    def floor(self, offset: int) -> int | None:
+        """Return the greatest offset at or below `offset` at which there is a record, None where there is none."""
+        return self._lookup.floor(offset)
+
     def counts(self, info: SegmentInfo) -> tuple[int, int]:
         """Return how many batches and records a segment holds, by reading their heads."""
         batches = records = 0
@@ -171,6 +208,7 @@ class Reader:
 
     def close(self) -> None:
         """Close the files and let go of the manifest."""
+        self._lookup.close()
         for part in self.survey.parts:
             part.file.close()
         os.close(self._fd)

@@ -46,5 +46,10 @@ class Positions:
         index = bisect_right(self._bases, offset) - 1
         return self._positions[index] if index >= 0 else None
 
+    def following(self, offset: int) -> int | None:
+        """Return the position of the first batch noted that begins beyond `offset`, None where there is none."""
+        index = bisect_right(self._bases, offset)
+        return self._positions[index] if index < len(self._bases) else None
+
     def __len__(self) -> int:
         return len(self._bases)

@@ -1,0 +1,229 @@
+"""Any moment of a log: of a broker that runs, from another process, or of one that has stopped.
+
+    open_past(directory)   what the manifest names now stays readable until it is closed
+    offset_at(time)        times resolve to offsets first
+    state_at(offset)       newest snapshot at or before it, then a fold
+    events, event_at       what happened
+    body(offset)           found through the index of its segment
+
+Rule 1. The state at X is the state after the event at X. A run of messages published is as many events as messages: X
+cuts it. Offsets between two epochs name no event: the last one before them counts.
+Rule 2. Nothing is rounded: what lies before the horizon or in the future is a PastError that says what there is.
+Rule 3. While a broker writes, the past ends where its log is durable: what is told is promised.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, Self
+
+from engine.apply import apply
+from engine.errors import EngineError
+from engine.events import Event, Published
+from engine.records import events_of
+from engine.state import EMPTY_STATE, State
+from engine.times import iso_time
+from engine.word import WORD_BYTES, total_size
+from log.buffer import Buffer
+from log.cold import DAMAGED
+from log.config import LogConfig
+from log.inspect import Reader, open_reader
+
+__all__ = ["Horizon", "Past", "PastError", "PastKind", "Progress", "end_of", "open_past"]
+
+Progress = Callable[[int, int], None]
+"""Hears the offsets folded so far and how many there are to fold; offsets between epochs count too."""
+
+_TOLD_OFFSETS: Final = 1 << 16
+
+
+class PastKind(StrEnum):
+    """Why a moment cannot be asked for."""
+
+    BEFORE_HORIZON = "before-horizon"
+    IN_FUTURE = "in-future"
+    NO_SUCH_OFFSET = "no-such-offset"
+
+
+class PastError(EngineError):
+    """A moment that the log does not answer for; the message says which ones it does."""
+
+    def __init__(self, kind: PastKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Where the events of a log begin."""
+
+    offset: int
+    """All events from here on are there; 0 where all are that ever were."""
+    time_us: int
+    """Of the last event below, 0 where there was none."""
+
+
+class Past:
+    """The history of one log up to the moment in which it was opened; close it when done."""
+
+    def __init__(self, reader: Reader, *, now_us: int) -> None:
+        """Own `reader`; `now_us` is what counts as the future's begin. Use `open_past`."""
+        self.reader = reader
+        """The log, for look-ups that know its segments."""
+        self.now_us = now_us
+        """When it was opened."""
+        self.end = reader.end
+        """The first offset that it does not answer for."""
+        horizon = getattr(reader.manifest, "horizon", None)
+        self.horizon = Horizon(0, 0) if horizon is None else Horizon(horizon.offset, horizon.time_us)
+        """Where the events begin; below are only messages that still live."""
+
+    @cached_property
+    def last_offset(self) -> int | None:
+        """The offset of the last event, None where there is none yet."""
+        return self.reader.floor(self.end - 1)
+
+    def offset_at(self, time_us: int) -> int:
+        """Return the greatest offset whose event's time is at or before `time_us`. Raises PastError, DamageError."""
+        if time_us > self.now_us and time_us > self._time_of_end():
+            raise PastError(
+                PastKind.IN_FUTURE, f"{iso_time(time_us)} lies in the future: it is {iso_time(self.now_us)} now"
+            )
+        offset = self.reader.offset_at(time_us)
+        if offset is not None and offset >= self.horizon.offset:
+            return offset
+        if self.horizon.offset and time_us >= self.horizon.time_us:
+            return self.horizon.offset - 1
+        raise PastError(PastKind.BEFORE_HORIZON, f"{iso_time(time_us)} lies before the log's history: {self._extent()}")
+
+    def time_at(self, offset: int) -> int:
+        """Return the time of the last event at or before `offset`, microseconds. Raises PastError, DamageError."""
+        self._check(offset)
+        floor = self.reader.floor(offset)
+        if floor is None or floor < self.horizon.offset:
+            return self.horizon.time_us
+        found = self.reader.find(floor)
+        assert found is not None
+        return found[1].timestamp_us
+
+    def state_at(self, offset: int, progress: Progress | None = None) -> State:
+        """Return the state after the event at `offset`. Raises PastError, DamageError."""
+        self._check(offset)
+        state, start = self._base(offset)
+        told = start
+        for event in self._events(start, offset):
+            state = apply(state, event)
+            if progress is not None and event.offset - told >= _TOLD_OFFSETS:
+                told = event.offset
+                progress(told - start, offset + 1 - start)
+        return state
+
+    def events(self, first: int, last: int) -> Iterator[Event]:
+        """Yield the events at offsets from `first` to `last`, both included, runs cut there. Raises as `state_at`."""
+        if first <= last:
+            self._check(last)
+            if first < self.horizon.offset:
+                raise PastError(
+                    PastKind.BEFORE_HORIZON, f"offset {first} lies before the log's history: {self._extent()}"
+                )
+        return self._events(first, last)
+
+    def event_at(self, offset: int) -> Event | None:
+        """Return the event at `offset`, a run cut to the one message; None where there is none, or no more.
+
+        Below the horizon the messages that still live are found. Raises DamageError.
+        """
+        readable = None if offset >= self.end else self.reader.find_batch(offset)
+        if readable is not None:
+            for event in events_of(readable.batch):
+                if event.offset <= offset < end_of(event):
+                    return _cut(event, offset, offset)
+        return None
+
+    def body(self, offset: int, chunks: Sequence[int] = ()) -> Buffer:
+        """Return a message by the offset of its publish record and those of its chunks, DAMAGED where it is damaged.
+
+        Raises PastError where there is no such record, DamageError where the log is damaged there.
+        """
+        pieces = [self._piece(piece) for piece in (*chunks, offset)]
+        if any(piece is DAMAGED for piece in pieces):
+            return DAMAGED
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def close(self) -> None:
+        """Close the log and let its files go."""
+        self.reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _piece(self, offset: int) -> Buffer:
+        found = None if offset >= self.end else self.reader.find(offset)
+        if found is None:
+            raise PastError(PastKind.NO_SUCH_OFFSET, f"there is no record at offset {offset}: {self._extent()}")
+        batch, record = found
+        return batch.body(record)
+
+    def _events(self, first: int, last: int) -> Iterator[Event]:
+        for readable in self.reader.batches(first):
+            if readable.batch.header.base_offset > last:
+                return
+            for event in events_of(readable.batch):
+                if end_of(event) > first and event.offset <= last:
+                    yield _cut(event, first, last)
+
+    def _base(self, offset: int) -> tuple[State, int]:
+        """Return the newest state that is known at or before `offset`, and the offset from which to fold on."""
+        return EMPTY_STATE, 0
+
+    def _check(self, offset: int) -> None:
+        if offset >= self.end:
+            raise PastError(PastKind.IN_FUTURE, f"offset {offset} lies in the future: {self._extent()}")
+        if offset < 0:
+            raise PastError(PastKind.NO_SUCH_OFFSET, f"there is no offset {offset}: {self._extent()}")
+        if offset < self.horizon.offset - 1:
+            raise PastError(PastKind.BEFORE_HORIZON, f"offset {offset} lies before the log's history: {self._extent()}")
+
+    def _time_of_end(self) -> int:
+        found = None if self.last_offset is None else self.reader.find(self.last_offset)
+        return 0 if found is None else found[1].timestamp_us
+
+    def _extent(self) -> str:
+        """Say which moments there are."""
+        if self.last_offset is None:
+            return "nothing was written yet"
+        begin = self.horizon.offset
+        begin_us = self.horizon.time_us
+        if not begin:
+            first = next(self._events(0, self.last_offset))
+            begin, begin_us = first.offset, first.time_us
+        last, last_us = self.last_offset, self._time_of_end()
+        return f"it goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
+
+
+def open_past(directory: str, config: LogConfig | None = None, *, now_us: int | None = None) -> Past:
+    """Open the history of the log in `directory`, whether or not a broker runs on it; times are the clock's.
+
+    Raises LogError where there is no log, DamageError and ForeignError as recovery does.
+    """
+    now_us = time.time_ns() // 1000 if now_us is None else now_us
+    return Past(open_reader(directory, config), now_us=now_us)
+
+
+def end_of(event: Event) -> int:
+    """Return the offset after an event's last record."""
+    return event.offset + (len(event.words) // WORD_BYTES if type(event) is Published else 1)
+
+
+def _cut(event: Event, first: int, last: int) -> Event:
+    """Return the part of an event within [first, last]."""
+    if type(event) is not Published or (first <= event.offset and end_of(event) <= last + 1):
+        return event
+    begin = max(first, event.offset)
+    words = event.words[(begin - event.offset) * WORD_BYTES : (last + 1 - event.offset) * WORD_BYTES]
+    return replace(event, offset=begin, words=words, size=total_size(words))

@@ -1,0 +1,35 @@
+"""Whether somebody writes to a log, as the text of its lock file says; the lock itself is not touched.
+
+A broker that serves writes its pid as JSON into the file and a clean end empties it. The text outlives a SIGKILL, so
+the pid is asked too. Trying the lock instead could keep a starting broker from having it.
+"""
+
+import os
+from typing import Any
+
+import msgspec
+
+from log.recovery import lock_path
+
+__all__ = ["is_written"]
+
+
+def is_written(directory: str) -> bool:
+    """Tell whether a broker that lives serves the log in `directory`."""
+    try:
+        with open(lock_path(directory), "rb") as file:  # noqa: PTH123 - paths are texts in this folder
+            held = msgspec.json.decode(file.read(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return False
+    pid = held.get("pid")
+    return isinstance(pid, int) and pid > 0 and _is_alive(pid)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,190 @@
+"""A broker's life on a real directory, at random, with what its state was at each moment of it."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from engine.apply import apply
+from engine.commands import (
+    AttachConsumer,
+    AttachProducer,
+    DeclareQueue,
+    DeleteQueue,
+    DetachConsumer,
+    DetachProducer,
+    Publish,
+    PurgeQueue,
+    Settle,
+)
+from engine.config import EngineConfig
+from engine.durable import DurableLoop
+from engine.events import Event, Published
+from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
+from engine.past import end_of
+from engine.queue import Settings
+from engine.records import events_of
+from engine.recovery import fold_log
+from engine.state import EMPTY_STATE, State
+from engine.word import pack_words
+from log.buffer import Buffer
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.recovery import Recovery
+from log.worker import InlineWorkers
+from tests.log.lives import CONFIG
+
+__all__ = ["LIVED", "Lived", "singles", "states_of"]
+
+LIVED = replace(CONFIG, hot_bytes_max=1 << 16, hot_large_bytes_max=1 << 16)
+_ENGINE = EngineConfig(chunk_bytes=1500, dispatch_messages_max=7)
+_NAMES = ("one", "two", "three")
+
+
+class Lived:
+    """One directory, lived in again and again; what was written is durable after `end`, or killed before."""
+
+    def __init__(self, directory: Path, seed: int, *, config: LogConfig = LIVED) -> None:
+        self.directory = str(directory)
+        self.rng = random.Random(seed)
+        self.now_us = 1_700_000_000_000_000
+        self.bodies: dict[bytes, int] = {}
+        """Whole bodies that were handed over, in order."""
+        self._config = config
+        self.start()
+
+    def start(self) -> None:
+        """Recover and begin a life."""
+        recovery = Recovery.open(DiskStorage(), self.directory, self._config, self.now_us)
+        state = fold_log(recovery)
+        self.workers = InlineWorkers()
+        self.loop = DurableLoop(recovery.log(self.workers), state, _ENGINE)
+        self.loop.start(self.now_us)
+
+    def live(self, steps: int) -> None:
+        """Do so many things at random."""
+        for _ in range(steps):
+            self.now_us += self.rng.choice((0, 40, 1_000_000))
+            self.rng.choice(
+                (
+                    self.attach,
+                    self.attach,
+                    self.publish,
+                    self.publish,
+                    self.publish,
+                    self.take,
+                    self.settle,
+                    self.seldom,
+                )
+            )()
+            if self.rng.random() < 0.7:
+                self.step()
+
+    def step(self) -> None:
+        """End a tick; sometimes what it wrote is synced."""
+        self.loop.step(self.now_us)
+        if self.rng.random() < 0.8:
+            self.loop.completed(self.now_us)
+
+    def settle_down(self) -> None:
+        """Let everything be durable."""
+        for _ in range(4):
+            self.loop.step(self.now_us)
+            self.now_us += 50_000
+            self.loop.completed(self.now_us)
+
+    def end(self, *, cleanly: bool = True) -> None:
+        """End this life: by a close, or as a SIGKILL does."""
+        if cleanly:
+            self.loop.log.close()
+            return
+        self.workers.close()
+        self.loop.log._active.file.close()
+        self.loop.log._lock.release()
+
+    def attach(self) -> None:
+        """A link comes."""
+        name = self.rng.choice(_NAMES)
+        if self.rng.random() < 0.5:
+            self.loop.submit(AttachProducer("key", name, "container", f"to {name}"))
+        else:
+            self.loop.submit(AttachConsumer("key", name, "container", f"from {name}"))
+
+    def publish(self) -> None:
+        """A run is sent, or a large message."""
+        producers = sorted(self.loop.state.producers)
+        if producers:
+            sizes = [self.rng.choice((0, 30, 300)) for _ in range(self.rng.randint(1, 6))]
+            if self.rng.random() < 0.1:
+                sizes = [4000]
+            bodies: list[Buffer] = [
+                b"%08d" % (len(self.bodies) + index) + bytes(size) for index, size in enumerate(sizes)
+            ]
+            self.bodies.update((bytes(body), len(self.bodies)) for body in bodies)
+            size = sum(map(len, bodies))
+            hashes = [1 + number % 7 for number in range(len(bodies))]
+            self.loop.submit(Publish("link", self.rng.choice(producers), 0, bodies, hashes, size))
+
+    def take(self) -> None:
+        """A consumer has credit."""
+        consumers = sorted(self.loop.state.consumers)
+        if consumers:
+            self.loop.set_credit(self.rng.choice(consumers), self.rng.randint(0, 8))
+
+    def settle(self) -> None:
+        """A consumer says what became of some messages."""
+        held = [
+            (consumer, word)
+            for queue in self.loop.state.queues.values()
+            for consumer, words in queue.acquired.items()
+            for word in words
+        ]
+        if held:
+            consumer = self.rng.choice(held)[0]
+            words = [word for one, word in held if one == consumer][: self.rng.randint(1, 4)]
+            outcome = self.rng.choice((ACCEPTED, ACCEPTED, REJECTED, RELEASED, MODIFIED_FAILED))
+            self.loop.submit(Settle(consumer, pack_words(words), outcome))
+
+    def seldom(self) -> None:
+        """A queue is purged, deleted or declared; a link goes."""
+        name, state = self.rng.choice(_NAMES), self.loop.state
+        consumers, producers = sorted(state.consumers), sorted(state.producers)
+        match self.rng.randint(0, 4):
+            case 0:
+                self.loop.submit(PurgeQueue("key", name))
+            case 1:
+                self.loop.submit(DeleteQueue("key", name))
+            case 2:
+                self.loop.submit(DeclareQueue("key", name, Settings()))
+            case 3 if consumers:
+                self.loop.submit(DetachConsumer(self.rng.choice(consumers)))
+            case 4 if producers:
+                self.loop.submit(DetachProducer(self.rng.choice(producers)))
+
+    def events(self) -> list[Event]:
+        """Return every event of a log whose life has ended, as recovery reads it."""
+        recovery = Recovery.open(DiskStorage(), self.directory, self._config, self.now_us)
+        events = [event for batch in recovery.batches() for event in events_of(batch)]
+        recovery.close()
+        return events
+
+
+def singles(events: list[Event]) -> list[Event]:
+    """Return events with each run of published messages as so many runs of one."""
+    alone: list[Event] = []
+    for event in events:
+        if type(event) is Published:
+            for offset in range(event.offset, end_of(event)):
+                word = event.words[(offset - event.offset) * 8 :][:8]
+                size = (int.from_bytes(word[:2], "little") & 0x7FF) << (word[1] >> 3)
+                alone.append(replace(event, offset=offset, words=word, size=size))
+        else:
+            alone.append(event)
+    return alone
+
+
+def states_of(events: list[Event]) -> dict[int, State]:
+    """Return the state after the event at each offset."""
+    state, states = EMPTY_STATE, {}
+    for event in singles(events):
+        state = states[event.offset] = apply(state, event)
+    return states
