@@ -74,15 +74,20 @@ class AmberMQ:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> float:
-        """Start it on its data directory and wait for its line `ready amqp://HOST:PORT data=DIR`."""
-        command = str(Path(sys.executable).with_name("ambermq"))
+    def start(self, *, probe: Path | None = None) -> float:
+        """Start it on its data directory and wait for its line `ready amqp://HOST:PORT data=DIR`.
+
+        With `probe` its event loop's lateness is noted in that file (probed.py).
+        """
+        command = [str(Path(sys.executable).with_name("ambermq"))]
+        if probe is not None:
+            command = [sys.executable, "-m", "bench.probed", str(probe)]
         self._directory.mkdir(parents=True, exist_ok=True)
         errors = self._directory.with_suffix(".stderr")
         began = time.monotonic()
         with errors.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [command, "serve", "--data", str(self._directory), "--host", "127.0.0.1", "--port", "0"],
+                [*command, "serve", "--data", str(self._directory), "--host", "127.0.0.1", "--port", "0"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

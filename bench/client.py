@@ -25,6 +25,8 @@ _LOOK_SECONDS = 0.1
 """How often a process without traffic looks at the board's phase."""
 _STALLED_SECONDS = 0.001
 """How often a sender held back by the queue's length looks at the receiver's progress."""
+_BURSTS_PER_S = 1000
+"""A faster sender sends in bursts: a message at a time would cost it a core."""
 _DRAIN_SECONDS = 90.0
 """What a broker gets to settle and deliver all that was sent, a million messages at most."""
 
@@ -90,6 +92,7 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
     slots = board.slots
     backlog = options.backlog or _UNBOUNDED
     total = options.count or _UNBOUNDED
+    each = -(-total // len(senders))
     while slots[Slot.PHASE] != Phase.DRAIN:
         left = total - sum(sender.sent for sender in senders)
         if left <= 0:
@@ -97,20 +100,24 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
         room = backlog - slots[Slot.SENT] + slots[Slot.RECEIVED]
         stalled = room < max(backlog // 8, len(senders))
         allowance = 0 if stalled else min(room // len(senders), left)
-        began = sum(sender.fill(allowance) for sender in senders)
+        began = sum(sender.fill(min(allowance, each - sender.sent)) for sender in senders)
         timeout = 0.0 if began else _STALLED_SECONDS if stalled else _LOOK_SECONDS
         _exchange(senders, timeout)
         _tell_sent(senders, board)
 
 
 def _send_paced(sender: Sender, board: Board, rate: int) -> None:
+    """Send one message when it is due; above a thousand a second a burst a millisecond, whose first one is timed."""
     slots = board.slots
-    interval = 1.0 / rate
+    burst = max(rate // _BURSTS_PER_S, 1)
+    interval = burst / rate
     due = time.monotonic()
     while slots[Slot.PHASE] != Phase.DRAIN:
         wait = due - time.monotonic()
         if wait <= 0:
             sender.send_timed(keep=slots[Slot.PHASE] == Phase.MEASURE)
+            if burst > 1:
+                sender.fill(burst - 1)
             due += interval
             _tell_sent([sender], board)
         _exchange([sender], max(wait, 0))

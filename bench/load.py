@@ -86,9 +86,14 @@ def run_load(broker: Broker, load: Load, window: Window, directory: Path) -> dic
     return _rates(opened, closed) | _percentiles("settle", settle) | _percentiles("delivery", delivery)
 
 
-def fill_queue(broker: Broker, queue: str, count: int, body_bytes: int, directory: Path) -> float:
-    """Send durable messages that stay; return the seconds until the last was accepted. Raises LoadFailed."""
-    load = Load(body_bytes, backlog=0)
+def fill_queue(
+    broker: Broker, queue: str, count: int, body_bytes: int, directory: Path, *, connections: int = 1
+) -> float:
+    """Send durable messages that stay; return the seconds until the last was accepted. Raises LoadFailed.
+
+    With several connections {} in the queue's name is the number of each, and the messages are shared out evenly.
+    """
+    load = Load(body_bytes, connections=connections, backlog=0)
     with _board(directory) as board:
         began = time.monotonic()
         with _client("send", [*_options(broker, queue, board, load), "--count", str(count)]) as sender:
