@@ -58,6 +58,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epoch: int
     time_us: int
     muxers: int
+    routes: int
     queues: int
     producers: int
     consumers: int
@@ -113,6 +114,7 @@ def _head(state: State) -> _Head:
         state.epoch,
         state.time_us,
         len(state.muxers),
+        sum(len(muxer.routes) for muxer in state.muxers.values()),
         len(state.queues),
         len(state.producers),
         len(state.consumers),
@@ -296,10 +298,11 @@ class _Parts:
         head = self.head
         if head is None:
             raise ImageFault("a snapshot without its first block")
-        counts = (len(self.muxers), len(self.queues), len(self.producers), len(self.consumers))
-        expected = (head.muxers, head.queues, head.producers, head.consumers)
+        routes = sum(map(len, self.routes.values()))
+        counts = (len(self.muxers), routes, len(self.queues), len(self.producers), len(self.consumers))
+        expected = (head.muxers, head.routes, head.queues, head.producers, head.consumers)
         if counts != expected:
-            raise ImageFault(f"muxers, queues, producers, consumers: expected {expected}, found {counts}")
+            raise ImageFault(f"muxers, routes, queues, producers, consumers: expected {expected}, found {counts}")
         muxers = [Muxer(one.id, one.name, one.kind, PersistentMap(self.routes.get(one.id, {}))) for one in self.muxers]
         return EMPTY_STATE.having(
             epoch=head.epoch,

@@ -1,4 +1,10 @@
-"""From what the log yields to a loop that serves: fold everything, log that the broker started."""
+"""From what the log yields to a loop that serves: fold everything, log that the broker started.
+
+Rule 1. The fold begins with the newest snapshot that can be believed; what lies below its end is not read. A damaged
+snapshot is told to whoever wants to hear of it, and the one before it is used.
+Rule 2. Without any the fold begins with the first event, unless history begins with a snapshot: then its loss is
+damage.
+"""
 
 from collections.abc import Callable
 
@@ -6,19 +12,29 @@ from engine.apply import apply
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.records import events_of
+from engine.snapshots import Found, newest_snapshot
 from engine.state import EMPTY_STATE, State
-from engine.touches import touches_of
-from log.manifest import forget_lost
+from log.errors import DamageError, LogError
+from log.manifest import forget_lost, manifest_path
 from log.recovery import Recovery
 
-__all__ = ["fold_log", "recover"]
+__all__ = ["Report", "fold_log", "recover"]
+
+Report = Callable[[LogError], None]
+"""Hears what is wrong with a snapshot that was passed over: a DamageError, or a ForeignError."""
 
 
-def fold_log(recovery: Recovery, progress: Callable[[int, int], None] | None = None) -> State:
-    """Return the fold of everything that a recovery yields; `progress` hears records folded and the offset reached."""
-    state = EMPTY_STATE
+def fold_log(
+    recovery: Recovery, progress: Callable[[int, int], None] | None = None, report: Report | None = None
+) -> State:
+    """Return the fold of everything that a recovery yields; `progress` hears records folded and the offset reached.
+
+    Raises DamageError where the log is damaged, or lacks the snapshot that its history begins with.
+    """
+    found = _newest(recovery, report)
+    state = found.state or EMPTY_STATE
     records = 0
-    for batch in recovery.batches():
+    for batch in recovery.batches(found.snapshot.end if found.snapshot else 0):
         for event in events_of(batch):
             state = apply(state, event)
         records += batch.header.count
@@ -28,16 +44,36 @@ def fold_log(recovery: Recovery, progress: Callable[[int, int], None] | None = N
 
 
 def recover(
-    recovery: Recovery, config: EngineConfig, now_us: int, progress: Callable[[int, int], None] | None = None
+    recovery: Recovery,
+    config: EngineConfig,
+    now_us: int,
+    progress: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> DurableLoop:
     """Return a loop over the recovered log, with its start durable: it may serve.
 
-    Raises what `Recovery` raises: DamageError, LogFailed.
+    Raises what `fold_log` raises, and LogFailed.
     """
-    state = fold_log(recovery, progress)
+    state = fold_log(recovery, progress, report)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
-    loop = DurableLoop(recovery.log(touches_of=touches_of), state, config)
+    loop = DurableLoop(recovery.log(), state, config)
     loop.start(now_us, lost)
     if lost:
         loop.log.edit_manifest(forget_lost)
     return loop
+
+
+def _newest(recovery: Recovery, report: Report | None) -> Found:
+    """Return the snapshot to begin with, none that lies above the log's end."""
+    manifest = recovery.manifest
+    found = newest_snapshot(recovery.storage, recovery.directory, manifest, end_max=recovery.valid_end)
+    for fault in found.faults:
+        if report is not None:
+            report(fault)
+    horizon = manifest.horizon
+    if horizon is not None and (found.snapshot is None or found.snapshot.end < horizon.offset):
+        for fault in found.faults:
+            raise fault
+        expected = f"a snapshot at or after offset {horizon.offset}, where history begins"
+        raise DamageError(manifest_path(recovery.directory), 0, expected, f"{len(manifest.snapshots)} snapshots before")
+    return found

@@ -83,7 +83,7 @@ class Recovery:
         """As it was found."""
         self.scanned_bytes = 0
         """Bytes that `batches` has stepped over."""
-        self.total_bytes = sum(sealed.size for sealed in manifest.sealed) + sum(part.end for part in found.parts)
+        self.total_bytes = self._bytes_from(0)
         """Bytes that it will have stepped over at its end."""
 
     @classmethod
@@ -130,10 +130,37 @@ class Recovery:
         """What ended the log at or after D, for the curious; None where nothing more was ever written."""
         return self._survey.fault
 
-    def batches(self) -> Iterator[Batch]:
-        """Yield every batch, without bodies, in order up to the valid end; raise DamageError at the first bad one."""
+    @property
+    def storage(self) -> Storage:
+        """The disk."""
+        return self._storage
+
+    @property
+    def directory(self) -> str:
+        """The log's directory."""
+        return self._directory
+
+    def batches(self, from_offset: int = 0) -> Iterator[Batch]:
+        """Yield every batch from an offset on, without bodies, in order up to the valid end.
+
+        `from_offset` is where a batch begins or none is; sealed segments wholly below it are not even opened. Raises
+        DamageError at the first bad batch.
+        """
+        self.total_bytes = self._bytes_from(from_offset)
+        for walk in self._walks(from_offset):
+            assert walk.header is not None
+            if walk.header.base_offset >= from_offset:
+                yield walk.batch()
+
+    def _bytes_from(self, from_offset: int) -> int:
+        sealed_bytes = sum(sealed.size for sealed in self.manifest.sealed if sealed.next_offset > from_offset)
+        return sealed_bytes + sum(part.end for part in self._survey.parts)
+
+    def _walks(self, from_offset: int) -> Iterator[Walk]:
         config, manifest = self._config, self.manifest
         for sealed in manifest.sealed:
+            if sealed.next_offset <= from_offset:
+                continue
             part = open_sealed(self._storage, self._directory, manifest, sealed, batch_bytes_max=config.batch_bytes_max)
             walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
             yield from self._counted(walks, sealed.size)
@@ -142,10 +169,10 @@ class Recovery:
             walk = part.walk(end=part.end)
             yield from self._counted((walk for _ in walk), part.end)
 
-    def _counted(self, walks: Iterator[Walk], size: int) -> Iterator[Batch]:
+    def _counted(self, walks: Iterator[Walk], size: int) -> Iterator[Walk]:
         before, told = self.scanned_bytes, 0
         for walk in walks:
-            yield walk.batch()
+            yield walk
             if walk.position - told > _PROGRESS_BYTES:
                 told = walk.position
                 self._tell(before + told)

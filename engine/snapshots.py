@@ -1,0 +1,152 @@
+"""Snapshot files: a state written to one, read from one, and the newest that can be believed.
+
+Rule 1. A file is synced when `write_snapshot` returns; that its name is durable, and named, is its writer's business.
+Rule 2. Writing is slow on purpose where somebody runs beside: `give_way` is asked after each block, what is written is
+        synced every 8 MiB, since a long sync delays those of the log, and leaves the page cache at the end.
+Rule 3. What is read is held against what the manifest says of it: log, end and time. Any doubt is a DamageError, or a
+        ForeignError where a newer version wrote it; there is no half a state.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.image import ImageFault, image_of, state_of
+from engine.state import State
+from log.checksum import crc32c
+from log.errors import DamageError, ForeignError, LogError
+from log.manifest import Manifest, Snapshot, snapshot_path
+from log.storage import File, Storage
+from snapshot.blocks import (
+    HEADER_BYTES,
+    BlockFault,
+    BlockWriter,
+    ForeignBlocks,
+    Header,
+    decode_header,
+    read_blocks,
+)
+
+__all__ = ["Found", "WritingStopped", "check_snapshot", "load_snapshot", "newest_snapshot", "write_snapshot"]
+
+_SYNC_BYTES: Final = 8 << 20
+_END_POSITION: Final = 32
+
+GiveWay = Callable[[int], bool]
+"""give_way(bytes just written) -> whether to stop; it may wait as long as it likes."""
+
+
+class WritingStopped(Exception):
+    """`give_way` has said so: what was written is worth nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest snapshot that can be believed."""
+
+    snapshot: Snapshot | None
+    """None where there is none."""
+    state: State | None
+    """The state that it holds."""
+    faults: list[LogError] = field(default_factory=list)
+    """What is wrong with the newer ones."""
+
+
+def write_snapshot(
+    storage: Storage, path: str, state: State, *, log_id: bytes, end: int, give_way: GiveWay = lambda _: False
+) -> int:
+    """Write `state`, the fold of all events below `end`, to a new file, synced; return the file's size.
+
+    Raises OSError, and WritingStopped; the file is there then, and to be unlinked.
+    """
+    file = storage.open(path, create=True)
+    try:
+        size = _write(file, state, Header(state.epoch, log_id, end, state.time_us), give_way)
+        file.sync()
+        file.drop_cache(0, 0)
+    finally:
+        file.close()
+    return size
+
+
+def _write(file: File, state: State, header: Header, give_way: GiveWay) -> int:
+    writer = BlockWriter(crc32c)
+    position = synced = 0
+    for buffers in writer.all(header, image_of(state)):
+        file.write(buffers, position)
+        written = writer.position - position
+        position = writer.position
+        if position - synced >= _SYNC_BYTES:
+            file.datasync()
+            synced = position
+        if give_way(written):
+            raise WritingStopped
+    return position
+
+
+def load_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot) -> State:
+    """Return the state that a snapshot of this log holds. Raises DamageError and ForeignError."""
+    path = snapshot_path(directory, snapshot.file_id)
+    try:
+        file = storage.open(path)
+    except FileNotFoundError as error:
+        raise DamageError(path, 0, f"the snapshot {snapshot.name!r} that the manifest names", "no file") from error
+    except OSError as error:
+        raise DamageError(path, 0, "a file that can be opened", str(error)) from error
+    try:
+        return _load(file, path, log_id=manifest.log_id, snapshot=snapshot)
+    except ForeignBlocks as fault:
+        raise ForeignError(
+            f"{path} at position {fault.position}: expected {fault.expected}, found {fault.found}"
+        ) from fault
+    except BlockFault as fault:
+        raise DamageError(path, fault.position, fault.expected, fault.found) from fault
+    except OSError as error:
+        raise DamageError(path, 0, "a file that can be read", str(error)) from error
+    except ImageFault as fault:
+        raise DamageError(path, HEADER_BYTES, "the blocks of a whole state", str(fault)) from fault
+    finally:
+        file.close()
+
+
+def _load(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -> State:
+    header = decode_header(file.read(HEADER_BYTES, 0), crc32c)
+    if header.log_id != log_id:
+        raise DamageError(path, 16, f"a snapshot of log {log_id.hex()}", header.log_id.hex())
+    if (header.end, header.time_us) != (snapshot.end, snapshot.time_us):
+        expected, found = (
+            f"end {end} at {time_us} us"
+            for end, time_us in ((snapshot.end, snapshot.time_us), (header.end, header.time_us))
+        )
+        raise DamageError(path, _END_POSITION, expected, found)
+    state = state_of(read_blocks(file.read, crc32c))
+    if (state.epoch, state.time_us) != (header.epoch, header.time_us):
+        raise DamageError(path, _END_POSITION, f"a state at {header.time_us} us", f"{state.time_us}")
+    return state
+
+
+def check_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot) -> None:
+    """Read all of a snapshot and throw it away. Raises DamageError and ForeignError."""
+    load_snapshot(storage, directory, manifest, snapshot)
+
+
+def newest_snapshot(storage: Storage, directory: str, manifest: Manifest, *, end_max: int | None = None) -> Found:
+    """Return the newest snapshot that can be believed, none that ends above `end_max`, and what is wrong with newer.
+
+    A damaged one is never silently passed over: the caller tells the faults.
+    """
+    faults: list[LogError] = []
+    for snapshot in _newest_first(manifest, end_max):
+        try:
+            state = load_snapshot(storage, directory, manifest, snapshot)
+        except (DamageError, ForeignError) as fault:
+            faults.append(fault)
+        else:
+            return Found(snapshot, state, faults)
+    return Found(None, None, faults)
+
+
+def _newest_first(manifest: Manifest, end_max: int | None) -> Iterator[Snapshot]:
+    for snapshot in reversed(manifest.snapshots):
+        if end_max is None or snapshot.end <= end_max:
+            yield snapshot

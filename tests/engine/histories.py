@@ -1,0 +1,80 @@
+"""Random histories of an engine without a log: every kind of event, in any order that commands allow."""
+
+import random
+
+from engine.commands import DeclareQueue, DeleteQueue, DetachConsumer, DetachProducer, PurgeQueue, ReportDamage
+from engine.config import EngineConfig
+from engine.decide import started
+from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
+from engine.queue import Settings
+from tests.engine.world import World
+
+__all__ = ["lived", "play"]
+
+NAMES = ("one", "two", "zwölf")
+OUTCOMES = (
+    ACCEPTED,
+    REJECTED,
+    RELEASED,
+    MODIFIED_FAILED,
+    Outcome(OutcomeKind.MODIFIED, undeliverable_here=True),
+    Outcome(OutcomeKind.MODIFIED, delivery_failed=True, annotations=((b"\xa3\x01a", b"\x41"),)),
+)
+
+
+def lived(seed: int, steps: int) -> World:
+    """Return a world after so many random steps."""
+    world, rng = World(EngineConfig(chunk_bytes=700)), random.Random(seed)
+    for _ in range(steps):
+        play(world, rng)
+    return world
+
+
+def play(world: World, rng: random.Random) -> None:
+    """Let one thing happen."""
+    world.now_us += rng.randrange(1000)
+    name = rng.choice(NAMES)
+    state = world.state
+    match rng.randrange(14):
+        case 0:
+            world.do(DeclareQueue("key", name, Settings(messages_max=rng.choice([0, 40]))))
+        case 1 if rng.random() < 0.3:
+            world.do(DeleteQueue("key", name))
+        case 2 if rng.random() < 0.3:
+            world.do(PurgeQueue("key", name))
+        case 3:
+            world.consumer(name, credit=rng.randrange(9), settled=rng.random() < 0.2)
+        case 4 if state.consumers:
+            consumer = rng.choice(sorted(state.consumers.keys()))
+            world.demand.remove(consumer)
+            world.do(DetachConsumer(consumer))
+        case 5 if state.producers:
+            world.do(DetachProducer(rng.choice(sorted(state.producers.keys()))))
+        case 6 if rng.random() < 0.2:
+            for event in started(state, world.moment):
+                world.happened(event)
+            for consumer in list(world.demand.wants):
+                world.demand.remove(consumer)
+        case 7 | 8:
+            world.dealt()
+        case 9 | 10:
+            _settle(world, rng)
+        case 11:
+            _damage(world, rng)
+        case _:
+            producer = world.producer(name) if not state.producers else rng.choice(sorted(state.producers.keys()))
+            world.publish(producer, *[rng.choice([0, 5, 300, 2000]) for _ in range(rng.randrange(1, 9))])
+
+
+def _settle(world: World, rng: random.Random) -> None:
+    held = [(queue, one) for queue in world.state.queues.values() for one in queue.acquired.keys()]  # noqa: SIM118
+    if held:
+        queue, consumer = rng.choice(sorted(held, key=lambda pair: pair[1]))
+        words = list(queue.held_by(consumer))
+        world.settle(queue.id, consumer, rng.sample(words, rng.randrange(1, len(words) + 1)), rng.choice(OUTCOMES))
+
+
+def _damage(world: World, rng: random.Random) -> None:
+    words = [(queue.id, word) for queue in world.state.queues.values() for word in queue.ready]
+    if words and rng.random() < 0.3:
+        world.do(ReportDamage(*rng.choice(sorted(words))))

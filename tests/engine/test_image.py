@@ -1,0 +1,131 @@
+"""A state as blocks: nothing is lost, nothing is larger than it must be, and what is missing is found out."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.entry import Entry
+from engine.image import ImageFault, image_of, state_of
+from engine.queue import Queue, Settings, new_queue
+from engine.state import EMPTY_STATE, State
+from engine.word import WORD_BYTES, make_words
+from log.checksum import crc32c
+from snapshot.blocks import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
+from snapshot.queue import PersistentQueue
+from tests.engine.histories import lived
+
+
+def whole(blocks: Iterator[Block]) -> list[Block]:
+    """Blocks as a file gives them back: payloads in one piece."""
+    return [Block(int(block.kind), [block.payload]) for block in blocks]
+
+
+def size_of_image(state: State) -> int:
+    """Bytes that the blocks take in a file."""
+    return sum(len(part) for block in image_of(state) for part in encode_block(block.kind, block.parts, crc32c))
+
+
+def filled(count: int, *, queue_count: int = 1, step: int = 1) -> State:
+    """A state of queues with `count` messages each, `step` offsets apart."""
+    state = EMPTY_STATE
+    for number in range(queue_count):
+        queue = new_queue(number, f"queue {number}", Settings())
+        words = b"".join(make_words(1000 + index * step, [100]) for index in range(count))
+        state = state.with_queue(queue.pushed(words, 100 * count), 5)
+    return state
+
+
+@given(st.integers(0, 1 << 32), st.integers(0, 150))
+@settings(deadline=None)
+def test_a_state_comes_back_to_the_last_attribute(seed: int, steps: int) -> None:
+    """state_of(image_of(s)) == s for random histories."""
+    state = lived(seed, steps).state
+    assert state_of(image_of(state)) == state
+    assert state_of(whole(image_of(state))) == state
+
+
+@given(st.integers(0, 1 << 32))
+@settings(deadline=None)
+def test_equal_states_have_equal_images(seed: int) -> None:
+    """Maps iterate in the order of hashes; what is written is sorted. How words lie in chunks alone may differ."""
+    state = lived(seed, 60).state
+    again = state_of(whole(image_of(state)))
+    mine, others = (
+        [block for block in whole(image_of(each)) if block.kind != BlockKind.WORDS] for each in (state, again)
+    )
+    assert mine == others
+
+
+def test_every_attribute_is_known_to_the_image() -> None:
+    """A field that State, Queue or Entry gains must be written too: whoever adds it comes by here."""
+    assert State.__slots__ == tuple("epoch time_us queues queue_names muxers muxer_names consumers producers".split())
+    assert {field.name for field in fields(Queue)} == set(
+        "id name settings ready returned acquired entries exclusions size acquired_count published delivered accepted"
+        " counters".split()
+    )
+    assert {field.name for field in fields(Entry)} == {"count", "excluded", "annotations", "chunks"}
+
+
+def test_a_waiting_message_takes_little() -> None:
+    """At most 10 bytes a message on disk, in few queues and in many, and at most 9 in memory once it is back."""
+    for state, count in ((filled(20_000), 20_000), (filled(500, queue_count=40), 20_000)):
+        assert size_of_image(state) <= 10 * count
+    queue = state_of(image_of(filled(20_000))).queues[0].ready
+    assert memory_of(queue) <= 9 * 20_000
+
+
+def memory_of(queue: PersistentQueue) -> int:
+    """Bytes of the words and of what holds them."""
+    return sum(sys.getsizeof(run) for run in queue.chunks())
+
+
+def test_a_returned_message_takes_little_too() -> None:
+    """What was acquired once has columns, alike for most: their value is written once, their offsets as distances."""
+    count = 20_000
+    queue = filled(count, step=3).queues[0]
+    entries = {word >> 16: Entry(count=1) for word in queue.ready}
+    state = EMPTY_STATE.with_queue(queue._with(entries=type(queue.entries)(entries)), 5)
+    assert state_of(image_of(state)) == state
+    assert size_of_image(state) <= 11 * count
+
+
+def test_blocks_are_bounded() -> None:
+    """No block is larger than a reader takes, and JSON is cut small enough not to stop a broker."""
+    for block in image_of(filled(3000, queue_count=60)):
+        size = sum(map(len, block.parts))
+        assert size <= BLOCK_BYTES_MAX
+        assert block.kind == BlockKind.WORDS or size < 32 << 10
+
+
+@given(st.integers(0, 1 << 32), st.integers(0, 1 << 16))
+@settings(deadline=None)
+def test_a_missing_block_is_never_half_a_state(seed: int, pick: int) -> None:
+    """Whichever block is left out, there is a fault rather than another state."""
+    state = lived(seed, 40).state
+    blocks = list(image_of(state))
+    blocks.pop(pick % len(blocks))
+    with pytest.raises(ImageFault):
+        state_of(blocks)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block(99, [b"{}"]),
+        Block(BlockKind.STATE, [b"not JSON"]),
+        Block(BlockKind.STATE, [msgspec.json.encode({"epoch": 1})]),
+        Block(BlockKind.QUEUES, [b'[{"id":1,"colour":"red"}]']),
+        Block(BlockKind.WORDS, [bytes(7)]),
+        Block(BlockKind.WORDS, [(1).to_bytes(8, "little") + bytes(8) + b"\1\0\0\0\2\0\0\0" + bytes(WORD_BYTES)]),
+        Block(BlockKind.WORDS, [(1).to_bytes(8, "little") + bytes(8) + b"\7\0\0\0\1\0\0\0" + bytes(WORD_BYTES)]),
+    ],
+)
+def test_what_is_no_image_is_refused(block: Block) -> None:
+    """Checksums cannot tell that a program wrote nonsense: contents are held against what is expected."""
+    with pytest.raises(ImageFault):
+        state_of([*image_of(EMPTY_STATE), block] if block.kind != BlockKind.STATE else [block])
