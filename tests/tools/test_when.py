@@ -1,0 +1,82 @@
+"""WHEN: offsets, times and what lies so long ago, and nothing else."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.times import iso_time
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.when import AtOffset, AtTime, parse_duration, parse_when
+
+NOW = 1_700_000_000_000_000
+SECOND = 1_000_000
+
+
+def test_digits_are_an_offset() -> None:
+    """Any number of the log's range."""
+    assert parse_when("0", now_us=NOW) == AtOffset(0)
+    assert parse_when(" 1048576 ", now_us=NOW) == AtOffset(1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds_ago"),
+    [
+        ("now", 0),
+        ("10m ago", 600),
+        ("1h30m ago", 5400),
+        ("1 hour 30 minutes ago", 5400),
+        ("2 days ago", 172_800),
+        ("1.5s ago", 1.5),
+        ("250ms ago", 0.25),
+        ("1 week ago", 604_800),
+        ("3 secs ago", 3),
+        ("5MIN AGO", 300),
+        ("1d2h ago", 93_600),
+    ],
+)
+def test_so_long_ago_is_before_the_present(text: str, seconds_ago: float) -> None:
+    """Units as letters or words, one or several, in any case."""
+    assert parse_when(text, now_us=NOW) == AtTime(NOW - round(seconds_ago * SECOND))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-21T22:33:53.296965Z", datetime(2026, 11, 21, 22, 33, 53, 296965, UTC)),
+        ("2026-11-21T22:33:53", datetime(2026, 11, 21, 22, 33, 53, 0, UTC)),
+        ("2026-11-21 22:33", datetime(2026, 11, 21, 22, 33, 0, 0, UTC)),
+        ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
+        ("2026-11-21T22:33:53+02:00", datetime(2026, 11, 21, 22, 33, 53, 0, timezone(timedelta(hours=2)))),
+    ],
+)
+def test_a_time_is_iso_8601(text: str, moment: datetime) -> None:
+    """In its own zone, in UTC where it names none."""
+    assert parse_when(text, now_us=NOW) == AtTime(round(moment.timestamp()) * SECOND + moment.microsecond)
+
+
+@given(st.integers(0, 4_000_000_000_000_000))
+def test_a_time_that_we_print_is_read_back(time_us: int) -> None:
+    """To the microsecond."""
+    assert parse_when(iso_time(time_us), now_us=NOW) == AtTime(time_us)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "10m", "ago", "10 ago", "10x ago", "m ago", "-5", "٣", "1" * 5000, "2026-13-01", "ago 5m"]
+)
+def test_anything_else_is_a_wrong_command_line(text: str) -> None:
+    """One message that names the text and what would do."""
+    with pytest.raises(ToolError, match="expected an offset, an ISO 8601 time") as refusal:
+        parse_when(text, now_us=NOW)
+    assert refusal.value.exit_code == ExitCode.USAGE
+
+
+@given(st.text(max_size=20))
+def test_no_text_is_a_mistake_of_ours(text: str) -> None:
+    """Whatever it holds, it is a moment or one clear error."""
+    for parse in (lambda: parse_when(text, now_us=NOW), lambda: parse_duration(text)):
+        with suppress(ToolError):
+            assert parse() is not None

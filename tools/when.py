@@ -1,0 +1,110 @@
+"""WHEN, a moment as people write it. Pure: text and the present in, an offset or a time out.
+
+    1048576                              the offset of an event
+    2026-11-21T22:33:53.296965Z          ISO 8601; without a zone it is UTC, without a time the day's begin
+    10m ago, 1h30m ago, 2 days ago       before the present: w, d, h, m, s, ms, or the words
+    now                                  the last event
+
+Rule: an offset is a moment of the log, a time is one of the clock; only the log can tell which offset a time means.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+__all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "parse_duration", "parse_when"]
+
+WHEN_HELP: Final = "An offset, an ISO 8601 time (UTC unless it says), or such as '10m ago'."
+_OFFSET: Final = re.compile(r"[0-9]{1,19}")
+_UNITS_US: Final = {
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
+_WORDS: Final = {
+    "millisecond": "ms",
+    "sec": "s",
+    "second": "s",
+    "min": "m",
+    "minute": "m",
+    "hour": "h",
+    "day": "d",
+    "week": "w",
+}
+_PART: Final = re.compile(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]+)")
+_TEXT_MAX: Final = 64
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """A moment by its event."""
+
+    offset: int
+    """Of the event."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A moment by the clock."""
+
+    time_us: int
+    """Microseconds since 1970, UTC."""
+
+
+When = AtOffset | AtTime
+
+
+def parse_when(text: str, *, now_us: int) -> When:
+    """Return the moment that a text names; ToolError with the exit code of a wrong command line where it names none."""
+    words = text.strip().lower()
+    if len(words) > _TEXT_MAX:
+        raise _not_understood(text)
+    if _OFFSET.fullmatch(words):
+        return AtOffset(int(words))
+    if words == "now":
+        return AtTime(now_us)
+    if words.endswith("ago"):
+        return AtTime(now_us - parse_duration(words.removesuffix("ago"), whole=text))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return AtTime((moment - _EPOCH) // timedelta(microseconds=1))
+    except (ValueError, OverflowError) as error:
+        raise _not_understood(text) from error
+
+
+def parse_duration(text: str, *, whole: str = "") -> int:
+    """Return the microseconds of such as `1h30m` or `2 days`; ToolError naming `whole`, else the text, if it is none."""
+    words, position, duration_us = text.strip().lower(), 0, 0
+    while position < len(words):
+        part = _PART.match(words, position)
+        unit = None if part is None else _unit(part[2])
+        if part is None or unit is None:
+            raise _not_understood(whole or text)
+        duration_us += round(float(part[1]) * unit)
+        position = part.end()
+    if not words:
+        raise _not_understood(whole or text)
+    return duration_us
+
+
+def _unit(word: str) -> int | None:
+    short = _WORDS.get(word.removesuffix("s") if len(word) > 2 else word, word)
+    return _UNITS_US.get(short)
+
+
+def _not_understood(text: str) -> ToolError:
+    return ToolError(
+        "no moment that I understand",
+        where=repr(text[:_TEXT_MAX]),
+        expected="an offset, an ISO 8601 time, 'now', or such as '10m ago' and '2 days ago'",
+        code=ExitCode.USAGE,
+    )
