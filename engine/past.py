@@ -14,7 +14,7 @@ Rule 3. While a broker writes, the past ends where its log is durable: what is t
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, Self
@@ -23,6 +23,7 @@ from engine.apply import apply
 from engine.errors import EngineError
 from engine.events import Event, Published
 from engine.records import events_of
+from engine.snapshots import newest_snapshot
 from engine.state import EMPTY_STATE, State
 from engine.times import iso_time
 from engine.word import WORD_BYTES, total_size
@@ -30,8 +31,9 @@ from log.buffer import Buffer
 from log.cold import DAMAGED
 from log.config import LogConfig
 from log.inspect import Reader, open_reader
+from log.manifest import Horizon
 
-__all__ = ["Horizon", "Past", "PastError", "PastKind", "Progress", "end_of", "open_past"]
+__all__ = ["Past", "PastError", "PastKind", "Progress", "end_of", "open_past"]
 
 Progress = Callable[[int, int], None]
 """Hears the offsets folded so far and how many there are to fold; offsets between epochs count too."""
@@ -55,16 +57,6 @@ class PastError(EngineError):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class Horizon:
-    """Where the events of a log begin."""
-
-    offset: int
-    """All events from here on are there; 0 where all are that ever were."""
-    time_us: int
-    """Of the last event below, 0 where there was none."""
-
-
 class Past:
     """The history of one log up to the moment in which it was opened; close it when done."""
 
@@ -74,11 +66,13 @@ class Past:
         """The log, for look-ups that know its segments."""
         self.now_us = now_us
         """When it was opened."""
-        self.end = reader.end
-        """The first offset that it does not answer for."""
-        horizon = getattr(reader.manifest, "horizon", None)
-        self.horizon = Horizon(0, 0) if horizon is None else Horizon(horizon.offset, horizon.time_us)
+        self.horizon = reader.manifest.horizon or Horizon(0, 0)
         """Where the events begin; below are only messages that still live."""
+
+    @property
+    def end(self) -> int:
+        """The first offset that it does not answer for."""
+        return self.reader.end
 
     @cached_property
     def last_offset(self) -> int | None:
@@ -96,7 +90,7 @@ class Past:
             return offset
         if self.horizon.offset and time_us >= self.horizon.time_us:
             return self.horizon.offset - 1
-        raise PastError(PastKind.BEFORE_HORIZON, f"{iso_time(time_us)} lies before the log's history: {self._extent()}")
+        raise self._before_horizon(iso_time(time_us))
 
     def time_at(self, offset: int) -> int:
         """Return the time of the last event at or before `offset`, microseconds. Raises PastError, DamageError."""
@@ -125,9 +119,7 @@ class Past:
         if first <= last:
             self._check(last)
             if first < self.horizon.offset:
-                raise PastError(
-                    PastKind.BEFORE_HORIZON, f"offset {first} lies before the log's history: {self._extent()}"
-                )
+                raise self._before_horizon(f"offset {first}")
         return self._events(first, last)
 
     def event_at(self, offset: int) -> Event | None:
@@ -178,7 +170,17 @@ class Past:
                     yield _cut(event, first, last)
 
     def _base(self, offset: int) -> tuple[State, int]:
-        """Return the newest state that is known at or before `offset`, and the offset from which to fold on."""
+        """Return the newest state that is known at or before `offset`, and the offset from which to fold on.
+
+        A damaged snapshot is passed over where the one before it and a longer fold say the same.
+        """
+        reader, horizon = self.reader, self.horizon.offset
+        found = newest_snapshot(reader.storage, reader.directory, reader.manifest, end_max=offset + 1)
+        if found.snapshot is not None and found.snapshot.end in range(min(horizon, offset + 1), offset + 2):
+            assert found.state is not None
+            return found.state, found.snapshot.end
+        if horizon:
+            raise found.faults[0] if found.faults else self._before_horizon(f"offset {offset}")
         return EMPTY_STATE, 0
 
     def _check(self, offset: int) -> None:
@@ -186,8 +188,17 @@ class Past:
             raise PastError(PastKind.IN_FUTURE, f"offset {offset} lies in the future: {self._extent()}")
         if offset < 0:
             raise PastError(PastKind.NO_SUCH_OFFSET, f"there is no offset {offset}: {self._extent()}")
-        if offset < self.horizon.offset - 1:
-            raise PastError(PastKind.BEFORE_HORIZON, f"offset {offset} lies before the log's history: {self._extent()}")
+        if offset < self.horizon.offset - 1 and offset + 1 not in self._snapshot_ends():
+            raise self._before_horizon(f"offset {offset}")
+
+    def _snapshot_ends(self) -> list[int]:
+        return [snapshot.end for snapshot in self.reader.manifest.snapshots]
+
+    def _before_horizon(self, asked: str) -> PastError:
+        points = [f"offset {end - 1}" for end in self._snapshot_ends() if end < self.horizon.offset]
+        also = f", besides {', '.join(points)}" if points else ""
+        message = f"{asked} lies before the log's history: {self._extent()}{also}"
+        return PastError(PastKind.BEFORE_HORIZON, message)
 
     def _time_of_end(self) -> int:
         found = None if self.last_offset is None else self.reader.find(self.last_offset)

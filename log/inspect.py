@@ -99,8 +99,11 @@ class Reader:
 
     def __init__(self, storage: Storage, directory: str, config: LogConfig, *, fd: int, manifest: Manifest) -> None:
         """Use `open_reader`; `fd` is the locked manifest, which the reader closes."""
-        self._storage = storage
-        self._directory = directory
+        self.storage = storage
+        """Where the files are."""
+        self.directory = directory
+        """Of the log."""
+        """The directory of the log."""
         self._config = config
         self._fd = fd
         self.manifest = manifest
@@ -119,7 +122,7 @@ class Reader:
 
     def segments(self) -> list[SegmentInfo]:
         """Return all segments, in order of their offsets; the spare, where there is one, is last."""
-        directory, parts = self._directory, self.survey.parts
+        directory, parts = self.directory, self.survey.parts
         infos = [
             SegmentInfo(
                 one.file_id,
@@ -140,7 +143,7 @@ class Reader:
         spare = self.manifest.spare
         if spare is not None and spare not in {info.file_id for info in infos}:
             path, end = segment_path(directory, spare), self.survey.valid_end
-            size = self._storage.size(path) if self._storage.exists(path) else 0
+            size = self.storage.size(path) if self.storage.exists(path) else 0
             infos.append(SegmentInfo(spare, path, SegmentState.SPARE, end, end, size))
         return infos
 
@@ -203,7 +206,7 @@ class Reader:
     def open_sealed(self, sealed: Sealed) -> Part:
         """Open a sealed segment; the caller closes its file. Raises DamageError."""
         return open_sealed(
-            self._storage, self._directory, self.manifest, sealed, batch_bytes_max=self._config.batch_bytes_max
+            self.storage, self.directory, self.manifest, sealed, batch_bytes_max=self._config.batch_bytes_max
         )
 
     def close(self) -> None:

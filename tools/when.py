@@ -82,7 +82,7 @@ def parse_when(text: str, *, now_us: int) -> When:
 
 
 def parse_duration(text: str, *, whole: str = "") -> int:
-    """Return the microseconds of such as `1h30m` or `2 days`; ToolError naming `whole`, else the text, if it is none."""
+    """Return the microseconds of such as `1h30m` or `2 days`; ToolError naming `whole` or the text for any other."""
     words, position, duration_us = text.strip().lower(), 0, 0
     while position < len(words):
         part = _PART.match(words, position)

@@ -2,7 +2,9 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +12,12 @@ from hypothesis import strategies as st
 
 from engine.events import Published
 from engine.past import Past, PastError, PastKind, end_of, open_past
+from engine.snapshots import write_snapshot
 from engine.state import State
 from log.bodies import DAMAGED
 from log.disk import DiskStorage
+from log.errors import DamageError
+from log.manifest import Horizon, Snapshot, load, snapshot_path, snapshots_path, store
 from log.recovery import Recovery
 from log.worker import InlineWorkers
 from tests.engine.lived import LIVED, Lived, singles, states_of
@@ -66,6 +71,72 @@ def test_the_state_at_an_offset_is_the_fold_of_all_events_up_to_it(
             for offset in data.draw(st.lists(st.sampled_from(sorted(states)), min_size=1, max_size=8)):
                 check(past, states, offset)
             check(past, states, data.draw(st.integers(0, past.end - 1)))
+
+
+def name_snapshots(directory: str, states: dict[int, State], ends: list[int], **changes: Any) -> list[Path]:
+    """Write snapshots with these ends, and name them; return their files."""
+    storage = DiskStorage()
+    manifest = load(storage, directory)
+    assert manifest is not None
+    storage.makedirs(snapshots_path(directory))
+    named = []
+    for file_id, end in enumerate(sorted(ends), start=100):
+        state, path = states[end - 1], snapshot_path(directory, file_id)
+        size = write_snapshot(storage, path, state, log_id=manifest.log_id, end=end)
+        named.append(Snapshot(file_id, f"s{end}", end, state.time_us, state.time_us, size, is_automatic=True))
+    store(storage, directory, replace(manifest, snapshots=tuple(named), **changes))
+    return [Path(snapshot_path(directory, one.file_id)) for one in named]
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 1 << 32), data=st.data())
+def test_snapshots_change_no_answer(seed: int, data: st.DataObject) -> None:
+    """Whether there are snapshots, and whether the newest one is damaged: the states are the same."""
+    with tempfile.TemporaryDirectory() as directory:
+        lived = Lived(Path(directory), seed)
+        lived.live(60)
+        lived.end()
+        states = states_of(lived.events())
+        offsets = st.sampled_from(sorted(states))
+        ends = data.draw(st.lists(offsets.map(lambda offset: offset + 1), min_size=1, max_size=3, unique=True))
+        paths = name_snapshots(directory, states, ends)
+        asked = [*data.draw(st.lists(offsets, min_size=1, max_size=5)), *(end - 1 for end in ends), ends[0]]
+        for harm in (False, True):
+            if harm:
+                paths[-1].write_bytes(paths[-1].read_bytes()[:-9])
+            with open_past(directory, LIVED) as past:
+                for offset in asked:
+                    if offset < past.end:
+                        check(past, states, offset)
+
+
+def test_before_the_horizon_only_snapshots_are_left(tmp_path: Path) -> None:
+    """At the horizon all goes on; below it the retained snapshots are the points that can be asked for, and named."""
+    lived = Lived(tmp_path, 5)
+    lived.live(60)
+    lived.end()
+    states = states_of(lived.events())
+    offsets = sorted(states)
+    early, base = offsets[10], offsets[30]
+    horizon = Horizon(base + 1, states[base].time_us)
+    paths = name_snapshots(str(tmp_path), states, [early + 1, base + 1], horizon=horizon)
+    with open_past(str(tmp_path), LIVED) as past:
+        assert past.horizon == horizon
+        for offset in (early, base, base + 1, offsets[-1]):
+            check(past, states, offset)
+        assert past.offset_at(horizon.time_us) >= base
+        points = f"it goes from offset {base + 1} .*, besides offset {early}"
+        for refused in (
+            lambda: past.state_at(offsets[20]),
+            lambda: past.events(offsets[20], base + 5),
+            lambda: past.offset_at(horizon.time_us - 1),
+        ):
+            with pytest.raises(PastError, match=points) as refusal:
+                refused()
+            assert refusal.value.kind is PastKind.BEFORE_HORIZON
+        paths[1].write_bytes(paths[1].read_bytes()[:-9])
+        with pytest.raises(DamageError, match=paths[1].name):
+            past.state_at(offsets[-1])
 
 
 def test_events_are_those_between_two_offsets_with_runs_cut(past: Past, lived: Lived) -> None:
