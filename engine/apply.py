@@ -24,13 +24,14 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
 from engine.muxer import Muxer
 from engine.outcome import MODIFIED_FAILED
 from engine.queue import new_queue
-from engine.state import Consumer, Producer, State
+from engine.state import EMPTY_STATE, Consumer, Producer, State
 from snapshot.map import PersistentMap
 
 __all__ = ["apply", "fold"]
@@ -165,6 +166,10 @@ def _damaged(state: State, event: Damaged) -> State:
     return state if queue is None else state.with_queue(queue.parked(event.word), event.time_us)
 
 
+def _reset(state: State, event: Reset) -> State:
+    return EMPTY_STATE.having(epoch=state.epoch, time_us=event.time_us)
+
+
 def _nothing(state: State, event: Chunked | Lost) -> State:
     return state.having(time_us=event.time_us)
 
@@ -194,4 +199,5 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     Purged: _purged,
     Damaged: _damaged,
     Lost: _nothing,
+    Reset: _reset,
 }

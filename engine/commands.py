@@ -3,7 +3,7 @@
 `key` and `link` are opaque to the engine: they come back in the effects that answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -18,13 +18,18 @@ __all__ = [
     "Command",
     "DeclareQueue",
     "DeleteQueue",
+    "DeleteSnapshot",
     "DetachConsumer",
     "DetachProducer",
     "Inspect",
+    "InspectSnapshots",
     "Publish",
     "PurgeQueue",
     "ReportDamage",
+    "ResetHost",
     "Settle",
+    "SnapshotCommand",
+    "TakeSnapshot",
 ]
 
 
@@ -176,6 +181,14 @@ class PurgeQueue:
 
 @final
 @dataclass(slots=True)
+class ResetHost:
+    """The virtual host shall be as empty as a new one."""
+
+    key: Any
+
+
+@final
+@dataclass(slots=True)
 class ReportDamage:
     """A message's bytes failed their CRC: set its entry aside."""
 
@@ -192,6 +205,39 @@ class Inspect:
     read: Callable[[State], Any]
 
 
+@final
+@dataclass(slots=True)
+class TakeSnapshot:
+    """A snapshot of the state at the end of this tick; answered with its attributes once it is there for good."""
+
+    key: Any
+    name: str = ""
+    """Empty: the broker finds one."""
+    waits: bool = True
+    """False: answered once it is taken, before it is written."""
+
+
+@final
+@dataclass(slots=True)
+class DeleteSnapshot:
+    """A snapshot shall be gone; answered with its attributes, None where there is none of that name."""
+
+    key: Any
+    name: str
+
+
+@final
+@dataclass(slots=True)
+class InspectSnapshots:
+    """Answer `key` with what `read` makes of the attributes of all snapshots, in order of their ends."""
+
+    key: Any
+    read: Callable[[Sequence[Mapping[str, Any]]], Any]
+
+
+SnapshotCommand = TakeSnapshot | DeleteSnapshot | InspectSnapshots
+"""What is asked of the snapshots (snapshotter.py): files beside the state, so nothing is decided about it."""
+
 Command = (
     Publish
     | Settle
@@ -202,6 +248,8 @@ Command = (
     | DeclareQueue
     | DeleteQueue
     | PurgeQueue
+    | ResetHost
     | ReportDamage
     | Inspect
+    | SnapshotCommand
 )

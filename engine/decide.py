@@ -19,6 +19,7 @@ from engine.commands import (
     Publish,
     PurgeQueue,
     ReportDamage,
+    ResetHost,
     Settle,
 )
 from engine.config import EngineConfig
@@ -31,6 +32,7 @@ from engine.effects import (
     Effect,
     OutcomeApplied,
     ProducerReady,
+    ProducersEnded,
     PublishDone,
     RefusedCommand,
 )
@@ -50,13 +52,14 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
 from engine.muxer import QUEUE_MUXER, MuxerKind
 from engine.outcome import RELEASED, OutcomeKind
 from engine.queue import Queue, Settings
-from engine.state import State
+from engine.state import EMPTY_STATE, State
 from engine.word import make_words, total_size
 
 __all__ = ["Decision", "Moment", "decide", "started"]
@@ -89,14 +92,20 @@ def started(state: State, moment: Moment) -> list[Event]:
 
     It is on the first start, and where a repair could not save it: then the queues are attached to it again.
     """
-    events: list[Event] = [Started(moment.next_offset, moment.now_us, state.epoch + 1)]
-    if QUEUE_MUXER not in state.muxer_names:
-        muxer = moment.next_offset + 1
-        events.append(MuxerDeclared(muxer, moment.now_us, QUEUE_MUXER, MuxerKind.DESTINATION))
-        events += [
-            Attached(muxer + 1 + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
-            for index, queue_id in enumerate(sorted(state.queues.keys()))
-        ]
+    begun = Started(moment.next_offset, moment.now_us, state.epoch + 1)
+    return [begun, *_predeclared(state, moment._replace(next_offset=moment.next_offset + 1))]
+
+
+def _predeclared(state: State, moment: Moment) -> list[Event]:
+    """Return the predeclared wiring where it is missing."""
+    if QUEUE_MUXER in state.muxer_names:
+        return []
+    muxer = moment.next_offset
+    events: list[Event] = [MuxerDeclared(muxer, moment.now_us, QUEUE_MUXER, MuxerKind.DESTINATION)]
+    events += [
+        Attached(muxer + 1 + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
+        for index, queue_id in enumerate(sorted(state.queues.keys()))
+    ]
     return events
 
 
@@ -306,6 +315,16 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
     return [event], [Answered(command.key, {"messages": count})]
 
 
+def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
+    events: list[Event] = [Reset(moment.next_offset, moment.now_us)]
+    events += _predeclared(EMPTY_STATE, moment._replace(next_offset=moment.next_offset + 1))
+    why = ("amqp:resource-deleted", "the virtual host was reset")
+    effects: list[Effect] = [ConsumerEnded(consumer, *why) for consumer in sorted(state.consumers.keys())]
+    effects.append(ProducersEnded(frozenset(state.producers.keys()), *why))
+    messages = sum(queue.depth for queue in state.queues.values())
+    return events, [*effects, Answered(command.key, {"queues": len(state.queues), "messages": messages})]
+
+
 def _told(settings: Settings) -> str:
     return f"messages_max {settings.messages_max} of template {settings.template!r}"
 
@@ -342,6 +361,7 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     DeclareQueue: _declare_queue,
     DeleteQueue: _delete_queue,
     PurgeQueue: _purge_queue,
+    ResetHost: _reset_host,
     ReportDamage: _report_damage,
     Inspect: _inspect,
 }

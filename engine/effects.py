@@ -26,6 +26,7 @@ __all__ = [
     "Effect",
     "OutcomeApplied",
     "ProducerReady",
+    "ProducersEnded",
     "PublishDone",
     "RefusedCommand",
 ]
@@ -142,6 +143,17 @@ class ConsumerEnded:
 
 @final
 @dataclass(slots=True)
+class ProducersEnded:
+    """The engine ends producers: what they sent to is gone."""
+
+    producers: frozenset[int]
+    condition: str
+    description: str
+    after: int = AT_CLOSE
+
+
+@final
+@dataclass(slots=True)
 class Drained:
     """Nothing more is available for a consumer that asked to be drained."""
 
@@ -160,5 +172,6 @@ Effect = (
     | RefusedCommand
     | CommandFailed
     | ConsumerEnded
+    | ProducersEnded
     | Drained
 )

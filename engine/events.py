@@ -31,6 +31,7 @@ __all__ = [
     "Purged",
     "QueueDeclared",
     "QueueDeleted",
+    "Reset",
     "Settled",
     "Started",
 ]
@@ -238,6 +239,15 @@ class Lost:
     end: int
 
 
+@final
+@dataclass(slots=True)
+class Reset:
+    """The virtual host is empty: no queue, message, muxer or link is left; epoch and time go on."""
+
+    offset: int
+    time_us: int
+
+
 Event = (
     Started
     | QueueDeclared
@@ -256,4 +266,5 @@ Event = (
     | Purged
     | Damaged
     | Lost
+    | Reset
 )

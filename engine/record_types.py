@@ -21,6 +21,7 @@ __all__ = [
     "PURGED",
     "QUEUE_DECLARED",
     "QUEUE_DELETED",
+    "RESET",
     "SETTLED",
     "STARTED",
     "TYPE_NAMES",
@@ -43,6 +44,7 @@ SETTLED: Final = 14
 PURGED: Final = 15
 DAMAGED: Final = 16
 LOST: Final = 17
+RESET: Final = 18
 
 TYPE_NAMES: Final = {
     STARTED: "started",
@@ -62,5 +64,6 @@ TYPE_NAMES: Final = {
     PURGED: "purged",
     DAMAGED: "damaged",
     LOST: "lost",
+    RESET: "reset",
 }
 """As people read them."""

@@ -18,6 +18,7 @@
     15    Purged              queue     before     -      -              -                                       -
     16    Damaged             queue     -          -      -              the word                                -
     17    Lost                -         first      -      -              end as u64                              -
+    18    Reset               -         -          -      -              -                                       -
 
 A run of n messages published is n Published records, each with its own offset; a run acquired or settled is one record.
 Published: flags bit 0 DURABLE; bit 1 LARGE: meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
@@ -48,6 +49,7 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -70,6 +72,7 @@ from engine.record_types import (
     PURGED,
     QUEUE_DECLARED,
     QUEUE_DELETED,
+    RESET,
     SETTLED,
     STARTED,
 )
@@ -244,6 +247,7 @@ _WRITE: dict[type, _Add] = {
     # A word can use all 64 bits and `ref` is signed, so it travels in meta.
     Damaged: _seldom(DAMAGED, queue="queue", meta=lambda event: pack_words([event.word])),
     Lost: _seldom(LOST, ref="first", meta=lambda event: pack_words([event.end])),
+    Reset: _seldom(RESET),
 }
 
 
@@ -372,4 +376,5 @@ _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
     PURGED: lambda offset, time_us, row, _: Purged(offset, time_us, row[4], row[5]),
     DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], int.from_bytes(meta, "little")),
     LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
+    RESET: lambda offset, time_us, _row, _: Reset(offset, time_us),
 }

@@ -2,7 +2,8 @@
 
     entry >> 8      a bucket of 256 entries: records whose words name an entry of it (acquired, settled, damaged)
     1 << 63 | id    a queue or a consumer: the seldom records about it that name no words (queue deleted, purged,
-                    attached to a muxer, detached from it; consumer gone); id 0: the broker started
+                    attached to a muxer, detached from it; consumer gone); id 0: the broker started,
+                    or the virtual host was reset
 
 Rule 1. A run of consecutive words costs a key a bucket, whatever its length; each pair of key and record is told once.
 Rule 2. A bucket is a hint: whoever looks up reads the record and compares the words.
@@ -23,6 +24,7 @@ from engine.record_types import (
     PUBLISHED,
     PURGED,
     QUEUE_DELETED,
+    RESET,
     SETTLED,
     STARTED,
 )
@@ -32,7 +34,7 @@ from log.batch import Batch
 __all__ = ["BROKER", "bucket_key", "node_key", "touches_of"]
 
 BROKER: Final = 0
-"""The id under which starts of the broker are found."""
+"""The id under which starts of the broker and resets are found."""
 
 _NODE_BIT: Final = 1 << 63
 _BUCKET_SHIFT: Final = 8
@@ -42,7 +44,8 @@ _RECORD_BYTES: Final = 48
 _TYPE_AT: Final = 46
 _BODIES_ALONE: Final = bytes((CHUNKED, PUBLISHED))
 _WITH_WORDS: Final = frozenset((ACQUIRED, SETTLED, DAMAGED))
-_ABOUT_NODES: Final = frozenset((STARTED, QUEUE_DELETED, ATTACHED, DETACHED, CONSUMER_DETACHED, PURGED))
+_ABOUT_ALL: Final = frozenset((STARTED, RESET))
+_ABOUT_NODES: Final = frozenset((STARTED, RESET, QUEUE_DELETED, ATTACHED, DETACHED, CONSUMER_DETACHED, PURGED))
 
 
 def bucket_key(entry: int) -> int:
@@ -68,7 +71,7 @@ def touches_of(batch: Batch) -> Iterator[tuple[int, int]]:
             for bucket in _buckets(unpack_from(f"<{count or 1}Q", meta, start)):
                 yield bucket, base + delta
         elif kind in _ABOUT_NODES:
-            yield _NODE_BIT | (BROKER if kind == STARTED else queue or ref), base + delta
+            yield _NODE_BIT | (BROKER if kind in _ABOUT_ALL else queue or ref), base + delta
 
 
 def _buckets(words: Sequence[int]) -> Sequence[int]:

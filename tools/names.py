@@ -16,6 +16,7 @@ from engine.events import (
     ProducerDetached,
     Published,
     QueueDeclared,
+    Reset,
     Started,
 )
 
@@ -78,7 +79,7 @@ class Names:
                 return self._node(event.producer)
             case ConsumerDetached():
                 return self._node(event.consumer)
-            case Started() | MuxerDeclared() | Lost():
+            case Started() | MuxerDeclared() | Lost() | Reset():
                 return ()
         return (self.queue(event.queue),)
 

@@ -27,6 +27,7 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -175,6 +176,10 @@ def _lost(_names: Names, event: Lost) -> _Told:
     return f"records {event.first} to {event.end - 1} are lost", {"first": event.first, "end": event.end}
 
 
+def _reset(_names: Names, _event: Reset) -> _Told:
+    return "the virtual host was reset: all queues, messages and links are gone", {}
+
+
 def iso_time(time_us: int) -> str:
     """Return microseconds since the epoch as ISO 8601 in UTC."""
     moment = _EPOCH + timedelta(microseconds=time_us)
@@ -238,6 +243,7 @@ _KINDS: Final[dict[type, tuple[str, Callable[[Names, Any], _Told]]]] = {
     Purged: ("purged", _purged),
     Damaged: ("damaged", _damaged),
     Lost: ("lost", _lost),
+    Reset: ("reset", _reset),
 }
 
 EVENT_TYPES: Final = tuple(name for name, _ in _KINDS.values())

@@ -24,6 +24,7 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -215,6 +216,13 @@ def test_a_deleted_queue_takes_its_consumers_and_its_name_with_it() -> None:
     assert state.muxers[1].route("q") == ()
     again = apply(state, QueueDeclared(60, 9, "q", Settings()))
     assert again.queue_names["q"] == 60
+
+
+def test_a_reset_leaves_nothing_but_epoch_and_time() -> None:
+    """Whatever was there: queues with messages, muxers, links."""
+    words = make_words(100, [1])
+    life = [*wiring(), Published(100, 9, (QUEUE,), 20, words, 1), Started(110, 10, 4)]
+    assert fold(EMPTY_STATE, [*life, Reset(120, 11)]) == EMPTY_STATE.having(epoch=4, time_us=11)
 
 
 def test_a_start_ends_every_link_and_gives_everything_back() -> None:

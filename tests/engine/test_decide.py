@@ -17,6 +17,7 @@ from engine.commands import (
     Publish,
     PurgeQueue,
     ReportDamage,
+    ResetHost,
     Settle,
 )
 from engine.config import EngineConfig
@@ -29,6 +30,7 @@ from engine.effects import (
     ConsumerReady,
     OutcomeApplied,
     ProducerReady,
+    ProducersEnded,
     PublishDone,
     RefusedCommand,
 )
@@ -46,6 +48,7 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -326,6 +329,29 @@ def test_a_deletion_ends_consumers_and_tells_how_much_is_gone() -> None:
     assert effects[-1] == Answered("key", {"messages": 3})
     assert world.events[-2:] == [Detached(at, 1_000, 1, 2, "q"), QueueDeleted(at + 1, 1_000, 2)]
     assert world.state.queue_named("q") is None
+
+
+def test_a_reset_ends_every_link_and_declares_the_wiring_again() -> None:
+    """In the order of their ids; what was there is counted."""
+    world = World()
+    sender, one, two = world.producer(), world.consumer(), world.consumer("other")
+    world.publish(sender, 1, 1, 1)
+    at = world.next_offset
+    effects = world.do(ResetHost("key"))
+    why = ("amqp:resource-deleted", "the virtual host was reset")
+    assert effects == [
+        ConsumerEnded(one, *why),
+        ConsumerEnded(two, *why),
+        ProducersEnded(frozenset([sender]), *why),
+        Answered("key", {"queues": 2, "messages": 3}),
+    ]
+    assert world.events[-2:] == [
+        Reset(at, 1_000),
+        MuxerDeclared(at + 1, 1_000, QUEUE_MUXER, MuxerKind.DESTINATION),
+    ]
+    assert world.state == World().state.having(
+        muxers=world.state.muxers, muxer_names=world.state.muxer_names, time_us=1_000
+    )
 
 
 def test_a_deletion_on_conditions_that_hold_is_done() -> None:

@@ -24,6 +24,7 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -121,6 +122,7 @@ def one_of_each() -> list[Event]:
         lambda at: ProducerDetached(at, NOW_US, 6),
         lambda at: Detached(at, NOW_US, 4, 5, "größe"),
         lambda at: QueueDeleted(at, NOW_US, 5),
+        lambda at: Reset(at, NOW_US + 9),
     ]
     events: list[Event] = []
     at = BASE

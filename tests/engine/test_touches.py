@@ -13,6 +13,7 @@ from engine.events import (
     Published,
     Purged,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -39,6 +40,7 @@ _events = st.lists(
         st.builds(ConsumerDetached, st.just(0), st.just(1), _ids),
         st.builds(Attached, st.just(0), st.just(1), _ids, _ids, st.text(max_size=5)),
         st.builds(Started, st.just(0), st.just(1), _ids),
+        st.builds(Reset, st.just(0), st.just(1)),
         st.builds(Chunked, st.just(0), st.just(1), _ids, st.binary(max_size=5)),
         st.builds(
             lambda bodies: Published(
@@ -84,7 +86,7 @@ def naive(event: Event) -> set[int]:
             return {node_key(event.queue)}
         case ConsumerDetached():
             return {node_key(event.consumer)}
-        case Started():
+        case Started() | Reset():
             return {node_key(BROKER)}
     return set()
 

@@ -17,6 +17,7 @@ from engine.effects import (
     Effect,
     OutcomeApplied,
     ProducerReady,
+    ProducersEnded,
     PublishDone,
 )
 from engine.outcome import OutcomeKind
@@ -198,6 +199,8 @@ class Broker:
                         self.receivers[effect.consumer] = Receiver(effect.consumer, consumer.queue, effect.key)
                 case ConsumerEnded():
                     self.receivers.pop(effect.consumer, None)
+                case ProducersEnded():
+                    self.senders = [sender for sender in self.senders if sender.id not in effect.producers]
                 case Deliver():
                     self._deliver(effect, durable_end)
                 case OutcomeApplied():

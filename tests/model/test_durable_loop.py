@@ -18,6 +18,7 @@ from engine.commands import (
     DetachProducer,
     PurgeQueue,
     ReportDamage,
+    ResetHost,
     Settle,
 )
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
@@ -153,6 +154,13 @@ class DurableLoopMachine(RuleBasedStateMachine):
             case _:
                 self.broker.loop.submit(DeleteQueue(what, name, if_unused=what == "delete if unused"))
         self.broker.excuse(body for body, other in self.broker.published.items() if other == name)
+
+    @rule(pace=PACES)
+    def reset(self, pace: str) -> None:
+        """Nothing of before is left, and nothing of it comes back."""
+        self.broker.loop.submit(ResetHost("reset"))
+        self.broker.excuse(list(self.broker.published))
+        self.go_on(pace)
 
     @rule(pick=PICK)
     def damage(self, pick: int) -> None:

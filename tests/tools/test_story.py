@@ -22,6 +22,7 @@ from engine.events import (
     Purged,
     QueueDeclared,
     QueueDeleted,
+    Reset,
     Settled,
     Started,
 )
@@ -80,6 +81,7 @@ TOLD: list[tuple[Event, str]] = [
     (ProducerDetached(18, TIME_US, 3), "shop/out sends no more"),
     (ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
     (QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
+    (Reset(21, TIME_US), "the virtual host was reset: all queues, messages and links are gone"),
 ]
 
 
@@ -132,7 +134,7 @@ def test_time_is_utc_whatever_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
 def test_an_event_knows_its_queues(names: Names, event: Event) -> None:
     """What is about a queue, or from or to a link of it, is found by the queue's name."""
-    about_none = {"started", "muxer-declared", "lost"}
+    about_none = {"started", "muxer-declared", "lost", "reset"}
     if type_of(event) in about_none:
         assert names.queues_of(event) == ()
     else:
