@@ -14,6 +14,7 @@ from engine.durable import DurableLoop
 from engine.records import events_of
 from engine.snapshots import Found, newest_snapshot
 from engine.state import EMPTY_STATE, State
+from engine.touches import touches_of
 from log.errors import DamageError, LogError
 from log.manifest import forget_lost, manifest_path
 from log.recovery import Recovery
@@ -56,8 +57,9 @@ def recover(
     """
     state = fold_log(recovery, progress, report)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
-    loop = DurableLoop(recovery.log(), state, config)
+    loop = DurableLoop(recovery.log(touches_of=touches_of), state, config)
     loop.start(now_us, lost)
+    loop.snapshots.start(now_us, logged_bytes=recovery.scanned_bytes)
     if lost:
         loop.log.edit_manifest(forget_lost)
     return loop

@@ -182,6 +182,15 @@ class Index:
         """Return the offsets of all records with this id hash, in order."""
         return self._many(b"ids", U32.pack(id_hash))
 
+    @property
+    def has_touches(self) -> bool:
+        """Whether it was built by somebody who knows what records name."""
+        with self._environment.begin() as transaction:
+            try:
+                return self._table(transaction, b"touches") is not None
+            except lmdb.NotFoundError:
+                return False
+
     def touches(self, key: int) -> list[int]:
         """Return the offsets of all records that touch a key, in order."""
         return self._many(b"touches", U64.pack(key))

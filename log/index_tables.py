@@ -76,7 +76,9 @@ class Tables:
         yield from _put(environment, transaction, b"batches", dict(self._batches).items())
         yield from _put(environment, transaction, b"times", sorted(self._times.items()))
         yield from self._put_ids(transaction.cursor(environment.open_db(b"ids", txn=transaction, **_OF_MANY)))
-        yield from self._put_touches(transaction.cursor(environment.open_db(b"touches", txn=transaction, **_OF_MANY)))
+        if self._touches_of is not no_touches:
+            table = environment.open_db(b"touches", txn=transaction, **_OF_MANY)
+            yield from self._put_touches(transaction.cursor(table))
 
     def _put_ids(self, cursor: Any) -> Iterator[None]:
         first_offset = self._first_offset

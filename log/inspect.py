@@ -103,7 +103,6 @@ class Reader:
         """Where the files are."""
         self.directory = directory
         """Of the log."""
-        """The directory of the log."""
         self._config = config
         self._fd = fd
         self.manifest = manifest

@@ -1,0 +1,224 @@
+"""The story of one message: found by its id, told by the events that concern it, without a scan of the log.
+
+    message-id   -> id hash -> ids of each index -> publish records whose own id is compared
+    publish      -> the bucket of its entry and its queues -> touches of each index -> the records that name it
+    those        -> the links and queues that they name, each declared by a record at the offset that is its id
+
+Rule 1. What an index names is read and compared: hashes collide, buckets are shared.
+Rule 2. Of a message older than the horizon the publish record is all that is kept: where it was then is asked of the
+state at the horizon, and its story goes on from there.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from struct import pack
+
+from engine.events import Acquired, Attached, Detached, Event, Published
+from engine.origins import Link, Origins
+from engine.past import Past, PastError, PastKind
+from engine.record_types import RESET
+from engine.records import events_of
+from engine.state import State
+from engine.steps import Place, PlaceState, Step, Track
+from engine.touches import BROKER, bucket_key, node_key, touches_of
+from log.buffer import Buffer
+from log.cold import DAMAGED
+from log.search import Search
+
+__all__ = ["Life", "Route", "find_message", "life_of", "open_search"]
+
+_NO_CONTENT = bytes(12)
+"""Body length, meta length and id hash of a record that has none of them; the columns queue and ref follow."""
+
+_RESET = bytes(10) + bytes((RESET, 0))
+"""How a reset ends that is less than an hour younger than its batch: half its time, no count or aux, type, no flags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Why a message came to a queue: the queue was attached to the muxer for the destination that it was sent for."""
+
+    queue: int
+    """The queue's id."""
+    attached: int | None
+    """The offset of the event that attached the queue; None where that is not known any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What is known of one message."""
+
+    published: Published
+    """The message's own event."""
+    steps: list[Step]
+    """What happened to it, in order, the publish first."""
+    places: list[Place]
+    """Where it is now, in the order of its queues."""
+    routes: list[Route]
+    """Why it came there, likewise."""
+    horizon: int
+    """Events below this offset are compacted; 0 where all are there that ever were."""
+    queues: dict[int, str]
+    """Names of its queues by id."""
+    muxers: dict[int, str]
+    """Name of the muxer that it was sent to, by id."""
+    links: dict[int, Link]
+    """Its producer and consumers by id. Of these three, what nobody knows any more is missing."""
+
+    @property
+    def offset(self) -> int:
+        """The message's own: that of its publish record."""
+        return self.published.offset
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every event of its life is there."""
+        return self.offset >= self.horizon
+
+    @property
+    def producer(self) -> Link | None:
+        """Who sent it."""
+        return self.links.get(self.published.producer)
+
+
+def open_search(past: Past) -> Search:
+    """Open the look-ups that stories need; the caller closes them. Raises DamageError."""
+    return Search(past.reader, touches_of)
+
+
+def find_message(past: Past, search: Search, id_hash: int, is_it: Callable[[Buffer], bool]) -> list[int]:
+    """Return the offsets of the messages with an id, oldest first.
+
+    `id_hash` is the id's hash as records hold it; `is_it` tells of a message's bytes, of a large message's first piece,
+    whether the id is the one meant. A message whose bytes are damaged is not found. Raises DamageError.
+    """
+    found = []
+    for offset in search.ids(id_hash):
+        event = past.event_at(offset)
+        if type(event) is Published:
+            head = past.body(event.chunks[0] if event.chunks else offset)
+            if head is not DAMAGED and is_it(head):
+                found.append(offset)
+    return found
+
+
+def life_of(past: Past, search: Search, offset: int) -> Life:
+    """Return the life of the message published at `offset`. Raises PastError where there is none, DamageError."""
+    published = past.event_at(offset) if offset >= 0 else None
+    if type(published) is not Published:
+        raise PastError(PastKind.NO_SUCH_OFFSET, f"no message was published at offset {offset}")
+    return _Telling(past, search, published).life()
+
+
+class _Telling:
+    """The look-ups for one message."""
+
+    def __init__(self, past: Past, search: Search, published: Published) -> None:
+        self._past = past
+        self._search = search
+        self._published = published
+        self._first = max(published.offset, past.horizon.offset)
+        is_old = published.offset < past.horizon.offset
+        self._base: State | None = past.state_at(past.horizon.offset - 1) if is_old else None
+
+    def life(self) -> Life:
+        """Return all that there is to tell."""
+        track, published = self._track(), self._published
+        origins = Origins(self._past, self._base)
+        ids = {published.producer, *(step.link for step in track.steps)}
+        ids |= {place.consumer for place in track.places.values()}
+        links = {link.id: link for link in map(origins.link, sorted(ids - {0})) if link is not None}
+        producer = links.get(published.producer)
+        return Life(
+            published,
+            track.steps,
+            list(track.places.values()),
+            [Route(queue, self._attached(queue, producer)) for queue in published.queues],
+            self._past.horizon.offset,
+            {queue: name for queue in published.queues if (name := origins.queue(queue)) is not None},
+            {producer.muxer: origins.muxer(producer.muxer) or "?"} if producer else {},
+            links,
+        )
+
+    def _track(self) -> Track:
+        """Follow the message up to now."""
+        named = list(self._events(self._search.touches(self._wanted(), self._first)))
+        others = list(self._events(self._search.touches_of_epochs(node_key(BROKER), self._first)))
+        others += self._events(self._losses(named))
+        track = self._begun()
+        events = {event.offset: event for event in (*named, *others)}
+        for offset in sorted(events):
+            if track.is_over:
+                break
+            track.hear(events[offset])
+        return track
+
+    def _wanted(self) -> dict[int, bytes]:
+        """Return the keys of what names the message or empties its queues, with bytes that such records hold."""
+        published = self._published
+        wanted = {node_key(queue): _NO_CONTENT + pack("<q", queue) for queue in published.queues}
+        wanted[bucket_key(published.offset)] = published.words
+        wanted[node_key(BROKER)] = _RESET
+        return wanted
+
+    def _losses(self, named: Iterable[Event]) -> list[int]:
+        """Return the offsets of the events by which those who may have held the message went."""
+        consumers = {place.consumer for place in self._begun().places.values()} - {0}
+        for event in named:
+            if type(event) is Acquired and self._published.words in event.words:
+                consumers.update(event.consumers)
+        wanted = {node_key(consumer): _NO_CONTENT + pack("<qq", 0, consumer) for consumer in consumers}
+        return self._search.touches(wanted, self._first) if wanted else []
+
+    def _begun(self) -> Track:
+        """Return its way as far as it needs no look-up: published, or where it was at the horizon."""
+        published = self._published
+        track = Track(int.from_bytes(published.words, "little"))
+        track.hear(published)
+        if self._base is not None:
+            for queue in published.queues:
+                track.places[queue] = _place_in(self._base, queue, published)
+        return track
+
+    def _attached(self, queue: int, producer: Link | None) -> int | None:
+        """Return the offset of the attachment by which the message came to a queue."""
+        if producer is None:
+            return None
+        wanted = {node_key(queue): pack("<qq", queue, producer.muxer)}
+        found = None
+        for event in self._events(self._search.touches(wanted, queue)):
+            if event.offset > self._published.offset:
+                break
+            match event:
+                case Attached(muxer=producer.muxer, destination=producer.destination):
+                    found = event.offset
+                case Detached(muxer=producer.muxer, destination=producer.destination):
+                    found = None
+        return found
+
+    def _events(self, offsets: list[int]) -> Iterator[Event]:
+        """Yield the events at offsets that rise; each batch is read once."""
+        position = 0
+        while position < len(offsets):
+            readable = self._past.reader.find_batch(offsets[position])
+            end = offsets[position] + 1 if readable is None else readable.batch.next_offset
+            those = set()
+            while position < len(offsets) and offsets[position] < end:
+                those.add(offsets[position])
+                position += 1
+            if readable is not None:
+                yield from (event for event in events_of(readable.batch) if event.offset in those)
+
+
+def _place_in(state: State, queue_id: int, published: Published) -> Place:
+    """Return where a message was on a queue in a state."""
+    queue = state.queues.get(queue_id)
+    if queue is None:
+        return Place(queue_id, PlaceState.ARCHIVED)
+    entry = queue.entries.get(published.offset)
+    count = entry.count if entry else 0
+    for consumer, held in queue.acquired.items():
+        if held.remove(published.words)[0]:
+            return Place(queue_id, PlaceState.ACQUIRED, consumer, count)
+    is_here = queue.ready.remove(published.words)[0] or queue.returned.remove(published.words)[0]
+    return Place(queue_id, PlaceState.AVAILABLE if is_here else PlaceState.ARCHIVED, count=count)

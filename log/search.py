@@ -1,0 +1,174 @@
+"""Finding records by what they hold, in all segments of an open log: what the story of one message stands on.
+
+Rule 1. A sealed segment with an index that fits is asked; no byte of it is read.
+Rule 2. Any other one (active, spare, not yet indexed) is searched for the bytes that every record sought must hold, a
+piece at a time and without a line of Python a batch; only where they are found is a batch decoded and believed by its
+head CRC.
+Rule 3. Both answer alike: a record found through bytes is held against the same keys as an index would have.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Final
+
+from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, BATCH_MAGIC, Batch, check, decode_header
+from log.index import Index, path_of_index
+from log.index_tables import U32, TouchesOf
+from log.inspect import Reader
+from log.part import Part
+from log.record import RECORD
+from log.segment import SEGMENT_HEADER_BYTES
+
+__all__ = ["Search"]
+
+_PIECE_BYTES: Final = 1 << 20
+_NEAR_BYTES: Final = 16 << 10
+_MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
+
+
+class Search:
+    """Look-ups in the segments of one reader, which it keeps open until it is closed; the reader stays its owner's."""
+
+    def __init__(self, reader: Reader, touches_of: TouchesOf) -> None:
+        """Look into the log of a reader; `touches_of` is what its indexes were built with.
+
+        Raises DamageError where a segment is missing or its header is not its own.
+        """
+        self._touches_of = touches_of
+        self._end = reader.end
+        self._indexes: list[tuple[int, Index]] = []
+        """With the first offset that is beyond the segment."""
+        self._parts: list[tuple[int, Part]] = []
+        """As above, those without an index."""
+        self._sealed: list[Part] = []
+        self._open(reader)
+
+    def _open(self, reader: Reader) -> None:
+        for sealed in reader.manifest.sealed:
+            part = reader.open_sealed(sealed)
+            segment = sealed.at(reader.directory)
+            index = Index.open(path_of_index(segment), segment, part.header)
+            if index is not None and index.has_touches:
+                part.file.close()
+                self._indexes.append((sealed.next_offset, index))
+                continue
+            if index is not None:
+                index.close()
+            self._sealed.append(part)
+            self._parts.append((sealed.next_offset, part))
+        self._parts += [(self._end, part) for part in reader.survey.parts]
+
+    def ids(self, id_hash: int) -> list[int]:
+        """Return the offsets of all records with this id hash, in order. Raises DamageError."""
+        found = set(chain.from_iterable(index.ids(id_hash) for _, index in self._indexes))
+        for batch in self._batches_holding([U32.pack(id_hash)], 0):
+            for row in batch.rows():
+                if row[3] == id_hash:
+                    found.add(batch.header.base_offset + row[0])
+        return self._within(found, 0)
+
+    def touches(self, wanted: Mapping[int, bytes], first_offset: int) -> list[int]:
+        """Return the offsets from `first_offset` on of the records that touch any of the keys, in order.
+
+        `wanted` is keys with bytes that the head of each record sought holds; of the segments without an index, records
+        that touch a key without those bytes may be left out. Raises DamageError.
+        """
+        found = self._indexed(wanted, first_offset)
+        batches = self._batches_holding(list(wanted.values()), first_offset)
+        return self._within(chain(found, self._touching(batches, wanted)), first_offset)
+
+    def touches_of_epochs(self, key: int, first_offset: int) -> list[int]:
+        """Return as `touches` for a key that only the first records of an epoch touch."""
+        found = self._indexed((key,), first_offset)
+        batches = chain.from_iterable(map(_beginning, self._parts_from(first_offset)))
+        return self._within(chain(found, self._touching(batches, (key,))), first_offset)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for _, index in self._indexes:
+            index.close()
+        for part in self._sealed:
+            part.file.close()
+
+    def _indexed(self, keys: Iterable[int], first_offset: int) -> Iterator[int]:
+        indexes = [index for next_offset, index in self._indexes if next_offset > first_offset]
+        for key in keys:
+            for index in indexes:
+                yield from index.touches(key)
+
+    def _touching(self, batches: Iterable[Batch], keys: Collection[int]) -> Iterator[int]:
+        for batch in batches:
+            for key, offset in self._touches_of(batch):
+                if key in keys:
+                    yield offset
+
+    def _within(self, offsets: Iterable[int], first_offset: int) -> list[int]:
+        return sorted({offset for offset in offsets if first_offset <= offset < self._end})
+
+    def _parts_from(self, first_offset: int) -> Iterator[Part]:
+        for next_offset, part in self._parts:
+            if next_offset > first_offset:
+                yield part
+
+    def _batches_holding(self, patterns: list[bytes], first_offset: int) -> Iterator[Batch]:
+        for part in self._parts_from(first_offset):
+            start = part.positions.locate(first_offset) or SEGMENT_HEADER_BYTES
+            yield from _holding(part, patterns, start)
+
+
+def _holding(part: Part, patterns: list[bytes], start: int) -> Iterator[Batch]:
+    """Yield the batches of a part from a position on whose heads hold any of the patterns, each once."""
+    overlap = max(map(len, patterns)) - 1
+    done = 0
+    for position in range(start, part.end, _PIECE_BYTES):
+        piece = part.file.read(min(_PIECE_BYTES + overlap, part.end - position), position)
+        for at in sorted(chain.from_iterable(_all_in(piece, pattern) for pattern in patterns)):
+            if position + at >= done:
+                batch = _batch_around(part, position + at)
+                if batch is not None:
+                    done = batch.position + batch.header.length
+                    yield batch
+
+
+def _all_in(piece: bytes, pattern: bytes) -> Iterator[int]:
+    at = piece.find(pattern)
+    while at >= 0:
+        yield at
+        at = piece.find(pattern, at + 1)
+
+
+def _batch_around(part: Part, position: int) -> Batch | None:
+    """Return the batch whose head lies around a position, None where that is in bodies or no batch's."""
+    for window in (_NEAR_BYTES, part.batch_bytes_max):
+        start = max(SEGMENT_HEADER_BYTES, position - window)
+        piece = part.file.read(position - start, start)
+        at = piece.rfind(_MAGIC)
+        while at >= 0:
+            batch = _batch_at(part, start + at)
+            if batch is not None:
+                return batch if start + at + batch.header.head_bytes > position else None
+            at = piece.rfind(_MAGIC, 0, at)
+    return None
+
+
+def _batch_at(part: Part, position: int) -> Batch | None:
+    """Return the valid batch at a position, None where there is none."""
+    if position % BATCH_ALIGNMENT or position + BATCH_HEADER_BYTES > part.end:
+        return None
+    header = decode_header(part.file.read(BATCH_HEADER_BYTES, position))
+    if header.head_bytes > part.batch_bytes_max:
+        return None
+    head = part.file.read(header.head_bytes, position)
+    if check(part.header.salt_crc, head, batch_bytes_max=part.batch_bytes_max) is not None:
+        return None
+    meta_at = BATCH_HEADER_BYTES + header.count * RECORD.size
+    return Batch(header, head[BATCH_HEADER_BYTES:meta_at], head[meta_at:], part.header.file_id, position)
+
+
+def _beginning(part: Part) -> Iterator[Batch]:
+    """Yield the batches up to the first that has records and is of the segment's own epoch: what begins an epoch."""
+    walk = part.walk(end=part.end)
+    for header in walk:
+        yield walk.batch()
+        if header.count and header.epoch == part.header.epoch:
+            return

@@ -1,0 +1,157 @@
+"""The story of one message is what the fold of everything says of it."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.apply import apply
+from engine.events import Attached, Published
+from engine.life import Life, find_message, life_of, open_search
+from engine.past import Past, PastError, PastKind, open_past
+from engine.state import EMPTY_STATE, State
+from engine.steps import PlaceState
+from engine.touches import touches_of
+from log.buffer import Buffer
+from log.disk import DiskStorage
+from log.index import build
+from log.search import Search
+from tests.engine.lived import LIVED, Lived, singles
+
+PROOF = settings(max_examples=10, deadline=None)
+
+
+@contextmanager
+def lived_in(seed: int, lives: list[bool], *, indexed: bool) -> Iterator[tuple[Lived, Past, Search]]:
+    """Yield random lives, their past, and look-ups with or without indexes."""
+    with tempfile.TemporaryDirectory() as directory:
+        lived = Lived(Path(directory), seed)
+        for number, cleanly in enumerate(lives):
+            if number:
+                lived.start()
+            lived.live(50)
+            lived.settle_down()
+            lived.end(cleanly=cleanly)
+        with open_past(directory, LIVED) as past:
+            if indexed:
+                index_all(past)
+            search = open_search(past)
+            yield lived, past, search
+            search.close()
+
+
+def index_all(past: Past) -> None:
+    """Build the index of every sealed segment."""
+    for sealed in past.reader.manifest.sealed:
+        segment = sealed.at(past.reader.directory)
+        Path(segment.path.removesuffix(".log") + ".index").unlink(missing_ok=True)
+        file = DiskStorage().open(segment.path)
+        build(file, segment, batch_bytes_max=LIVED.batch_bytes_max, touches_of=touches_of)
+        file.close()
+
+
+def place_in(state: State, queue: int, word: bytes) -> tuple[PlaceState, int, int]:
+    """Where a message is in a state: on a queue, with whom, and its failed deliveries."""
+    known = state.queues.get(queue)
+    if known is None:
+        return PlaceState.ARCHIVED, 0, -1
+    entry = known.entries.get(int.from_bytes(word, "little") >> 16)
+    count = entry.count if entry else 0
+    for consumer, held in known.acquired.items():
+        if held.remove(word)[0]:
+            return PlaceState.ACQUIRED, consumer, count
+    if known.ready.remove(word)[0] or known.returned.remove(word)[0]:
+        return PlaceState.AVAILABLE, 0, count
+    return PlaceState.ARCHIVED, 0, -1
+
+
+def way_of(lived: Lived, published: Published) -> list[tuple[int, dict[int, tuple[PlaceState, int, int]]]]:
+    """Each event's offset at which the place of a message changed, and the places after it, by folding everything."""
+    state, way = EMPTY_STATE, []
+    for event in singles(lived.events()):
+        state = apply(state, event)
+        if event.offset >= published.offset:
+            places = {queue: place_in(state, queue, published.words) for queue in published.queues}
+            if not way or places != way[-1][1]:
+                way.append((event.offset, places))
+    return way
+
+
+def check(lived: Lived, life: Life) -> None:
+    """The story has a step for each change, and ends where the message is."""
+    way = way_of(lived, life.published)
+    assert sorted({step.offset for step in life.steps}) == [offset for offset, _ in way]
+    assert [place.queue for place in life.places] == list(life.published.queues)
+    for place in life.places:
+        state, consumer, count = way[-1][1][place.queue]
+        assert (place.state, place.consumer) == (state, consumer)
+        assert place.state is PlaceState.ARCHIVED or place.count == count
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@PROOF
+@given(seed=st.integers(0, 1 << 32), lives=st.lists(st.booleans(), min_size=1, max_size=3), data=st.data())
+def test_the_story_is_what_the_fold_says(seed: int, lives: list[bool], data: st.DataObject, *, indexed: bool) -> None:
+    """For any message of random lives, with indexes and without: a step for each change of its place, no other."""
+    with lived_in(seed, lives, indexed=indexed) as (lived, past, search):
+        published = [event for event in singles(lived.events()) if type(event) is Published]
+        for event in published and data.draw(st.lists(st.sampled_from(published), min_size=1, max_size=8)):
+            check(lived, life_of(past, search, event.offset))
+
+
+def begins_with(head: bytes, body: Buffer) -> bool:
+    """Whether a message begins so, which stands for its id here."""
+    return bytes(body[:8]) == head
+
+
+@PROOF
+@given(seed=st.integers(0, 1 << 32), indexed=st.booleans())
+def test_messages_are_found_by_their_id(seed: int, *, indexed: bool) -> None:
+    """Hashes collide: all messages of the hash that are the one meant, large ones too, and no other."""
+    with lived_in(seed, [True, False], indexed=indexed) as (lived, past, search):
+        published = {event.offset: event for event in singles(lived.events()) if type(event) is Published}
+        bodies = {offset: bytes(past.body(offset, event.chunks)) for offset, event in published.items()}
+        for head in {body[:8] for body in bodies.values()}:
+            same = [offset for offset, body in bodies.items() if body.startswith(head)]
+            found = [find_message(past, search, 1 + number, partial(begins_with, head)) for number in range(7)]
+            assert sorted(offset for some in found for offset in some) == same
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[tuple[Lived, Past, Search]]:
+    """One history that all read."""
+    with lived_in(11, [True, False, True], indexed=True) as found:
+        yield found
+
+
+def test_a_story_names_links_queues_and_the_reason(told: tuple[Lived, Past, Search]) -> None:
+    """Who sent it, for what, through which muxer, to which queues since when, and who received it."""
+    lived, past, search = told
+    events = lived.events()
+    attached = [event for event in events if type(event) is Attached]
+    for event in [event for event in singles(events) if type(event) is Published][::5]:
+        life = life_of(past, search, event.offset)
+        assert life.is_whole
+        assert life.producer is not None
+        name = life.producer.destination
+        assert set(life.queues.values()) == {name}
+        assert list(life.muxers.values()) == ["QUEUE"]
+        (route,) = life.routes
+        wired = [one.offset for one in attached if one.queue == route.queue and one.offset < event.offset]
+        assert route.attached == wired[-1]
+        for step in life.steps[1:]:
+            assert not step.link or life.links[step.link].queue == step.queue
+
+
+def test_an_offset_without_a_message_has_no_story(told: tuple[Lived, Past, Search]) -> None:
+    """Another event's offset, one in the future, a negative one: told as such."""
+    lived, past, search = told
+    for offset in (lived.events()[0].offset, past.end, past.end + 5, -1):
+        with pytest.raises(PastError, match=f"{offset}") as caught:
+            life_of(past, search, offset)
+        assert caught.value.kind is PastKind.NO_SUCH_OFFSET
