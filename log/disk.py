@@ -4,7 +4,9 @@ import errno
 import fcntl
 import mmap
 import os
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from log.buffer import Buffer
@@ -197,6 +199,11 @@ class DiskStorage:
     def unlink(self, path: str) -> None:
         """See Storage."""
         Path(path).unlink()
+
+    def remove_tree(self, path: str) -> None:
+        """See Storage."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)
 
     def listdir(self, path: str) -> list[str]:
         """See Storage."""

@@ -15,7 +15,6 @@ damage, never a tail. An edit that seals a segment is therefore committed only a
 """
 
 import json
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from log.checksum import crc32c
+from log.crc_line import with_crc_line, without_crc_line
 from log.errors import DamageError, ForeignError
 from log.segment import Segment, segment_path
 from log.storage import Hold, Storage
@@ -62,7 +61,6 @@ __all__ = [
 VERSION: Final = 1
 MANIFEST_NAME: Final = "MANIFEST"
 _TEMPORARY_NAME: Final = "MANIFEST.new"
-_CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,36 +190,24 @@ def snapshot_path(directory: str, file_id: int) -> str:
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest: JSON, then the CRC line."""
     document = asdict(manifest) | {"log_id": manifest.log_id.hex()}
-    text = json.dumps(document, indent=1).encode() + b"\n"
-    return text + b"crc32c %08x\n" % crc32c(text)
+    return with_crc_line(json.dumps(document, indent=1).encode() + b"\n")
 
 
 def decode(text: bytes, *, file: str) -> Manifest:
     """Return the manifest in `text`; raise DamageError naming `file`, or ForeignError for a version we do not know."""
-    body = _checked(text, file)
+    body = without_crc_line(text, file=file)
     try:
         document: dict[str, Any] = json.loads(body)
         version = document["version"]
     except (ValueError, KeyError, TypeError) as error:
         raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
     if version != VERSION:
-        raise ForeignError(file, f"manifest version {VERSION}", f"{version}")
+        raise ForeignError(f"{file} has manifest version {version}, this program reads version {VERSION}")
     try:
         document["log_id"] = bytes.fromhex(document["log_id"])
         return msgspec.convert(document, type=Manifest)
     except (ValueError, KeyError, TypeError) as error:
         raise DamageError(file, 0, "the fields of a manifest", str(error)) from error
-
-
-def _checked(text: bytes, file: str) -> bytes:
-    line = _CRC_LINE.search(text)
-    if line is None:
-        raise DamageError(file, len(text), "a last line with a CRC", f"{text[-20:]!r}")
-    body = text[: line.start()]
-    expected, found = int(line[1], 16), crc32c(body)
-    if expected != found:
-        raise DamageError(file, line.start(), f"crc32c {expected:08x}", f"{found:08x}")
-    return body
 
 
 def load(storage: Storage, directory: str) -> Manifest | None:

@@ -87,6 +87,9 @@ class Storage(Protocol):
     def unlink(self, path: str) -> None:
         """Remove a file's name."""
 
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all that is in it; no error where it is missing. Cut short, it can be done again."""
+
     def listdir(self, path: str) -> list[str]:
         """List the names in a directory, sorted."""
 

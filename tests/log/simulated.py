@@ -320,6 +320,13 @@ class SimulatedStorage:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             self._change(path, {path: None})
 
+    def remove_tree(self, path: str) -> None:
+        with self.mutex:
+            self.count_call("remove_tree")
+            for name in [name for name in self._names if name.startswith(f"{path}/")]:
+                self._change(name, {name: None})
+            self._directories = {name for name in self._directories if not f"{name}/".startswith(f"{path}/")}
+
     def listdir(self, path: str) -> list[str]:
         with self.mutex:
             self.count_call("listdir")

@@ -1,0 +1,162 @@
+r"""The root manifest: the one file that says which virtual hosts there are beside the default one.
+
+    VHOSTS      one JSON object over several lines, then its CRC line (crc_line.py)
+    vhosts/     a log directory each, named `<name>~<8 hex digits>`
+
+Rule 1. The directory of the root manifest itself is the log of the virtual host "default", which it never names. Where
+there is no root manifest there is no other virtual host.
+Rule 2. A directory is never used twice: a name that is made again gets another one. So whatever happens to a virtual
+host is one edit, and an edit is a pure function Root -> Root.
+Rule 3. A directory that is to be filled stands on the list `removed` until it is whole. What is on that list may be
+deleted; what is neither named nor on it is reported, never deleted.
+Rule 4. A damaged root manifest is refused: an old truth would silently lose whole virtual hosts.
+"""
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from log.crc_line import with_crc_line, without_crc_line
+from log.errors import DamageError, ForeignError, LogError
+
+__all__ = [
+    "DEFAULT_VHOST",
+    "EMPTY_ROOT",
+    "ROOT_NAME",
+    "NamedVhost",
+    "Root",
+    "adopt",
+    "check_name",
+    "decode",
+    "drop",
+    "encode",
+    "forget",
+    "reserve",
+    "root_path",
+    "vhosts_path",
+]
+
+VERSION: Final = 1
+ROOT_NAME: Final = "VHOSTS"
+DEFAULT_VHOST: Final = "default"
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
+_DIRECTORY: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}~[0-9a-f]{8}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedVhost:
+    """A virtual host and where its log lies."""
+
+    name: str
+    """As people and peers call it."""
+    directory: str
+    """Below `vhosts/`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Which virtual hosts there are, in the order in which they were made."""
+
+    version: int
+    """Of this format; a newer one is refused with ForeignError."""
+    generation: int
+    """Counts the edits."""
+    vhosts: tuple[NamedVhost, ...] = ()
+    """All but the default one."""
+    removed: tuple[str, ...] = ()
+    """Directories that are not whole yet, or not needed any more: they may be deleted."""
+
+    def directory_of(self, name: str) -> str | None:
+        """Return the directory below `vhosts/` of a virtual host, None where there is none of that name."""
+        return next((vhost.directory for vhost in self.vhosts if vhost.name == name), None)
+
+
+EMPTY_ROOT: Final = Root(VERSION, generation=0)
+"""What is so where no root manifest lies."""
+
+
+def root_path(directory: str) -> str:
+    """Return the path of the root manifest of a data directory."""
+    return f"{directory}/{ROOT_NAME}"
+
+
+def vhosts_path(directory: str) -> str:
+    """Return the directory of all virtual hosts but the default one; it is missing where there was never any."""
+    return f"{directory}/vhosts"
+
+
+def check_name(name: str) -> None:
+    """Raise LogError where a virtual host cannot have this name."""
+    if not _NAME.match(name):
+        raise LogError(
+            f"{name[:80]!r} cannot be a virtual host's name: 1 to 64 of A-Z a-z 0-9 . _ - are allowed, no dot first"
+        )
+    if name == DEFAULT_VHOST:
+        raise LogError(f"{name!r} is the virtual host that is always there: choose another name")
+
+
+def encode(root: Root) -> bytes:
+    """Return the bytes of a root manifest: JSON, then the CRC line."""
+    return with_crc_line(json.dumps(asdict(root), indent=1).encode() + b"\n")
+
+
+def decode(text: bytes, *, file: str) -> Root:
+    """Return the root manifest in `text`; DamageError naming `file`, or ForeignError for a version we do not know."""
+    body = without_crc_line(text, file=file)
+    try:
+        document: dict[str, Any] = json.loads(body)
+        version = document["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
+    if version != VERSION:
+        raise ForeignError(f"{file} has root manifest version {version}, this program reads version {VERSION}")
+    try:
+        root = msgspec.convert(document, type=Root)
+    except msgspec.ValidationError as error:
+        raise DamageError(file, 0, "the fields of a root manifest", str(error)) from error
+    for directory in (*(vhost.directory for vhost in root.vhosts), *root.removed):
+        # What is deleted is deleted whole: a name that leads elsewhere must not be followed.
+        if not _DIRECTORY.match(directory):
+            raise DamageError(file, 0, "directories named <name>~<8 hex digits>", repr(directory[:80]))
+    return root
+
+
+def reserve(root: Root, directory: str) -> Root:
+    """Let a directory that was never used be filled: until it is adopted it may be deleted."""
+    assert directory not in root.removed
+    assert all(vhost.directory != directory for vhost in root.vhosts)
+    return _next(root, removed=(*root.removed, directory))
+
+
+def adopt(root: Root, vhost: NamedVhost) -> Root:
+    """Name a virtual host, whose reserved directory is whole and durable by now."""
+    assert vhost.directory in root.removed
+    assert root.directory_of(vhost.name) is None
+    return _next(
+        root,
+        vhosts=(*root.vhosts, vhost),
+        removed=tuple(one for one in root.removed if one != vhost.directory),
+    )
+
+
+def drop(root: Root, name: str) -> Root:
+    """Let a virtual host be gone; its directory may be deleted."""
+    directory = root.directory_of(name)
+    assert directory is not None
+    return _next(
+        root,
+        vhosts=tuple(vhost for vhost in root.vhosts if vhost.name != name),
+        removed=(*root.removed, directory),
+    )
+
+
+def forget(root: Root, directories: frozenset[str]) -> Root:
+    """Take directories that are deleted now off the list `removed`."""
+    return _next(root, removed=tuple(one for one in root.removed if one not in directories))
+
+
+def _next(root: Root, **changes: Any) -> Root:
+    return replace(root, generation=root.generation + 1, **changes)
