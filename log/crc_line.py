@@ -1,7 +1,6 @@
 r"""Text files that say by their last line whether they are whole.
 
-any text, ending with "\n"
-crc32c XXXXXXXX\n            CRC-32C of every byte before this line, 8 hex digits
+The last line is `crc32c XXXXXXXX\n`: CRC-32C of every byte before it, in 8 hex digits.
 """
 
 import re

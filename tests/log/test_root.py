@@ -172,7 +172,7 @@ def test_what_nobody_knows_is_told_and_stays() -> None:
 @pytest.mark.parametrize("ending", ["crash", "kill"])
 @pytest.mark.parametrize("after", range(0, 60, 2))
 def test_a_virtual_host_is_whole_or_not_at_all(after: int, ending: str, *, is_made: bool) -> None:
-    """Whatever call fails and whatever a power loss takes: the next life sweeps, and the name can be had or is there."""
+    """Whatever call fails and whatever a power loss takes: after a sweep the name is there or can be had."""
     storage = SimulatedStorage(random.Random(after))
     vhosts = begun(storage)
     kept = made(storage, vhosts, "kept")
