@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from log import manifest as manifests
-from log.batch import Batch
+from log.batch import KEPT, Batch
 from log.bodies import Bodies
 from log.config import LogConfig
 from log.copying import copy_batch
-from log.errors import DamageError, LogFailed
+from log.errors import DamageError, LogError, LogFailed
 from log.index_tables import TouchesOf, no_touches
 from log.log import Log
 from log.manifest import Manifest, manifest_path, segments_path
@@ -36,7 +36,7 @@ from log.storage import File, Lock, Storage
 from log.survey import EPOCH_OFFSETS, Survey, survey
 from log.worker import ThreadWorkers, Workers
 
-__all__ = ["Recovery", "free_file_id", "lock_path"]
+__all__ = ["Recovery", "free_file_id", "lock_path", "restoring_path"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes scanned so far and the total."""
@@ -47,6 +47,14 @@ _PROGRESS_BYTES: Final = 4 << 20
 def lock_path(directory: str) -> str:
     """Return the path of the lock that a broker, or a repair, holds while it may write."""
     return f"{directory}/lock"
+
+
+def restoring_path(directory: str) -> str:
+    """Return the path of the mark of a restore that is under way, or was cut short; beside a manifest it says nothing.
+
+    There is no log then, and none is begun.
+    """
+    return f"{directory}/RESTORING"
 
 
 def free_file_id(storage: Storage, directory: str, file_id: int) -> int:
@@ -150,7 +158,13 @@ class Recovery:
         for walk in self._walks(from_offset):
             assert walk.header is not None
             if walk.header.base_offset >= from_offset:
+                if walk.header.flags & KEPT:
+                    raise self._kept(walk.header.base_offset)
                 yield walk.batch()
+
+    def _kept(self, offset: int) -> DamageError:
+        expected = f"a horizon above offset {offset}, where only messages were kept and no events"
+        return DamageError(manifest_path(self._directory), 0, expected, f"{self.manifest.horizon}")
 
     def _bytes_from(self, from_offset: int) -> int:
         sealed_bytes = sum(sealed.size for sealed in self.manifest.sealed if sealed.next_offset > from_offset)
@@ -271,6 +285,8 @@ def _manifest(storage: Storage, directory: str) -> Manifest:
     manifest = manifests.load(storage, directory)
     if manifest is not None:
         return manifest
+    if storage.exists(restoring_path(directory)):
+        raise LogError(f"{directory} holds a restore that was cut short: run it again, or delete the directory")
     segments = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
     if segments:
         raise DamageError(manifest_path(directory), 0, f"a manifest beside {len(segments)} segments", "no file")

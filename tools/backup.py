@@ -1,0 +1,167 @@
+"""Exporting a backup: a snapshot of a log and the records of the messages that were live at its end.
+
+Rule 1. It reads from outside, whether or not a broker runs, and pins the manifest meanwhile; all that it reads lies
+below the snapshot's end, and so was durable before the snapshot had a name.
+Rule 2. A body whose checksum fails ends the export: a backup holds all or is none.
+Rule 3. Segments are copied one after the other, so memory is that of the state and a few batches.
+"""
+
+import secrets
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from engine.keep import kept_offsets
+from engine.snapshots import load_snapshot
+from engine.state import State
+from log.batch import decode_header
+from log.buffer import Buffer
+from log.disk import DiskStorage
+from log.errors import DamageError
+from log.inspect import Reader, open_reader
+from log.manifest import Manifest, Snapshot, manifest_path, snapshot_path
+from log.part import walk_whole
+from log.pick import pick_records
+from log.segment import SegmentHeader
+from tools.backup_format import VERSION, Head, SegmentPart, Table
+from tools.backup_writer import BackupWriter
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+__all__ = ["SNAPSHOT_PART", "export_backup"]
+
+SNAPSHOT_PART: Final = "snapshot"
+_READ_BYTES: Final = 1 << 20
+_SEGMENT_BYTES: Final = 64 << 20
+
+
+def export_backup(directory: str, name: str, path: str, *, as_directory: bool, bytes_per_s: int = 0) -> Table:
+    """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return what is in it.
+
+    `bytes_per_s` bounds how fast it is written, 0 does not. Raises ToolError where there is no such snapshot or the
+    backup cannot be written, LogError as `open_reader` does, DamageError where log or snapshot are damaged.
+    """
+    with open_reader(directory) as reader:
+        manifest = reader.manifest
+        snapshot = _snapshot_named(manifest, name, directory)
+        state = load_snapshot(DiskStorage(), directory, manifest, snapshot)
+        head = Head(manifest.log_id, snapshot.end, snapshot.time_us)
+        with BackupWriter(path, as_directory=as_directory, head=head, bytes_per_s=bytes_per_s) as writer:
+            _write_snapshot(writer, snapshot_path(directory, snapshot.file_id))
+            _write_segments(writer, reader, kept_offsets(state), directory=directory, end=snapshot.end)
+            table = _table(manifest, snapshot, state, writer)
+            writer.finish(table)
+            return table
+
+
+def _snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
+    for snapshot in manifest.snapshots:
+        if snapshot.name == name:
+            return snapshot
+    names = ", ".join(snapshot.name for snapshot in manifest.snapshots[-3:])
+    raise ToolError(
+        f"no snapshot {name!r}",
+        where=directory,
+        found=names or "none at all",
+        advice="`ambermq snapshot list` names them all, and `new` takes one first",
+        code=ExitCode.NOT_FOUND,
+    )
+
+
+def _table(manifest: Manifest, snapshot: Snapshot, state: State, writer: BackupWriter) -> Table:
+    return Table(
+        version=VERSION,
+        log_id=manifest.log_id.hex(),
+        epoch=manifest.epoch,
+        name=snapshot.name,
+        end=snapshot.end,
+        time_us=snapshot.time_us,
+        created_us=snapshot.created_us,
+        queue_count=len(state.queues),
+        message_count=sum(queue.depth for queue in state.queues.values()),
+        parts=writer.parts,
+    )
+
+
+def _write_snapshot(writer: BackupWriter, path: str) -> None:
+    writer.begin(SNAPSHOT_PART)
+    file, position = DiskStorage().open(path), 0
+    try:
+        while piece := file.read(_READ_BYTES, position):
+            writer.write(piece)
+            position += len(piece)
+    finally:
+        file.close()
+    writer.end()
+
+
+def _write_segments(writer: BackupWriter, reader: Reader, kept: Sequence[int], *, directory: str, end: int) -> None:
+    # One salt for all: it keeps batches apart that could come to lie in one file, and these are written whole.
+    salt = secrets.randbits(32)
+    segments = _Segments(writer, SegmentHeader(salt, reader.manifest.log_id, 0, 0, reader.manifest.epoch))
+    for batch in _picked(reader, kept, salt_crc=segments.header.salt_crc):
+        segments.add(batch)
+    segments.finish(end)
+    copied = sum(part.segment.record_count for part in writer.parts if part.segment is not None)
+    if copied < len(kept):
+        path = manifest_path(directory)
+        raise DamageError(path, 0, f"segments with {len(kept)} live records", f"{copied}")
+
+
+def _picked(reader: Reader, kept: Sequence[int], *, salt_crc: int) -> Iterator[list[Buffer]]:
+    """Yield batches of the kept records of all segments; those that hold none are not read."""
+    for sealed in reader.manifest.sealed:
+        wanted = _within(kept, sealed.base_offset, sealed.next_offset)
+        if wanted:
+            part = reader.open_sealed(sealed)
+            walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
+            yield from pick_records(walks, wanted, path=part.path, salt_crc=salt_crc)
+            part.file.close()
+    parts = reader.survey.parts
+    ends = [part.header.base_offset for part in parts[1:]] + [reader.survey.valid_end]
+    for part, end in zip(parts, ends, strict=True):
+        wanted = _within(kept, part.header.base_offset, end)
+        walk = part.walk(end=part.end)
+        yield from pick_records((walk for _ in walk), wanted, path=part.path, salt_crc=salt_crc)
+
+
+def _within(kept: Sequence[int], base_offset: int, next_offset: int) -> Sequence[int]:
+    return kept[bisect_left(kept, base_offset) : bisect_left(kept, next_offset)]
+
+
+class _Segments:
+    """Lays batches into segments, each a part; together they answer for [0, end)."""
+
+    __slots__ = ("_count", "_record_count", "_writer", "header")
+
+    def __init__(self, writer: BackupWriter, header: SegmentHeader) -> None:
+        self._writer = writer
+        self._count = 0
+        self._record_count = 0
+        self.header = header
+        """Of the segment that is written, or of the first one."""
+
+    def add(self, batch: list[Buffer]) -> None:
+        head = decode_header(batch[0])
+        if self._count and self._writer.part_length + head.length > _SEGMENT_BYTES:
+            self._end(head.base_offset)
+            self._begin(head.base_offset)
+        elif not self._count:
+            self._begin(0)
+        for buffer in batch:
+            self._writer.write(buffer)
+        self._record_count += head.count
+
+    def finish(self, end: int) -> None:
+        if self._count:
+            self._end(end)
+
+    def _begin(self, base_offset: int) -> None:
+        self._count += 1
+        self._record_count = 0
+        self.header = self.header._replace(file_id=self._count, base_offset=base_offset)
+        self._writer.begin(f"segment-{self._count:04}")
+        self._writer.write(self.header.encode())
+
+    def _end(self, next_offset: int) -> None:
+        self._writer.end(SegmentPart(self.header.base_offset, next_offset, self._record_count))

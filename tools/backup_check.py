@@ -1,0 +1,103 @@
+"""Whether a backup is whole: every checksum, every batch, and that it holds what its snapshot needs, and no more."""
+
+from array import array
+from itertools import chain
+from struct import Struct
+from typing import Final, cast
+
+from engine.image import ImageFault, state_of
+from engine.keep import kept_offsets
+from engine.state import State
+from log.batch import KEPT, check_bodies
+from log.checksum import crc32c
+from log.errors import DamageError, ForeignError
+from log.part import Part, walk_whole
+from log.segment import SegmentHeader
+from log.storage import File
+from snapshot.blocks import BlockFault, ForeignBlocks, decode_header, read_blocks
+from tools.backup_format import BackupPart, Table
+from tools.backup_reader import BackupReader
+
+__all__ = ["check_backup", "verify_backup"]
+
+_DELTA: Final = Struct("<I44x")
+
+
+def verify_backup(path: str) -> Table:
+    """Check the backup at `path` and return its table of contents.
+
+    Raises DamageError at the first byte that is not as it was written, ForeignError where it is no backup or a newer
+    one, FileNotFoundError where there is none.
+    """
+    with BackupReader(path) as reader:
+        check_backup(reader, path)
+        return reader.table
+
+
+def check_backup(reader: BackupReader, path: str) -> State:
+    """Check all of an open backup, a part at a time in memory; return the state of its snapshot. Raises DamageError."""
+    table = reader.table
+    state = _state_in(b"".join(reader.content(0)), table, f"{path} (snapshot)")
+    kept, found = kept_offsets(state), array("q")
+    for number, part in enumerate(table.parts[1:], 1):
+        name = f"{path} ({part.name})"
+        offsets = _offsets_in(b"".join(reader.content(number)), part, table, name)
+        if part.segment is None or len(offsets) != part.segment.record_count:
+            raise DamageError(name, 0, f"{part.segment}", f"{len(offsets)} records")
+        found += offsets
+    if found.tobytes() != kept.tobytes():
+        expected = f"the {len(kept)} records that its snapshot names"
+        raise DamageError(path, 0, expected, f"{len(found)} of which {len(set(kept) & set(found))} are among them")
+    return state
+
+
+def _state_in(content: bytes, table: Table, name: str) -> State:
+    def read(length: int, position: int) -> bytes:
+        return content[position : position + length]
+
+    try:
+        header = decode_header(content[:64], crc32c)
+        state = state_of(read_blocks(read, crc32c))
+    except ForeignBlocks as fault:
+        raise ForeignError(f"{name}: expected {fault.expected}, found {fault.found}") from fault
+    except BlockFault as fault:
+        raise DamageError(name, fault.position, fault.expected, fault.found) from fault
+    except ImageFault as fault:
+        raise DamageError(name, 0, "the blocks of a whole state", str(fault)) from fault
+    told = (table.head.log_id, table.end, table.time_us)
+    if (header.log_id, header.end, header.time_us) != told:
+        raise DamageError(name, 16, f"the snapshot of {table.head}", f"{header}")
+    return state
+
+
+def _offsets_in(content: bytes, part: BackupPart, table: Table, name: str) -> "array[int]":
+    """Return the offsets of all records of a segment, each of its batches checked."""
+    header, segment = SegmentHeader.decode(content, name), part.segment
+    if header is None or segment is None:
+        raise DamageError(name, 0, "a segment and what the table says of it", f"{header} and {segment}")
+    if (header.log_id, header.base_offset) != (table.head.log_id, segment.base_offset):
+        raise DamageError(name, 16, f"{table.head.log_id.hex()} from {segment.base_offset}", f"{header}")
+    opened = Part(name, cast("File", _Bytes(content)), header, len(content), len(content))
+    offsets = array("q")
+    for walk in walk_whole(opened, base_offset=segment.base_offset, next_offset=segment.next_offset):
+        batch, bodies = walk.batch(), walk.bodies()
+        mismatch = check_bodies(batch.header, bodies)
+        if mismatch is not None:
+            raise DamageError(name, walk.position, mismatch.expected, mismatch.found)
+        if not batch.header.flags & KEPT:
+            raise DamageError(name, walk.position + 44, "a batch of kept records", f"flags {batch.header.flags}")
+        base_offset = batch.header.base_offset
+        offsets.extend(base_offset + delta for delta in chain.from_iterable(_DELTA.iter_unpack(batch.records)))
+    return offsets
+
+
+class _Bytes:
+    """As much of a file as a walk asks for."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read(self, length: int, position: int) -> bytes:
+        return self._content[position : position + length]

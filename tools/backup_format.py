@@ -1,0 +1,266 @@
+r"""The bytes of a backup: a header, the parts in compressed frames, and a table of contents that closes it.
+
+    one file        header | frames of the snapshot | frames of segment 1 | ... | table | trailer
+    a directory     TABLE, snapshot.part, segment-0001.part, ...: the same frames, a file each
+
+    header, 64 bytes
+    offset width field
+     0     8 B   magic      "AMBERBAK"
+     8     u32   version    1
+    12     u32   zero
+    16     16 B  log_id     of the log that it was taken from
+    32     i64   end        of the snapshot: everything below it is in the backup
+    40     i64   time_us    of the last event below
+    48     12 B  zeros
+    60     u32   crc        CRC-32C of bytes 0 to 60
+
+    frame, 16 bytes and its payload
+     0     u32   stored     bytes of the payload
+     4     u32   length     bytes that it decompresses to; 1 MiB at most
+     8     u32   part       its number in the table, from 0
+    12     u32   crc        CRC-32C of bytes 0 to 12, then of the payload
+    16     the payload      one zstandard frame
+
+    table      a JSON object over several lines, then "crc32c XXXXXXXX\n": CRC-32C of every byte before that line
+
+    trailer, 32 bytes
+     0     8 B   magic      "AMBEREND"
+     8     u64   position   of the table
+    16     u64   length     of the table
+    24     u32   zero
+    28     u32   crc        CRC-32C of bytes 0 to 28
+
+Little-endian. Rules: a snapshot part is a snapshot file, a segment part a segment file whose batches are marked KEPT.
+Nothing that is claimed is used before its checksum was right, but for lengths that are within their bounds.
+"""
+
+import json
+import re
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from log.checksum import crc32c
+from log.errors import DamageError, ForeignError
+
+__all__ = [
+    "FRAME_BYTES_MAX",
+    "FRAME_HEADER_BYTES",
+    "HEADER_BYTES",
+    "TABLE_BYTES_MAX",
+    "TABLE_NAME",
+    "TRAILER_BYTES",
+    "VERSION",
+    "BackupPart",
+    "Frame",
+    "Head",
+    "SegmentPart",
+    "Table",
+    "check_frame",
+    "decode_frame",
+    "decode_header",
+    "decode_table",
+    "decode_trailer",
+    "encode_frame",
+    "encode_header",
+    "encode_table",
+    "encode_trailer",
+]
+
+VERSION: Final = 1
+TABLE_NAME: Final = "TABLE"
+"""Of the file in a directory that makes it a backup."""
+HEADER_BYTES: Final = 64
+FRAME_HEADER_BYTES: Final = 16
+TRAILER_BYTES: Final = 32
+FRAME_BYTES_MAX: Final = 1 << 20
+"""Before compression."""
+TABLE_BYTES_MAX: Final = 64 << 20
+STORED_BYTES_MAX: Final = FRAME_BYTES_MAX + (64 << 10)
+"""What does not compress grows a little."""
+
+_MAGIC: Final = b"AMBERBAK"
+_END_MAGIC: Final = b"AMBEREND"
+_HEADER: Final = Struct("<8sII16sqq12s")
+_FRAME: Final = Struct("<III")
+_TRAILER: Final = Struct("<8sQQI")
+_CRC: Final = Struct("<I")
+_CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
+
+
+class Head(NamedTuple):
+    """What a backup says of itself in front."""
+
+    log_id: bytes
+    """16 bytes: of the log that it was taken from."""
+    end: int
+    """Of the snapshot."""
+    time_us: int
+    """Of the last event below the end."""
+
+
+class Frame(NamedTuple):
+    """The 16 bytes before a payload."""
+
+    stored: int
+    length: int
+    part: int
+    crc: int
+
+
+class SegmentPart(msgspec.Struct, frozen=True):
+    """What a restore must know of a segment."""
+
+    base_offset: int
+    """It answers for offsets from here ..."""
+    next_offset: int
+    """... to just below here."""
+    record_count: int
+    """Live messages and chunks in it."""
+
+
+class BackupPart(msgspec.Struct, frozen=True):
+    """One file of the log, as it is stored."""
+
+    name: str
+    """Of its file in a directory, without the ending."""
+    position: int
+    """Of its first frame in its file."""
+    stored: int
+    """Bytes of its frames."""
+    length: int
+    """Bytes of what they hold."""
+    crc32c: int
+    """Of these."""
+    segment: SegmentPart | None = None
+    """None for the snapshot."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """What is in a backup."""
+
+    version: int
+    log_id: str
+    """In hex, of the log that it was taken from."""
+    epoch: int
+    """Of that log."""
+    name: str
+    """Of the snapshot."""
+    end: int
+    """The snapshot is the fold of all events below it."""
+    time_us: int
+    """Of the last of them."""
+    created_us: int
+    """When the snapshot was taken."""
+    queue_count: int
+    """Queues in it."""
+    message_count: int
+    """Messages on them, waiting or acquired; one on two queues counts twice."""
+    parts: tuple[BackupPart, ...]
+    """The snapshot, then the segments in order of their offsets."""
+
+    @property
+    def head(self) -> Head:
+        """What the header repeats."""
+        return Head(bytes.fromhex(self.log_id), self.end, self.time_us)
+
+
+def encode_header(head: Head) -> bytes:
+    """Return the 64 bytes in front of a backup in one file."""
+    fields = _HEADER.pack(_MAGIC, VERSION, 0, head.log_id, head.end, head.time_us, b"")
+    return fields + _CRC.pack(crc32c(fields))
+
+
+def decode_header(head: bytes, file: str) -> Head:
+    """Return what a backup says of itself; raise ForeignError where it is none, or newer, DamageError where damaged."""
+    if not head.startswith(_MAGIC):
+        raise ForeignError(f"{file} is no backup: expected magic {_MAGIC!r}, found {head[:8]!r}")
+    if len(head) < HEADER_BYTES:
+        raise DamageError(file, len(head), f"{HEADER_BYTES} bytes of header", "the end of the file: it was cut")
+    _, version, _, log_id, end, time_us, _ = _HEADER.unpack_from(head)
+    if version != VERSION:
+        raise _newer(file, version)
+    _check_crc(head[:HEADER_BYTES], file, 0, "header")
+    return Head(log_id, end, time_us)
+
+
+def encode_frame(payload: bytes, *, length: int, part: int) -> list[bytes]:
+    """Return a frame as buffers to be written one after the other; `length` is that of what was compressed."""
+    fields = _FRAME.pack(len(payload), length, part)
+    return [fields + _CRC.pack(crc32c(payload, crc32c(fields))), payload]
+
+
+def decode_frame(head: bytes, file: str, position: int) -> Frame:
+    """Return what stands before a payload, its bounds checked and its CRC not; raise DamageError."""
+    if len(head) < FRAME_HEADER_BYTES:
+        raise DamageError(file, position + len(head), "a frame", "the end of the file: it was cut")
+    frame = Frame(*_FRAME.unpack_from(head), *_CRC.unpack_from(head, _FRAME.size))
+    if frame.length > FRAME_BYTES_MAX or frame.stored > STORED_BYTES_MAX:
+        found = f"{frame.length} in {frame.stored}"
+        raise DamageError(file, position, f"a frame of {FRAME_BYTES_MAX} bytes at most", found)
+    return frame
+
+
+def check_frame(frame: Frame, payload: bytes, file: str, position: int) -> None:
+    """Raise DamageError where a frame is not what was written."""
+    if len(payload) < frame.stored:
+        end = position + FRAME_HEADER_BYTES + len(payload)
+        raise DamageError(file, end, f"{frame.stored} bytes of a frame", "the end of the file: it was cut")
+    crc = crc32c(payload, crc32c(_FRAME.pack(*frame[:3])))
+    if crc != frame.crc:
+        raise DamageError(file, position, f"frame CRC {frame.crc:#010x}", f"{crc:#010x}")
+
+
+def encode_table(table: Table) -> bytes:
+    """Return the bytes of a table of contents."""
+    document = msgspec.to_builtins(table)
+    text = json.dumps(document, indent=1).encode() + b"\n"
+    return text + b"crc32c %08x\n" % crc32c(text)
+
+
+def decode_table(text: bytes, file: str, position: int = 0) -> Table:
+    """Return the table in `text`, which lies at `position` of `file`; raise DamageError, or ForeignError when newer."""
+    line = _CRC_LINE.search(text)
+    if line is None:
+        raise DamageError(file, position + len(text), "a last line with a CRC", f"{text[-20:]!r}")
+    body, expected = text[: line.start()], int(line[1], 16)
+    if crc32c(body) != expected:
+        raise DamageError(file, position, f"table crc32c {expected:08x}", f"{crc32c(body):08x}")
+    try:
+        version = msgspec.json.decode(body, type=dict[str, Any]).get("version")
+        if version != VERSION:
+            raise _newer(file, version)
+        return msgspec.json.decode(body, type=Table)
+    except msgspec.DecodeError as error:
+        raise DamageError(file, position, "the fields of a table", str(error)) from error
+
+
+def encode_trailer(*, position: int, length: int) -> bytes:
+    """Return the last 32 bytes of a backup in one file."""
+    fields = _TRAILER.pack(_END_MAGIC, position, length, 0)
+    return fields + _CRC.pack(crc32c(fields))
+
+
+def decode_trailer(trailer: bytes, file: str, size: int) -> tuple[int, int]:
+    """Return position and length of the table in a file of `size` bytes; raise DamageError."""
+    start = max(0, size - TRAILER_BYTES)
+    if len(trailer) < TRAILER_BYTES or not trailer.startswith(_END_MAGIC):
+        raise DamageError(file, start, f"a trailer with magic {_END_MAGIC!r}", "other bytes: it was cut")
+    _check_crc(trailer, file, start, "trailer")
+    _, position, length, _ = _TRAILER.unpack_from(trailer)
+    if position + length != start or length > TABLE_BYTES_MAX:
+        raise DamageError(file, start, f"a table that ends at {start}", f"{length} bytes at {position}")
+    return position, length
+
+
+def _check_crc(fields: bytes, file: str, position: int, name: str) -> None:
+    """Hold the last four bytes of `fields` against the CRC of the others."""
+    (expected,) = _CRC.unpack(fields[-4:])
+    found = crc32c(fields[:-4])
+    if found != expected:
+        raise DamageError(file, position, f"{name} CRC {expected:#010x}", f"{found:#010x}")
+
+
+def _newer(file: str, version: object) -> ForeignError:
+    return ForeignError(f"{file} has backup version {version}, this program reads version {VERSION}")

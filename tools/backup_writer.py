@@ -1,0 +1,268 @@
+"""Writing a backup, to one file or to a directory, under a temporary name until it is whole.
+
+Rule 1. What is written lies at `PATH.partial`, and gets its name when all of it is on the disk: whatever ends the
+writing leaves nothing under that name. A later export to the same path begins with removing what was left over.
+Rule 2. Of two exports to one path at a time the second is refused: the first has locked what it writes.
+Rule 3. A bulk writer beside a broker harms its syncs, so this one syncs every 8 MiB, leaves the page cache, and keeps
+to a rate.
+"""
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import zstandard
+
+from log.buffer import Buffer
+from log.checksum import crc32c
+from log.disk import DiskFile, DiskHold, DiskStorage
+from tools.backup_format import (
+    FRAME_BYTES_MAX,
+    TABLE_NAME,
+    BackupPart,
+    Head,
+    SegmentPart,
+    Table,
+    encode_frame,
+    encode_header,
+    encode_table,
+    encode_trailer,
+)
+from tools.errors import ToolError
+
+__all__ = ["BackupWriter"]
+
+_SYNC_BYTES: Final = 8 << 20
+_LEVEL: Final = 3
+_ENDING: Final = ".part"
+
+
+class BackupWriter:
+    """A backup that is being written; a context that removes what was not finished."""
+
+    def __init__(self, path: str, *, as_directory: bool, head: Head, bytes_per_s: int) -> None:
+        """Begin. Raises ToolError where something is at `path` already, or another export writes to it."""
+        self._target = Path(path)
+        self._temporary = self._target.with_name(self._target.name + ".partial")
+        self._is_directory = as_directory
+        self._pace = _Pace(bytes_per_s)
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self._parts: list[BackupPart] = []
+        self._part: _OpenPart | None = None
+        _refuse_target(self._target, as_directory=as_directory)
+        self._hold: DiskHold | None = _prepared(self._temporary, as_directory=as_directory)
+        self._head = head
+        self._output: _Output | None = None
+
+    def begin(self, name: str) -> None:
+        """Begin a part; what is written from now on is its own."""
+        assert self._part is None
+        if self._is_directory:
+            self._output = _Output(self._temporary / (name + _ENDING), self._pace)
+        elif self._output is None:
+            self._output = _Output(self._temporary, self._pace)
+            self._output.write([encode_header(self._head)])
+        self._part = _OpenPart(name, self._output.position)
+
+    def write(self, buffer: Buffer) -> None:
+        """Add bytes to the part."""
+        part = self._part
+        assert part is not None
+        part.length += len(buffer)
+        part.crc = crc32c(buffer, part.crc)
+        part.gathered += buffer
+        while len(part.gathered) >= FRAME_BYTES_MAX:
+            self._write_frame(bytes(part.gathered[:FRAME_BYTES_MAX]))
+            del part.gathered[:FRAME_BYTES_MAX]
+
+    @property
+    def part_length(self) -> int:
+        """Bytes in the part so far."""
+        assert self._part is not None
+        return self._part.length
+
+    def end(self, segment: SegmentPart | None = None) -> None:
+        """End the part; `segment` is what a restore must know of one."""
+        part, output = self._part, self._output
+        assert part is not None
+        assert output is not None
+        if part.gathered:
+            self._write_frame(bytes(part.gathered))
+        stored = output.position - part.position
+        self._parts.append(BackupPart(part.name, part.position, stored, part.length, part.crc, segment))
+        self._part = None
+        if self._is_directory:
+            output.finish()
+            self._output = None
+
+    @property
+    def parts(self) -> tuple[BackupPart, ...]:
+        """Those that have ended."""
+        return tuple(self._parts)
+
+    def finish(self, table: Table) -> None:
+        """Close the backup with its table of contents, and give it its name."""
+        text = encode_table(table)
+        if self._is_directory:
+            self._output = _Output(self._temporary / TABLE_NAME, self._pace)
+            self._output.write([text])
+        else:
+            assert self._output is not None
+            position = self._output.position
+            self._output.write([text, encode_trailer(position=position, length=len(text))])
+        self._output.finish()
+        self._output = None
+        _name(self._temporary, self._target, as_directory=self._is_directory)
+        self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._hold is not None:
+            if self._output is not None:
+                self._output.close()
+            _remove(self._temporary)
+            self._release()
+
+    def _write_frame(self, content: bytes) -> None:
+        assert self._output is not None
+        payload = self._compressor.compress(content)
+        self._output.write(encode_frame(payload, length=len(content), part=len(self._parts)))
+
+    def _release(self) -> None:
+        if self._hold is not None:
+            self._hold.release()
+            self._hold = None
+
+
+class _OpenPart:
+    """The part that is being written."""
+
+    __slots__ = ("crc", "gathered", "length", "name", "position")
+
+    def __init__(self, name: str, position: int) -> None:
+        self.name = name
+        self.position = position
+        self.length = 0
+        self.crc = 0
+        self.gathered = bytearray()
+
+
+class _Pace:
+    """Keeps a writer to a rate."""
+
+    __slots__ = ("_bytes_per_s", "_ready")
+
+    def __init__(self, bytes_per_s: int) -> None:
+        """0 is as fast as can be."""
+        self._bytes_per_s = bytes_per_s
+        self._ready = time.monotonic()
+
+    def spend(self, length: int) -> None:
+        if not self._bytes_per_s:
+            return
+        now = time.monotonic()
+        if self._ready > now:
+            time.sleep(self._ready - now)
+        self._ready = max(now, self._ready) + length / self._bytes_per_s
+
+
+class _Output:
+    """One file that grows at its end."""
+
+    __slots__ = ("_file", "_pace", "_path", "_synced", "position")
+
+    def __init__(self, path: Path, pace: _Pace) -> None:
+        self._path = path
+        self._pace = pace
+        self._file: DiskFile = DiskStorage().open(str(path), create=True)
+        self._synced = 0
+        self.position = 0
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        length = sum(map(len, buffers))
+        self._pace.spend(length)
+        try:
+            self._file.write(buffers, self.position)
+            self.position += length
+            if self.position - self._synced >= _SYNC_BYTES:
+                self._sync()
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+
+    def finish(self) -> None:
+        try:
+            self._sync()
+            self._file.sync()
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+        self._file.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _sync(self) -> None:
+        self._file.datasync()
+        self._file.drop_cache(self._synced, self.position - self._synced)
+        self._synced = self.position
+
+
+def _refuse_target(target: Path, *, as_directory: bool) -> None:
+    """Raise ToolError where something is at `target` that a backup would take the place of."""
+    if as_directory and target.is_dir():
+        if any(target.iterdir()):
+            raise ToolError("the directory is not empty", where=str(target), advice="name another, or empty it first")
+    elif target.exists():
+        raise ToolError("there is a file of that name already", where=str(target), advice="name another, or remove it")
+    if not target.absolute().parent.is_dir():
+        raise ToolError("no such directory", where=str(target.absolute().parent), advice="make it first")
+
+
+def _prepared(temporary: Path, *, as_directory: bool) -> DiskHold:
+    """Return the lock of what a backup is written to, made anew."""
+    storage = DiskStorage()
+    try:
+        if storage.exists(str(temporary)):
+            _held(temporary).release()
+            _remove(temporary)
+        if as_directory:
+            temporary.mkdir()
+        else:
+            storage.open(str(temporary), create=True).close()
+    except OSError as error:
+        raise _unwritable(temporary, error) from error
+    return _held(temporary)
+
+
+def _held(temporary: Path) -> DiskHold:
+    hold = DiskStorage().hold(str(temporary))
+    if hold is None:
+        raise ToolError("another export is writing to this path", where=str(temporary), advice="wait for it to end")
+    return hold
+
+
+def _name(temporary: Path, target: Path, *, as_directory: bool) -> None:
+    """Give what was written its name, and make all names durable."""
+    storage = DiskStorage()
+    try:
+        if as_directory:
+            storage.sync_directory(str(temporary))
+        temporary.rename(target)
+        storage.sync_directory(str(target.absolute().parent))
+    except OSError as error:
+        raise _unwritable(target, error) from error
+
+
+def _remove(temporary: Path) -> None:
+    if temporary.is_dir():
+        shutil.rmtree(temporary, ignore_errors=True)
+    else:
+        temporary.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> ToolError:
+    return ToolError("the backup cannot be written", where=str(path), found=error.strerror or str(error))
