@@ -37,3 +37,19 @@ class EngineConfig:
     """The name of a queue, in UTF-8 bytes."""
     auto_create: bool = True
     """An address that does not exist is created as a queue when a peer attaches to it."""
+    snapshot_bytes: int = 1 << 30
+    """The broker takes a snapshot by itself when so much was logged since the last one; 0: not for that."""
+    snapshot_interval_s: int = 3600
+    """And after this long, where anything was logged since; 0: not for that."""
+    snapshot_pause_s: int = 30
+    """Between two snapshots that the broker takes by itself there is at least so much time."""
+    snapshot_keep: int = 5
+    """So many of its own it keeps, the newest; the newest of all stays, and those that somebody asked for."""
+    snapshot_age_s_max: int = 0
+    """Its own that are older go as well; 0: no age is too old."""
+    snapshot_bytes_per_s: int = 32 << 20
+    """A snapshot is written no faster, since the log shares its disk; 0: as fast as the disk goes."""
+    snapshots_waiting_max: int = 16
+    """Snapshots asked for while one is being written; more are refused."""
+    snapshots_max: int = 256
+    """Snapshots of a log; more are refused, and the broker takes none by itself."""

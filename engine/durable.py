@@ -21,7 +21,7 @@ from select import POLLIN, poll
 from typing import Final, final
 
 from engine.apply import apply
-from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage, Settle
+from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage, Settle, SnapshotCommand
 from engine.config import EngineConfig
 from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
@@ -31,6 +31,7 @@ from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
+from engine.snapshotter import Snapshotter
 from engine.state import State
 from engine.volatile import VolatileRanges
 from engine.word import pack_words
@@ -54,6 +55,7 @@ class DurableLoop:
         self.log = log
         self.failure: Exception | None = None
         """What has ended the loop, if anything has."""
+        self.snapshots = Snapshotter(log, config)
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
@@ -108,6 +110,9 @@ class DurableLoop:
                 # Now, not when it is decided: a sync that ends until then would let go what nobody takes any more.
                 command.unsent += self._take_back(command.consumer)
             self._is_urgent = True
+            if isinstance(command, SnapshotCommand):
+                self.snapshots.submit(command)
+                return
         self._commands.append(command)
 
     def put_off(self, now_us: int) -> None:
@@ -178,7 +183,13 @@ class DurableLoop:
         effects = self._decide_all(max(now_us, self.state.time_us))
         self._dispatch(now_us, effects)
         log = self.log
-        if effects or now_us >= self._write_by_us > 0 or log.draft.byte_count >= self.config.tick_bytes_max:
+        takes_snapshot = self.snapshots.is_due(now_us)
+        if (
+            effects
+            or takes_snapshot
+            or now_us >= self._write_by_us > 0
+            or log.draft.byte_count >= self.config.tick_bytes_max
+        ):
             self._write(now_us)
         elif log.draft.record_count and not self._write_by_us:
             self._write_by_us = now_us + self.config.lazy_write_ms * 1000
@@ -186,6 +197,8 @@ class DurableLoop:
             self._sync(now_us)
         if now_us >= self._mark_by_us > 0:
             self._mark(now_us)
+        if takes_snapshot:
+            effects += self.snapshots.step(self.state, now_us)
         return self._release(self._stamp(effects, now_us))
 
     def completed(self, now_us: int) -> list[Effect]:
@@ -216,7 +229,7 @@ class DurableLoop:
             ready.append(waiting.popleft())
         if waiting:
             log.request_sync()
-        return self._release(ready, thaw=True)
+        return self._release(ready + self.snapshots.completed(now_us), thaw=True)
 
     def _failed(self, error: Exception) -> None:
         self.failure = error

@@ -208,12 +208,22 @@ class Server:
         for socket in list(self.sockets.values()):
             socket.look_at_clock(now_ms)
         self.read_buffer.trim()
+        self._look_after_snapshots()
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self.server_limits.room_low_bytes)
         self._resume_reading()
         self._flush()
         if not self.stopped.is_set():
             self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def _look_after_snapshots(self) -> None:
+        """Let one that is due be taken though nobody comes, and log what nobody waits for."""
+        snapshots = self.engine.snapshots
+        for fault in snapshots.faults:
+            structlog.get_logger().warning("no snapshot", reason=fault)
+        snapshots.faults.clear()
+        if snapshots.is_due(self._now_us()):
+            self.tick_soon()
 
     async def _settle_everything(self) -> None:
         deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
