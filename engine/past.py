@@ -214,7 +214,7 @@ class Past:
             first = next(self._events(0, self.last_offset))
             begin, begin_us = first.offset, first.time_us
         last, last_us = self.last_offset, self._time_of_end()
-        return f"it goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
+        return f"the log goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
 
 
 def open_past(directory: str, config: LogConfig | None = None, *, now_us: int | None = None) -> Past:

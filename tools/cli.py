@@ -15,7 +15,7 @@ _COMMANDS: Final = {
         "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
     ),
     "log": ("tools.logs:log", "Read, verify and repair the log in a data directory."),
-    "queue": ("tools.queues:queue", "List, show, declare, delete and purge queues of a running broker."),
+    "queue": ("tools.queues:queue", "List, show, browse, declare, delete and purge queues."),
     "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
     "send": ("tools.send:send", "Send messages to ADDRESS and wait until the broker has accepted them."),
     "serve": ("tools.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),

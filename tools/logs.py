@@ -20,14 +20,13 @@ from log import repair as repairs
 from log.batch import Batch
 from log.errors import DamageError, LogError
 from log.inspect import Reader, open_reader
-from log.manifest import MANIFEST_NAME
 from log.verify import Report, verify
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.names import Names
 from tools.output import output_option, print_json, print_line, print_rows, print_values
 from tools.story import EVENT_TYPES, Line, tell, type_of
-from tools.target import data_directory, data_option
+from tools.target import data_directory, data_option, log_directory
 
 __all__ = ["log", "segment_rows"]
 
@@ -45,7 +44,7 @@ def log() -> None:
 @output_option
 def segments(data: str | None, output: str) -> None:
     """List the segment files with their offsets, batches, records and sizes."""
-    with open_reader(_log_directory(data)) as reader:
+    with open_reader(log_directory(data)) as reader:
         print_rows(segment_rows(reader), _SEGMENT_COLUMNS, output)
 
 
@@ -85,7 +84,7 @@ def dump(
     output: str,
 ) -> None:
     """Print every event, one a line: offset, time in UTC, kind, what happened; as NDJSON with --output json."""
-    lines = _lines(_log_directory(data), first, last, types=frozenset(types), queue=queue, follow=follow)
+    lines = _lines(log_directory(data), first, last, types=frozenset(types), queue=queue, follow=follow)
     try:
         for line in islice(lines, limit):
             if output == "json":
@@ -132,7 +131,7 @@ def _batches(directory: str, *, follow: bool) -> Iterator[Batch]:
 @output_option
 def verify_log(data: str | None, output: str) -> None:
     """Check every CRC, offset and index, and the manifest. Exits 5 and names file and position at the first damage."""
-    directory = _log_directory(data)
+    directory = log_directory(data)
     with _progress_bar() as progress:
         report = verify(directory, progress)
     print_values(_report_values(report), output)
@@ -178,20 +177,6 @@ def repair(data: str | None, dry_run: bool, output: str) -> None:
         print_line(f"{'would   ' if dry_run else 'done    '} {step}")
     if not found.is_needed:
         print_line("nothing keeps this log from opening")
-
-
-def _log_directory(data: str | None) -> str:
-    directory = data_directory(data)
-    if not (Path(directory) / MANIFEST_NAME).exists():
-        raise ToolError(
-            "no log here",
-            where=directory,
-            expected=f"a file {MANIFEST_NAME}",
-            found="none",
-            advice="if there was one, run `ambermq log repair --dry-run`",
-            code=ExitCode.NOT_FOUND,
-        )
-    return directory
 
 
 @contextmanager

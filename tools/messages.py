@@ -23,7 +23,7 @@ from protocol.values import Array, Described, Map, UByte, UInt, ULong
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
-__all__ = ["Draft", "body_text", "message_of", "present", "read_draft"]
+__all__ = ["Draft", "body_text", "message_of", "plain", "present", "read_draft"]
 
 _TEXT_NAMES: Final = ("to", "subject", "reply_to", "content_type", "group_id")
 
@@ -104,15 +104,15 @@ def present(message: Message) -> dict[str, Any]:
     """Return a received message as JSON has it, without what it does not carry."""
     header, properties = message.header or Header(), message.properties or Properties()
     shown = {
-        "id": _plain(properties.message_id),
-        "correlation_id": _plain(properties.correlation_id),
+        "id": plain(properties.message_id),
+        "correlation_id": plain(properties.correlation_id),
         **{name: getattr(properties, name) for name in _TEXT_NAMES},
         "durable": header.durable or None,
         "priority": header.priority,
         "ttl_ms": header.ttl,
         "delivery_count": header.delivery_count or None,
-        "properties": _plain(message.application_properties or None),
-        "annotations": _plain(message.message_annotations or None),
+        "properties": plain(message.application_properties or None),
+        "annotations": plain(message.message_annotations or None),
     }
     return {name: value for name, value in shown.items() if value is not None} | _shown_body(message)
 
@@ -124,7 +124,7 @@ def _shown_body(message: Message) -> dict[str, Any]:
             return {"text": content.decode()}
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(content).decode()}
-    values = [_plain(section.value) for section in message.body]
+    values = [plain(section.value) for section in message.body]
     return {"value": values[0] if len(values) == 1 else values}
 
 
@@ -140,7 +140,7 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode() if value != "" else ""
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return an AMQP value as JSON can say it: bytes as text or base64, wrappers as what they wrap, keys as text."""
     match value:
         case bytes() | memoryview():
@@ -149,11 +149,11 @@ def _plain(value: Any) -> Any:
         case uuid.UUID():
             return str(value)
         case Described():
-            return _plain(value.value)
+            return plain(value.value)
         case Array():
-            return [_plain(item) for item in value.items]
+            return [plain(item) for item in value.items]
         case Map():
-            return [[_plain(key), _plain(item)] for key, item in value.pairs]
+            return [[plain(key), plain(item)] for key, item in value.pairs]
         case bool() | None:
             return value
         case int():
@@ -163,7 +163,7 @@ def _plain(value: Any) -> Any:
         case str():
             return str(value)
         case Mapping():
-            return {str(_plain(key)): _plain(item) for key, item in value.items()}
+            return {str(plain(key)): plain(item) for key, item in value.items()}
         case Sequence():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
     return str(value)

@@ -1,4 +1,7 @@
-"""`ambermq queue`: what queues there are, and what is done to them, over the broker's `$management` node."""
+"""`ambermq queue`: what queues there are, and what is done to them, over the broker's `$management` node.
+
+With --at, what there was then, from the log: no broker is asked.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,10 +9,14 @@ from typing import Any, Final
 
 import click
 
+from engine.state import State
 from tools.broker_url import BrokerUrl
+from tools.browse import browse
 from tools.link_client import LinkClient
 from tools.management import QueueManagement
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.past_queues import queue_row, queue_rows
+from tools.pasts import at_option, offset_of, opened_past, state_of
 from tools.target import broker_options, broker_url
 
 __all__ = ["queue"]
@@ -19,24 +26,32 @@ _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "publi
 
 @click.group(epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
 def queue() -> None:
-    """List, show, declare, delete and purge queues of a running broker."""
+    """List, show, browse, declare, delete and purge queues."""
 
 
-@queue.command("list", epilog="Example: ambermq queue list --data ./data --output json")
+@queue.command("list", epilog="Example: ambermq queue list --data ./data --at 2026-11-21 --output json")
+@at_option
 @broker_options
 @output_option
-def list_queues(url: str | None, data: str | None, output: str) -> None:
+def list_queues(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all queues, ordered by age, with their counts; JSON has every attribute."""
+    if at is not None:
+        print_rows(queue_rows(_state_at(at, url, data)), _COLUMNS, output)
+        return
     with _management(url, data) as management:
         print_rows(management.queues(), _COLUMNS, output)
 
 
 @queue.command("show", epilog="Example: ambermq queue show orders --data ./data")
 @click.argument("name")
+@at_option
 @broker_options
 @output_option
-def show(name: str, url: str | None, data: str | None, output: str) -> None:
+def show(name: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
     """Show everything known of the queue NAME; exits 6 where there is none."""
+    if at is not None:
+        print_values(queue_row(_state_at(at, url, data), name), output)
+        return
     with _management(url, data) as management:
         print_values(management.read(name), output)
 
@@ -77,10 +92,18 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
     _tell(output, f"purged {count:,} messages from {name}", {"name": name, "messages": count})
 
 
+def _state_at(at: str, url: str | None, data: str | None) -> State:
+    with opened_past(url, data) as past:
+        return state_of(past, offset_of(past, at))
+
+
 @contextmanager
 def _management(url: str | None, data: str | None) -> Iterator[QueueManagement]:
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield QueueManagement(client)
+
+
+queue.add_command(browse)
 
 
 def _tell(output: str, text: str, values: dict[str, Any]) -> None:

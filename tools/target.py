@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from log.manifest import MANIFEST_NAME
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
@@ -28,6 +29,7 @@ __all__ = [
     "data_option",
     "holder_of",
     "holder_text",
+    "log_directory",
 ]
 
 URL_VARIABLE = "AMBERMQ_URL"
@@ -87,6 +89,21 @@ def data_directory(data: str | None, *, must_exist: bool = True) -> str:
             where=directory,
             expected="the data directory of a broker",
             advice="check --data",
+            code=ExitCode.NOT_FOUND,
+        )
+    return directory
+
+
+def log_directory(data: str | None) -> str:
+    """Return the directory that option or environment names; ToolError where no log lies there."""
+    directory = data_directory(data)
+    if not (Path(directory) / MANIFEST_NAME).exists():
+        raise ToolError(
+            "no log here",
+            where=directory,
+            expected=f"a file {MANIFEST_NAME}",
+            found="none",
+            advice="if there was one, run `ambermq log repair --dry-run`",
             code=ExitCode.NOT_FOUND,
         )
     return directory

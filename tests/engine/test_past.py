@@ -125,7 +125,7 @@ def test_before_the_horizon_only_snapshots_are_left(tmp_path: Path) -> None:
         for offset in (early, base, base + 1, offsets[-1]):
             check(past, states, offset)
         assert past.offset_at(horizon.time_us) >= base
-        points = f"it goes from offset {base + 1} .*, besides offset {early}"
+        points = f"the log goes from offset {base + 1} .*, besides offset {early}"
         for refused in (
             lambda: past.state_at(offsets[20]),
             lambda: past.events(offsets[20], base + 5),
@@ -226,7 +226,7 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
         ask(past)
     assert refusal.value.kind is kind
     if kind is not PastKind.IN_FUTURE or "now" not in str(refusal.value):
-        assert "it goes from offset 0 (2023-11-14T" in str(refusal.value)
+        assert "the log goes from offset 0 (2023-11-14T" in str(refusal.value)
         assert f"to {past.end - 1} (" in str(refusal.value)
 
 

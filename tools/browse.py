@@ -1,0 +1,105 @@
+"""`ambermq queue browse`: the messages of a queue, now or as it was, read from the log; nothing is taken.
+
+Rule 1. Messages come in the order of their offsets, those that a consumer holds among them: `state` tells which.
+Rule 2. A message whose body cannot be believed is listed as damaged; the command ends with the exit code of damage.
+"""
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+from typing import Any, Final
+
+import click
+
+from engine.entry import PLAIN, Entry
+from engine.past import Past
+from engine.queue import Queue
+from engine.state import State
+from engine.times import iso_time
+from engine.word import entry_of, size_of
+from log.bodies import DAMAGED
+from protocol.decode import decode
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.messages import plain
+from tools.output import output_option, print_rows
+from tools.past_queues import queue_of
+from tools.pasts import at_option, offset_of, opened_past, state_of
+from tools.preview import message_facts, one_line, pairs_text
+from tools.target import broker_options
+
+__all__ = ["browse"]
+
+_COLUMNS: Final = ("offset", "time", "message_id", "state", "delivery_count", "bytes")
+_PAIRS: Final = ("header", "properties", "application_properties", "annotations")
+_LIMIT: Final = 20
+
+
+@click.command("browse", epilog="Example: ambermq queue browse orders --at 2026-11-21T22:33:53Z --limit 5 --data ./data")
+@click.argument("name")
+@at_option
+@click.option(
+    "--limit", type=click.IntRange(1), default=_LIMIT, show_default=True, metavar="N", help="At most so many messages."
+)
+@broker_options
+@output_option
+def browse(name: str, at: str | None, limit: int, url: str | None, data: str | None, output: str) -> None:
+    """Show the messages on the queue NAME from its head, taking none; with --at those that were on it then.
+
+    Needs the directory, of a running broker or of a stopped one. Exits 6 where there was no such queue.
+    """
+    with opened_past(url, data) as past:
+        state = state_of(past, offset_of(past, at or "now"))
+        rows = list(_rows(past, state, queue_of(state, name), limit))
+    if output == "json":
+        print_rows(rows, (), output)
+    else:
+        print_rows(map(_shown, rows), (*_COLUMNS, *_pairs_in(rows), "body"), output)
+    damaged = [row["offset"] for row in rows if row["state"] == "damaged"]
+    if damaged:
+        raise ToolError(
+            "messages that cannot be read", where=name, found=", ".join(map(str, damaged)), code=ExitCode.DAMAGED
+        )
+
+
+def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[str, Any]]:
+    for word, consumer in islice(_words(queue), limit):
+        held_by = state.consumers.get(consumer)
+        yield {
+            "offset": entry_of(word),
+            "time": iso_time(past.time_at(entry_of(word))),
+            "state": "acquired" if consumer else "available",
+            "consumer": f"{held_by.container}/{held_by.link}" if held_by else None,
+            "delivery_count": queue.entries.get(entry_of(word), PLAIN).count,
+            "bytes": size_of(word),
+        } | _message(past, entry_of(word), queue.entries.get(entry_of(word), PLAIN))
+
+
+def _words(queue: Queue) -> Iterator[tuple[int, int]]:
+    """Yield the words on a queue by their offsets, each with the consumer that holds it, or 0."""
+    acquired = sorted((word, consumer) for consumer, words in queue.acquired.items() for word in words)
+    returned = ((word, 0) for word in queue.returned)
+    ready = ((word, 0) for word in queue.ready)
+    return merge(acquired, returned, ready)
+
+
+def _message(past: Past, offset: int, entry: Entry) -> dict[str, Any]:
+    first = entry.chunks[0] if entry.chunks else offset
+    payload = past.body(first)
+    if payload is DAMAGED:
+        return {"state": "damaged", "message_id": None, **{name: {} for name in _PAIRS}, "body": ""}
+    facts = message_facts(payload, is_whole=not entry.chunks)
+    added = {str(plain(decode(key)[0])): plain(decode(value)[0]) for key, value in entry.annotations}
+    facts["annotations"] |= added
+    return facts
+
+
+def _pairs_in(rows: list[dict[str, Any]]) -> list[str]:
+    return [name for name in _PAIRS if any(row[name] for row in rows)]
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row for a table: maps as text, and texts of others escaped."""
+    pairs = {name: pairs_text(row[name]) for name in _PAIRS}
+    message_id = None if row["message_id"] is None else one_line(str(row["message_id"]))
+    return row | pairs | {"message_id": message_id}

@@ -1,0 +1,42 @@
+"""Queues of a state as `ambermq queue` shows them: the attributes that `$management` tells of living ones."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from engine.address import queue_name
+from engine.queue import Queue
+from engine.state import State
+from engine.times import iso_time
+from protocol.management import queue_attributes
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+__all__ = ["no_such_queue", "queue_of", "queue_row", "queue_rows"]
+
+
+def queue_rows(state: State) -> Iterator[dict[str, Any]]:
+    """Yield the attributes of every queue, ordered by age."""
+    consumers = Counter(consumer.queue for consumer in state.consumers.values())
+    for queue_id in sorted(state.queues.keys()):
+        yield queue_attributes(state.queues[queue_id], consumers[queue_id])
+
+
+def queue_row(state: State, name: str) -> dict[str, Any]:
+    """Return the attributes of one queue; ToolError where there was none of the name."""
+    queue = queue_of(state, name)
+    return queue_attributes(queue, sum(consumer.queue == queue.id for consumer in state.consumers.values()))
+
+
+def queue_of(state: State, name: str) -> Queue:
+    """Return a queue by its name or address; ToolError where there was none."""
+    queue = state.queue_named(queue_name(name, name_bytes_max=sys.maxsize))
+    if queue is None:
+        raise no_such_queue(name, f"at {iso_time(state.time_us)}")
+    return queue
+
+
+def no_such_queue(name: str, when: str) -> ToolError:
+    """Return the error for a name that no queue had."""
+    return ToolError(f"no such queue {when}", where=name, code=ExitCode.NOT_FOUND)

@@ -1,0 +1,87 @@
+"""The past of a broker's directory, as commands ask for it: opened, and a moment of it found.
+
+Rule 1. The past is read from the log's files, so a command needs the directory, and a broker's URL does not do.
+Rule 2. What was written when a command began is seen, though only what is known to be durable is shown: a broker says
+so within a second after the last write, and that is waited for.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import click
+
+from engine.past import Past, open_past
+from engine.state import State
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.progress import progress_bar
+from tools.target import DATA_VARIABLE, URL_VARIABLE, log_directory
+from tools.when import WHEN_HELP, AtOffset, parse_when
+
+__all__ = ["at_option", "moment_of", "offset_of", "opened_past", "past_directory", "state_of"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_DURABLE_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.2
+
+
+def at_option(command: _Command) -> _Command:
+    """Give a command `--at WHEN`; it arrives as `at`."""
+    return click.option("--at", metavar="WHEN", help=f"As it was then: {WHEN_HELP[0].lower()}{WHEN_HELP[1:]}")(command)
+
+
+def past_directory(url: str | None, data: str | None) -> str:
+    """Return the directory whose log is to be read; ToolError or UsageError where only a URL is named, or nothing."""
+    if url and data:
+        raise click.UsageError("give --url or --data, not both")
+    if url or (not data and not os.environ.get(DATA_VARIABLE) and os.environ.get(URL_VARIABLE)):
+        raise ToolError(
+            "the past is read from the log's files, not from the broker",
+            where=url or os.environ[URL_VARIABLE],
+            advice="give --data, the broker's directory, on the machine where it lies",
+            code=ExitCode.USAGE,
+        )
+    return log_directory(data)
+
+
+@contextmanager
+def opened_past(url: str | None, data: str | None) -> Iterator[Past]:
+    """Open the past of the directory that the options name, with all that was written by now."""
+    past = _with_all_written(past_directory(url, data))
+    try:
+        yield past
+    finally:
+        past.close()
+
+
+def _with_all_written(directory: str) -> Past:
+    past = open_past(directory)
+    written, deadline = past.reader.survey.valid_end, time.monotonic() + _DURABLE_SECONDS
+    while past.end < written and time.monotonic() < deadline:
+        past.close()
+        time.sleep(_LOOK_SECONDS)
+        past = open_past(directory)
+    return past
+
+
+def moment_of(past: Past, when: str) -> tuple[int, int]:
+    """Return offset and time in microseconds of the moment that a text names. Raises ToolError, PastError."""
+    match parse_when(when, now_us=past.now_us):
+        case AtOffset(offset):
+            return offset, past.time_at(offset)
+        case moment:
+            return past.offset_at(moment.time_us), moment.time_us
+
+
+def offset_of(past: Past, when: str) -> int:
+    """Return the offset of the moment that a text names. Raises ToolError, PastError."""
+    return moment_of(past, when)[0]
+
+
+def state_of(past: Past, offset: int) -> State:
+    """Return the state after the event at `offset`, and tell how far the fold is. Raises PastError, DamageError."""
+    with progress_bar("reading the log") as progress:
+        return past.state_at(offset, progress)

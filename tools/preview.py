@@ -1,0 +1,95 @@
+"""A message as a listing shows it: bounded, one line a value, and nothing that a terminal would act on.
+
+Rule 1. What cannot be printed is escaped, and what is long is cut and ends in "…".
+Rule 2. Of a large message the first piece is enough: its body is shown from what is there.
+Rule 3. Bytes that are no message are shown as such; a listing never fails for one of them.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from log.buffer import Buffer
+from protocol.composites import decode_composite
+from protocol.decode import decode
+from protocol.errors import DecodeError
+from protocol.message import Message, decode_message
+from protocol.performatives import Header, Properties
+from protocol.sections import Section, read_descriptor, read_section
+from tools.messages import body_text, plain
+
+__all__ = ["PREVIEW_MAX", "message_facts", "one_line", "pairs_text"]
+
+PREVIEW_MAX: Final = 100
+"""Characters of a body that are shown."""
+
+
+def one_line(text: str, length_max: int = PREVIEW_MAX) -> str:
+    """Return a text on one line of at most so many characters, what cannot be printed escaped."""
+    head = text[: length_max + 1]
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in head)
+    return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
+
+
+def pairs_text(pairs: Mapping[str, Any], length_max: int = PREVIEW_MAX) -> str:
+    """Return names and values on one line."""
+    return one_line(", ".join(f"{name}={value}" for name, value in pairs.items()), length_max)
+
+
+def message_facts(payload: Buffer, *, is_whole: bool = True) -> dict[str, Any]:
+    """Return message_id, header, properties, application_properties, annotations and a body preview of a message."""
+    try:
+        message = decode_message(payload) if is_whole else _cut_message(payload)
+        body = body_text(message) if is_whole else _cut_body(payload)
+    except DecodeError:
+        message, body = Message(body=()), base64.b64encode(bytes(payload[:PREVIEW_MAX])).decode()
+    properties = _set_fields(message.properties or Properties())
+    return {
+        "message_id": properties.pop("message_id", None),
+        "header": _set_fields(message.header or Header()),
+        "properties": properties,
+        "application_properties": plain(message.application_properties or {}),
+        "annotations": plain(message.message_annotations or {}),
+        "body": one_line(body),
+    }
+
+
+def _set_fields(composite: Header | Properties) -> dict[str, Any]:
+    """Return the fields of a composite that say anything, as JSON has them."""
+    values = {field.name: getattr(composite, field.name) for field in fields(composite)}
+    return {name: plain(value) for name, value in values.items() if value is not None and value is not False}
+
+
+def _cut_message(payload: Buffer) -> Message:
+    """Return what lies before the body of a message that is cut off in it."""
+    message, position, end = Message(body=()), 0, len(payload)
+    while position < end and read_descriptor(payload, position, end)[0] < Section.DATA:
+        code, start, stop = read_section(payload, position, end)
+        if code == Section.HEADER:
+            message.header = _composite(payload, position, stop)
+        elif code == Section.PROPERTIES:
+            message.properties = _composite(payload, position, stop)
+        elif code == Section.APPLICATION_PROPERTIES:
+            message.application_properties = decode(payload, start, stop)[0]
+        elif code == Section.MESSAGE_ANNOTATIONS:
+            message.message_annotations = decode(payload, start, stop)[0]
+        position = stop
+    return message
+
+
+def _composite(payload: Buffer, position: int, stop: int) -> Any:
+    return decode_composite(payload, position, stop)[0]
+
+
+def _cut_body(payload: Buffer) -> str:
+    """Return the beginning of the first body section, as far as it is bytes."""
+    position, end = 0, len(payload)
+    code, start = read_descriptor(payload, position, end)
+    while code < Section.DATA:
+        position = read_section(payload, position, end)[2]
+        code, start = read_descriptor(payload, position, end)
+    if code != Section.DATA:
+        return ""
+    start += 5 if payload[start] == 0xB0 else 2
+    return bytes(payload[start : start + 4 * PREVIEW_MAX]).decode(errors="replace")
