@@ -16,7 +16,7 @@ Rule 5. Only a decision may fail by itself. Whatever else raises leaves State, d
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from select import POLLIN, poll
 from typing import Final, final
 
@@ -27,10 +27,12 @@ from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
 from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady, Deliver, Drained, Effect
+from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
+from engine.replay import Replay
 from engine.snapshotter import Snapshotter
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -242,6 +244,24 @@ class DurableLoop:
             queue = self.state.queues.get(want.queue)
             if draining or (credit and queue is not None and (queue.ready or queue.returned)):
                 self.demand.touch(want.queue)
+
+    @property
+    def durable_end(self) -> int:
+        """The offset after everything that is durable."""
+        return self.log.durable_end
+
+    def replay(self, first: int) -> Replay:
+        """Return what reads events again beside the loop, the durable ones from offset `first` on."""
+        return Replay(self.log.stretch(first))
+
+    def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
+        """Return messages for who takes nothing: None each where one is damaged, None where one must be read first.
+
+        `entries` are their columns, None where none has any. What must be read is asked for: ask again right after
+        `completed()`.
+        """
+        bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
+        return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
 
     def _moment(self, now_us: int) -> Moment:
         return Moment(now_us, self.log.draft.next_offset, self.log.room_bytes(), self.config)

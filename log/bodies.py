@@ -25,12 +25,15 @@ from log.index import load_positions
 from log.positions import Positions
 from log.segment import Segment
 from log.storage import File, Storage
+from log.stretch import Stretch
 from log.worker import Workers
 
 __all__ = ["DAMAGED", "Bodies"]
 
 _TABLES_MAX: Final = 256
 _FILES_MAX: Final = 64
+_UNKNOWN_BYTES: Final = 1 << 62
+"""Of a segment that this process has filled: zeros or the file's end tell where it ends."""
 _base_offset = attrgetter("base_offset")
 
 
@@ -103,6 +106,7 @@ class Bodies:
 
     def __init__(self, storage: Storage, config: LogConfig, workers: Workers) -> None:
         self._config = config
+        self._storage = storage
         self._lane = workers.lane("ambermq-bodies", self._bring)
         self._hot = HotBodies(config.hot_bytes_max)
         self._hot_large = HotBodies(config.hot_large_bytes_max)
@@ -136,6 +140,20 @@ class Bodies:
         self._bases.append(base_offset)
         self._paths.append(path)
         self._segments.append(segment)
+
+    def stretch(self, first: int, *, end: int, size: int) -> Stretch:
+        """Return where the batches from `first` on lie, those below `end`, as far as one segment goes.
+
+        `size` are the bytes written to the active segment.
+        """
+        index = max(bisect_right(self._bases, first) - 1, 0)
+        path, segment = self._paths[index], self._segments[index]
+        is_last = index == len(self._bases) - 1
+        if not is_last:
+            end = min(end, self._bases[index + 1])
+            size = _UNKNOWN_BYTES if segment is None else segment.size
+        batch_bytes_max = self._config.batch_bytes_max
+        return Stretch(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
 
     def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
         """Keep the bodies of consecutive records that were just written."""

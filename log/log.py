@@ -20,6 +20,7 @@ from log.opening import Opening
 from log.placing import Placement
 from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
 from log.storage import File
+from log.stretch import Stretch
 from log.syncer import Syncer, SyncTarget
 from log.worker import Lane
 
@@ -275,6 +276,10 @@ class Log:
         """Name a snapshot whose file is written beside the loop; all below its end must be durable."""
         assert placement.snapshot.end <= self.durable_end
         self._housekeeper.place(placement)
+
+    def stretch(self, first: int) -> Stretch:
+        """Return where the batches from offset `first` on can be read again beside the loop, the durable ones alone."""
+        return self.bodies.stretch(first, end=self.durable_end, size=self._active.position)
 
     def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
         """Commit a change of the manifest beside the loop, which alone may edit it."""

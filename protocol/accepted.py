@@ -94,6 +94,8 @@ class Accepted(asyncio.BufferedProtocol):
         elif connection.has_output or connection.is_ended:
             server.gateway.touched[self.peer] = None
             server.tick_soon()
+        if server.gateway.sources.is_ready:
+            server.turn_soon()
         engine = server.engine
         if engine.is_full:
             server.tick()

@@ -27,7 +27,7 @@ from protocol.terminus import ConsumingTerms
 if TYPE_CHECKING:
     from protocol.peer import Peer
 
-__all__ = ["Consuming"]
+__all__ = ["Consuming", "redelivered"]
 
 
 class _Delivery(NamedTuple):
@@ -101,7 +101,7 @@ class Consuming:
         # One message stands for the run: up at once, down slowly.
         self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
         if effect.entries is not None:
-            payloads = [_redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
+            payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
         if not self._backlog and len(payloads) <= self.link.sendable:
             self.link.send_run(effect.words, payloads, effect.settled)
             self.granted -= len(payloads)
@@ -157,7 +157,8 @@ class Consuming:
             consuming.link.settle_sent(first_id, count, state)
 
 
-def _redelivered(body: Buffer, entry: Entry | None) -> Buffer:
+def redelivered(body: Buffer, entry: Entry | None) -> Buffer:
+    """Return a message as it goes out: with the header and annotations that its columns ask for."""
     if entry is None or not (entry.count or entry.annotations):
         return body
     try:

@@ -7,10 +7,12 @@ Rule 2. What a peer did wrong ends its link, session or connection, and nothing 
 Rule 3. A connection whose output may have grown stands in `touched` until the server has flushed it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, final
 
+from engine.beside import Beside
 from engine.commands import Command
+from engine.config import EngineConfig
 from engine.effects import (
     Answered,
     CommandFailed,
@@ -24,12 +26,16 @@ from engine.effects import (
     PublishDone,
     RefusedCommand,
 )
+from engine.entry import Entry
+from engine.replay import Replay
 from engine.state import State
 from protocol.consuming import Consuming
+from protocol.decode import Buffer
 from protocol.peer import Peer
 from protocol.performatives import Error
 from protocol.producing import Producing
 from protocol.server_limits import ServerLimits
+from protocol.sources import Sources
 from protocol.spec import AmqpCondition
 from protocol.values import Symbol
 
@@ -40,6 +46,11 @@ class Engine(Protocol):
     """What the gateway needs of the engine."""
 
     state: State
+    config: EngineConfig
+
+    @property
+    def durable_end(self) -> int:
+        """The offset after everything that is durable."""
 
     def submit(self, command: Command) -> None:
         """Gather a command for the next tick."""
@@ -47,15 +58,35 @@ class Engine(Protocol):
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Say how many deliveries a consumer's link can take now."""
 
+    def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
+        """Return messages for who takes nothing; None where one must be read first."""
+
+    def replay(self, first: int) -> Replay:
+        """Return what reads events from an offset on again, beside the loop."""
+
 
 @final
 class Gateway:
     """All peers of one server, before one engine."""
 
-    def __init__(self, engine: Engine, limits: ServerLimits, *, container_id: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: ServerLimits,
+        *,
+        container_id: str,
+        beside: Beside,
+        may_read_log: Callable[[str | None], bool],
+    ) -> None:
         self.engine = engine
         self.limits = limits
         self.container_id = container_id
+        self.beside = beside
+        """Answers what would hold the loop up."""
+        self.may_read_log = may_read_log
+        """A user's name, None for the nameless -> may this one read `/log`?"""
+        self.sources = Sources(self)
+        """The links that take nothing."""
         self.is_room_low = False
         """Little disk is left: no new credit, and sessions are closed to transfers."""
         self.touched: dict[Peer, None] = {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, assert_never, final
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from engine.effects import Answered, RefusedCommand
 from protocol import management
+from protocol.browsing import Browsing
 from protocol.connection import Connection
 from protocol.consuming import Consuming
 from protocol.errors import AmqpError
@@ -30,6 +31,7 @@ from protocol.performatives import Attach, Error
 from protocol.producing import Producing
 from protocol.receiver import Receiver
 from protocol.sender import Sender
+from protocol.sources import Source
 from protocol.terminus import Refusal, consuming_terms, producing_terms
 from protocol.values import Symbol
 
@@ -54,21 +56,26 @@ class Peer:
         "_consuming",
         "_management",
         "_producing",
+        "_sources",
         "connection",
         "container",
         "gateway",
         "is_paused",
+        "username",
     )
 
     def __init__(self, gateway: "Gateway", connection: Connection, authenticate: Authenticator) -> None:
         self.gateway = gateway
         self.connection = connection
         self.container = ""
+        self.username: str | None = None
+        """Who came in; None for the nameless."""
         self.is_paused = False
         """So much output is unsent that no deliveries are wanted."""
         self._authenticate = authenticate
         self._producing: dict[Link, Producing] = {}
         self._consuming: dict[Link, Consuming] = {}
+        self._sources: dict[Link, Source] = {}
         self._management: management.ManagementNode | None = None
         gateway.peers[self] = None
 
@@ -96,6 +103,7 @@ class Peer:
             case SessionEnded():
                 self._session_ended(event)
             case Authenticating():
+                self.username = event.username
                 self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
             case Opened():
                 self._opened(event)
@@ -115,6 +123,8 @@ class Peer:
         self.is_paused = False
         for consuming in self._consuming.values():
             self.top_up(consuming)
+        for source in self._sources.values():
+            self.gateway.sources.wake(source)
 
     def set_room_low(self, *, is_low: bool) -> None:
         """Close the sessions to transfers while little disk is left, or open them again."""
@@ -144,7 +154,7 @@ class Peer:
 
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
-        for link in (*self._producing, *self._consuming):
+        for link in (*self._producing, *self._consuming, *self._sources):
             self._forget(link)
         self._management = None
         self.gateway.peers.pop(self, None)
@@ -174,9 +184,19 @@ class Peer:
         self._consuming.pop(consuming.link, None)
         consuming.link.detach(closed=True, error=error)
 
+    def source_ended(self, source: Source, error: Error) -> None:
+        """End a link that takes nothing; one that is not attached yet is refused."""
+        self._sources.pop(source.link, None)
+        self.gateway.sources.forget(source)
+        source.link.detach(closed=True, error=error)
+
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a command that was refused, or one about wiring."""
         key = effect.key
+        if isinstance(key, Browsing):
+            assert isinstance(effect, Answered)
+            self.gateway.sources.answer(key, effect.value)
+            return
         if isinstance(key, Producing | Consuming):
             assert isinstance(effect, RefusedCommand)
             self._refuse(key.link, Refusal(effect.condition, effect.description))
@@ -220,6 +240,9 @@ class Peer:
         if terms.address == management.ADDRESS:
             self._manager().attach_replies(link)
             return
+        if terms.is_copy:
+            self._sources[link] = self.gateway.sources.attach(self, link, terms)
+            return
         consuming = Consuming(self, link, terms)
         self._consuming[link] = consuming
         self.gateway.engine.submit(
@@ -257,6 +280,7 @@ class Peer:
     def _disposed(self, event: Disposed) -> None:
         consuming = self._consuming.get(event.link)
         if consuming is None:
+            self._browsed(event)
             return
         command = consuming.command(event)
         if command is not None:
@@ -264,10 +288,19 @@ class Peer:
         if event.settled:
             self.relieve(consuming)
 
+    def _browsed(self, event: Disposed) -> None:
+        source = self._sources.get(event.link)
+        if source is not None:
+            source.disposed(event)
+            # The session's bound on what is unsettled may have stood in the way.
+            self.gateway.sources.wake(source)
+
     def _credit_changed(self, event: CreditChanged) -> None:
         consuming = self._consuming.get(event.link)
         if consuming is not None:
             self.top_up(consuming)
+        elif event.link in self._sources:
+            self.gateway.sources.wake(self._sources[event.link])
         elif self._management is not None and isinstance(event.link, Sender):
             self._management.flush(event.link)
 
@@ -286,6 +319,9 @@ class Peer:
             consuming.is_open = False
             if consuming.consumer:
                 self._detach_consumer(consuming.consumer, consuming.unsent())
+        source = self._sources.pop(link, None)
+        if source is not None:
+            self.gateway.sources.forget(source)
         if self._management is not None:
             self._management.detached(link)
 

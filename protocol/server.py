@@ -1,25 +1,28 @@
-"""The server: one event loop, ticks, timers. With accepted.py the outermost of protocol/, and all that knows asyncio.
+"""The server: one event loop, one port, and the virtual hosts behind it.
 
-    readable socket -> Connection.receive -> Peer -> commands gathered in the engine
-    end of the loop's iteration -> one tick: engine.step -> effects -> links -> one joined write a connection
-    the log's file descriptor -> engine.completed -> effects -> links -> writes
+    readable socket -> Connection.receive -> Peer -> commands gathered in the engine of its virtual host (accepted.py)
+    ticks, turns and what the logs have finished                                                        (host.py)
+    virtual hosts come and go while others are served                                                   (hosting.py)
 
-Rule 1. No handler blocks: reads are parsed, commands gathered; the kernel and the log's threads wait for the disk.
+With these files the outermost of protocol/, and all that knows asyncio.
+
+Rule 1. No handler blocks: reads are parsed, commands gathered; the kernel and the logs' threads wait for the disk.
 Rule 2. A connection is written once a tick. One whose peer does not read gets no deliveries, later is not read either.
-Rule 3. While too much is unsynced no socket is read; the sync alone resumes them.
+Rule 3. A connection belongs to the default virtual host until its open names another one that there is.
 Rule 4. A log that failed ends the server: nothing is settled any more, and `failure` says why.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 import structlog
 
-from engine.durable import DurableLoop
+from log.root import DEFAULT_VHOST
 from protocol.accepted import SWEEP_S, Accepted
-from protocol.gateway import Gateway
+from protocol.host import Ground, Host
+from protocol.hosting import Hosting, Vhosts
 from protocol.limits import ConnectionLimits
 from protocol.peer import Authenticator, Peer
 from protocol.performatives import Error
@@ -37,11 +40,12 @@ _LOOK_MS: Final = 10
 
 @final
 class Server:
-    """One listening socket before one engine."""
+    """One listening socket before the engines of all virtual hosts."""
 
     def __init__(
         self,
-        engine: DurableLoop,
+        grounds: Mapping[str, Ground],
+        vhosts: Vhosts,
         *,
         limits: ConnectionLimits,
         server_limits: ServerLimits,
@@ -49,34 +53,37 @@ class Server:
         authenticate: Authenticator,
         sasl: SaslServer,
         allow_bare: bool,
+        may_read_log: Callable[[str | None], bool],
     ) -> None:
-        self.engine = engine
+        """Serve the virtual hosts of `grounds`, the default one among them; `vhosts` makes and deletes others."""
         self.limits = limits
         self.server_limits = server_limits
-        self.gateway = Gateway(engine, server_limits, container_id=container_id)
+        self.container_id = container_id
         self.authenticate = authenticate
         self.sasl = sasl
         self.allow_bare = allow_bare
+        self.may_read_log = may_read_log
         self.read_buffer = ReadBuffer()
         self.sockets: dict[Peer, Accepted] = {}
         self.failure: Exception | None = None
-        """Why the log can no longer be written."""
+        """Why a log can no longer be written."""
         self.stopped = asyncio.Event()
         """Set when the server is down, by `stop` or by a failure."""
+        self.hosting = Hosting(self, vhosts)
+        self.hosts = {name: self._host(name, ground) for name, ground in grounds.items()}
+        """By name."""
+        self.default = self.hosts[DEFAULT_VHOST]
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
-        self._is_tick_due = False
         self._is_stopping = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_us = 0
-        self._paused: list[Accepted] = []
         self._epoch_us = _wall_ahead_us()
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
         self._server = await self._loop.create_server(lambda: Accepted(self), host, port, backlog=1024)
-        self._loop.add_reader(self.engine.fileno(), self.log_has_news)
+        for each in self.hosts.values():
+            each.start()
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
@@ -86,16 +93,16 @@ class Server:
         self._is_stopping = True
         if self._server is not None:
             self._server.close()
+        await self.hosting.end()
         # Settled is what was read. A sender that never pauses would keep that from ending.
-        self._paused.clear()
+        for each in self.hosts.values():
+            each.forget_paused()
         for socket in self.sockets.values():
             socket.transport.pause_reading()
         await self._settle_everything()
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description="the broker is stopping")
         for socket in list(self.sockets.values()):
-            socket.peer.lost()
-            socket.peer.connection.close(error)
-            self.gateway.touched[socket.peer] = None
+            socket.close(error)
         await self._settle_everything()
         # What peers go on to send is read and ignored: who is stuck in sending would never read our close.
         for socket in list(self.sockets.values()):
@@ -118,89 +125,27 @@ class Server:
         """Call back when so much time has passed."""
         self._loop.call_later(delay_ms / 1000, callback)
 
-    def _now_us(self) -> int:
+    def now_us(self) -> int:
         """Return the time of day in microseconds, by a clock that never goes back and follows forward in a second."""
         return time.monotonic_ns() // 1000 + self._epoch_us
 
-    def tick_soon(self) -> None:
-        """Let a tick follow when this iteration of the event loop has read everything."""
-        if not self._is_tick_due:
-            self._is_tick_due = True
-            self._loop.call_soon(self.tick)
+    def add_host(self, name: str, ground: Ground) -> None:
+        """Serve another virtual host."""
+        self.hosts[name] = self._host(name, ground)
+        self.hosts[name].start()
 
-    def tick(self) -> None:
-        """End the tick: decide, write, let go what may leave, flush."""
-        self._is_tick_due = False
-        if self.failure is not None:
-            return
-        try:
-            effects = self.engine.step(self._now_us())
-        except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
-            self._fail(failure)
-            return
-        self.gateway.carry_out(effects)
-        self._after_effects()
+    def remove_host(self, name: str, error: Error) -> Ground:
+        """Serve a virtual host no more and close its connections; returns what it stood on."""
+        host = self.hosts.pop(name)
+        for socket in self.sockets.values():
+            if socket.host is host:
+                # The goodbyes are the default host's: nothing is left that this one would do for them.
+                socket.leave(self.default, error)
+        host.end()
+        return host.ground
 
-    def tick_later(self) -> None:
-        """Let a tick follow soon enough for what nobody waits for."""
-        self.engine.put_off(self._now_us())
-        self._watch_clock()
-
-    def pause_reading(self, socket: Accepted) -> None:
-        """Read a socket no more until a sync returns."""
-        socket.transport.pause_reading()
-        self._paused.append(socket)
-
-    def log_has_news(self) -> None:
-        """Take what the log has finished; also asked in between when one socket has much to read."""
-        if self.failure is not None:
-            return
-        try:
-            effects = self.engine.completed(self._now_us())
-        except Exception as failure:  # noqa: BLE001 - as in tick
-            self._fail(failure)
-            return
-        self.gateway.carry_out(effects)
-        self._resume_reading()
-        self._after_effects()
-
-    def _resume_reading(self) -> None:
-        if self._paused and not self.engine.is_congested:
-            paused, self._paused = self._paused, []
-            for socket in paused:
-                socket.resume_reading()
-
-    def _after_effects(self) -> None:
-        for mistake in self.gateway.mistakes:
-            structlog.get_logger().error("a command failed", error=repr(mistake), exc_info=mistake)
-        self.gateway.mistakes.clear()
-        if self.engine.is_pending:
-            self.tick_soon()
-        self._flush()
-        self._watch_clock()
-
-    def _watch_clock(self) -> None:
-        due_us = self.engine.deadline_us
-        if due_us and not (self._timer_us and self._timer_us <= due_us):
-            self._arm(due_us)
-
-    def _arm(self, due_us: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_us = due_us
-        self._timer = self._loop.call_later(max(due_us - self._now_us(), 0) / 1e6, self._timer_fired)
-
-    def _timer_fired(self) -> None:
-        self._timer, self._timer_us = None, 0
-        self.tick()
-
-    def _flush(self) -> None:
-        touched = self.gateway.touched
-        while touched:
-            peer, _ = touched.popitem()
-            socket = self.sockets.get(peer)
-            if socket is not None:
-                socket.flush()
+    def _host(self, name: str, ground: Ground) -> Host:
+        return Host(self, name, ground, container_id=self.container_id, may_read_log=self.may_read_log)
 
     def _sweep(self) -> None:
         self._epoch_us = max(self._epoch_us, _wall_ahead_us())
@@ -208,11 +153,8 @@ class Server:
         for socket in list(self.sockets.values()):
             socket.look_at_clock(now_ms)
         self.read_buffer.trim()
-        self._look_after_snapshots()
-        room = self.engine.log.room_bytes()
-        self.gateway.set_room_low(is_low=room < self.server_limits.room_low_bytes)
-        self._resume_reading()
-        self._flush()
+        for host in self.hosts.values():
+            host.sweep(now_ms)
         if not self.stopped.is_set():
             self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
@@ -228,8 +170,9 @@ class Server:
     async def _settle_everything(self) -> None:
         deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
         while self.failure is None and time.monotonic() < deadline:
-            self.tick()
-            if not self.engine.is_pending and not self.engine.is_waiting:
+            for host in self.hosts.values():
+                host.tick()
+            if all(host.is_quiet for host in self.hosts.values()):
                 return
             await asyncio.sleep(0.001)
 
@@ -240,7 +183,8 @@ class Server:
                 return
             await asyncio.sleep(_LOOK_MS / 1000)
 
-    def _fail(self, failure: Exception) -> None:
+    def fail(self, failure: Exception) -> None:
+        """End at once: nothing may be promised any more."""
         self.failure = failure
         for socket in list(self.sockets.values()):
             socket.transport.abort()
@@ -249,10 +193,10 @@ class Server:
     def _end(self) -> None:
         if self._server is not None:
             self._server.close()
-        self._loop.remove_reader(self.engine.fileno())
-        for timer in (self._timer, self._sweeper):
-            if timer is not None:
-                timer.cancel()
+        for host in self.hosts.values():
+            host.end()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         self.stopped.set()
 
 

@@ -1,15 +1,22 @@
 """The termini of an attach: what a peer asks for, what it gets, and what is refused.
 
 Rule 1. What can be given otherwise is adjusted and reported as it is: durability, expiry, filters that are not applied.
-Rule 2. What would do something else than asked for is refused: browsing, dynamic nodes, transactions, the null address.
+Rule 2. What would do something else than asked for is refused: dynamic nodes, transactions, the null address, taking
+        messages from the past.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
+from protocol.errors import LinkFault
+from protocol.filters import AT, At, read_at
 from protocol.performatives import Attach, Coordinator, DeliveryState, Source, Target
 from protocol.spec import SenderSettleMode, StdDistMode
 
-__all__ = ["ConsumingTerms", "ProducingTerms", "Refusal", "consuming_terms", "producing_terms"]
+__all__ = ["LOG_ADDRESS", "ConsumingTerms", "ProducingTerms", "Refusal", "consuming_terms", "producing_terms"]
+
+LOG_ADDRESS: Final = "/log"
+"""The source of the events themselves; whatever asks for it takes nothing."""
 
 
 class Refusal(Exception):
@@ -41,6 +48,10 @@ class ConsumingTerms:
     """Stands in for the outcome of a delivery that is settled without one."""
     is_settled: bool
     """Deliveries are sent settled."""
+    is_copy: bool = False
+    """Nothing is taken: the source is browsed."""
+    at: At | None = None
+    """The moment to browse, None for the present."""
 
 
 def producing_terms(attach: Attach) -> ProducingTerms:
@@ -64,19 +75,25 @@ def consuming_terms(attach: Attach) -> ConsumingTerms:
         raise Refusal("amqp:invalid-field", "the attach has no source")
     if source.dynamic:
         raise Refusal("amqp:not-implemented", "dynamic sources are not supported: name an address")
-    if source.distribution_mode == StdDistMode.COPY:
-        raise Refusal("amqp:not-implemented", "browsing (distribution-mode copy) is not supported")
     address = _address(source.address, "source", "the attach names no address to receive from")
+    try:
+        at, applied = read_at(source.filter)
+    except LinkFault as fault:
+        raise Refusal(fault.condition, fault.description) from fault
+    is_copy = source.distribution_mode == StdDistMode.COPY or address == LOG_ADDRESS
+    if at is not None and not is_copy:
+        raise Refusal("amqp:invalid-field", f"the filter {AT} browses the past: it needs distribution-mode copy")
     given = Source(
         address=address,
-        distribution_mode=source.distribution_mode,
+        distribution_mode=StdDistMode.COPY if is_copy else source.distribution_mode,
+        filter=applied,
         default_outcome=source.default_outcome,
         outcomes=source.outcomes,
         capabilities=source.capabilities,
     )
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
-    return ConsumingTerms(address, given, target, source.default_outcome, is_settled)
+    return ConsumingTerms(address, given, target, source.default_outcome, is_settled, is_copy, at)
 
 
 def _address(address: object, field: str, missing: str) -> str:

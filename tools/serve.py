@@ -23,14 +23,18 @@ import click
 import structlog
 import uvloop
 
+from engine.beside import Beside
 from engine.durable import DurableLoop
 from engine.recovery import recover
 from log.disk import DiskStorage
+from log.errors import DamageError, LogError
 from log.recovery import Recovery, lock_path
+from log.worker import ThreadWorkers
 from protocol.sasl import SaslServer
 from protocol.server import Server
 from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
+from tools.exit_codes import ExitCode
 from tools.output import print_line
 from tools.process import (
     LOG_LEVELS,
@@ -70,9 +74,18 @@ class Broker:
         warn_of_slowness()
         engine = self._recovered()
         freeze_heap()
+        server = self.settings.server
+        beside = Beside(
+            ThreadWorkers(has_kernel_sync=False),
+            self.directory,
+            self.settings.log,
+            past_jobs_max=server.past_jobs_max,
+            past_waiting_max=server.past_waiting_max,
+        )
         try:
-            uvloop.run(self._serve(engine))
+            uvloop.run(self._serve(engine, beside))
         finally:
+            beside.close()
             engine.log.close()
         structlog.get_logger().info("stopped", data=self.directory)
 
@@ -85,7 +98,7 @@ class Broker:
         began = time.monotonic()
         now_us = time.time_ns() // 1000
         recovery = Recovery.open(storage, self.directory, self.settings.log, now_us, progress=_Progress(self.directory))
-        engine = recover(recovery, self.settings.engine, now_us)
+        engine = recover(recovery, self.settings.engine, now_us, report=_tell_of_snapshot)
         structlog.get_logger().info(
             "recovered",
             data=self.directory,
@@ -95,7 +108,7 @@ class Broker:
         )
         return engine
 
-    async def _serve(self, engine: DurableLoop) -> None:
+    async def _serve(self, engine: DurableLoop, beside: Beside) -> None:
         server = Server(
             engine,
             limits=self.settings.connection,
@@ -104,6 +117,8 @@ class Broker:
             authenticate=_Users(self.settings.users, allows_anonymous=self.allows_anonymous),
             sasl=SaslServer(_mechanisms(self.settings.users, allows_anonymous=self.allows_anonymous)),
             allow_bare=self.allows_anonymous,
+            beside=beside,
+            may_read_log=_LogReaders(self.settings, self.host),
         )
         try:
             port = await server.start(self.host, self.port)
@@ -128,6 +143,14 @@ class Broker:
         Path(lock_path(self.directory)).write_text(holder_text(os.getpid(), str(url)), encoding="utf-8")
         structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
         print_line(f"ready {url} data={self.directory}")
+
+
+def _tell_of_snapshot(fault: LogError) -> None:
+    """Say what is wrong with a snapshot; an older one, or the log from its beginning, stands in for it."""
+    details = {}
+    if isinstance(fault, DamageError):
+        details = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
+    structlog.get_logger().warning("a snapshot cannot be used: the one before it is", reason=str(fault), **details)
 
 
 async def _end_of(server: Server) -> None:
@@ -162,6 +185,18 @@ class _Users:
         # Compared in any case: an unknown name is refused as slowly as a wrong password.
         is_equal = hmac.compare_digest((password or "").encode(), (expected or "").encode())
         return is_equal and expected is not None
+
+
+class _LogReaders:
+    """Who may read `/log`: those whom the settings name; where there are no users, all from this machine."""
+
+    def __init__(self, settings: Settings, host: str) -> None:
+        self._names = frozenset(settings.permissions.log)
+        self._allows_anonymous = not settings.users and _is_loopback(host)
+
+    def __call__(self, username: str | None) -> bool:
+        """Tell whether one with this name, None for none, may."""
+        return self._allows_anonymous if username is None else username in self._names
 
 
 class _Progress:
@@ -211,6 +246,7 @@ def serve(
     if auto_create is not None:
         settings = replace(settings, engine=replace(settings.engine, auto_create=auto_create))
     settings = replace(settings, users={**settings.users, **_parse_users(users)})
+    _check_permissions(settings, config)
     if anonymous is None:
         anonymous = _is_loopback(host) and not settings.users
     if not anonymous and not settings.users:
@@ -227,6 +263,19 @@ def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError("--user: expected NAME:PASSWORD, with neither empty")
         parsed[name] = password
     return parsed
+
+
+def _check_permissions(settings: Settings, path: str | None) -> None:
+    """Raise ToolError where the settings permit something to somebody who is no user."""
+    for name in settings.permissions.log:
+        if name not in settings.users:
+            raise ToolError(
+                "log names somebody who is no user",
+                where=f"{path} [permissions]",
+                expected=f"one of {', '.join(sorted(settings.users)) or 'no users'}",
+                found=repr(name),
+                code=ExitCode.USAGE,
+            )
 
 
 def _is_loopback(host: str) -> bool:

@@ -2,7 +2,7 @@
 
     [engine]      the names of EngineConfig         [server]   the names of ServerLimits
     [log]         the names of LogConfig            [users]    name = "password"
-    [connection]  the names of ConnectionLimits
+    [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
 
 Rule 1: a name in the file is a field's name; there is no second list of them anywhere.
 Rule 2: an unknown name or a bad value is one message with file, table and name; nothing is ignored.
@@ -23,9 +23,17 @@ from protocol.server_limits import ServerLimits
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
-__all__ = ["Settings", "load_settings", "read_settings"]
+__all__ = ["Permissions", "Settings", "load_settings", "read_settings"]
 
 _Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Which users may do what not everybody may."""
+
+    log: tuple[str, ...] = ()
+    """Users who may read the source `/log`; without any users all who connect from this machine may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,8 @@ class Settings:
     """Of all connections."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Name to password; empty: anybody from the loopback."""
+    permissions: Permissions = field(default_factory=Permissions)
+    """What some users may."""
 
 
 def load_settings(path: str) -> Settings:
@@ -71,6 +81,7 @@ def read_settings(text: str, path: str) -> Settings:
         connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
         server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
         users=_read_users(tables.get("users", {}), f"{path} [users]"),
+        permissions=_read_permissions(tables.get("permissions", {}), f"{path} [permissions]"),
     )
 
 
@@ -99,6 +110,16 @@ def _read_users(table: Mapping[str, Any], where: str) -> dict[str, str]:
         if not isinstance(password, str) or not password:
             raise _wrong(where, name, "a password in quotes", "none" if password == "" else type(password).__name__)
     return dict(table)
+
+
+def _read_permissions(table: Mapping[str, Any], where: str) -> Permissions:
+    known = tuple(one.name for one in fields(Permissions))
+    for name, users in table.items():
+        if name not in known:
+            raise _unknown(where, name, name, known)
+        if not isinstance(users, list) or not all(isinstance(user, str) and user for user in users):
+            raise _wrong(where, name, "a list of users' names in quotes", repr(users))
+    return Permissions(**{name: tuple(users) for name, users in table.items()})
 
 
 def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:

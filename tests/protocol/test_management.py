@@ -12,16 +12,15 @@ from engine.effects import CommandFailed
 from protocol.composite import Composite
 from protocol.connection import Connection, ConnectionRole
 from protocol.frames import AMQP_HEADER
-from protocol.gateway import Gateway
 from protocol.limits import ConnectionLimits
 from protocol.message import AmqpValue, Message, decode_message
 from protocol.peer import Peer
 from protocol.performatives import Attach, Close, Detach, Flow, Open, Properties, Source, Target, Transfer
-from protocol.server_limits import ServerLimits
 from protocol.values import Described, Map, Symbol, ULong
 from tests.engine.rig import Rig
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import texts, values
+from tests.protocol.gateways import gateway_of
 from tests.protocol.peers import FIRST_ID, Wire, cut
 
 REQUESTS, REPLIES = 0, 1
@@ -32,7 +31,7 @@ class Managing:
 
     def __init__(self, *, credit: int = 1000) -> None:
         self.rig = Rig()
-        self.gateway = Gateway(self.rig.loop, ServerLimits(), container_id="broker")
+        self.gateway = gateway_of(self.rig.loop)
         connection = Connection(
             ConnectionRole.SERVER, ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
         )

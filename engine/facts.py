@@ -1,0 +1,149 @@
+"""An event as values that a program can read: its type, and what it says, named as docs/log-source.md lists it.
+
+Rule 1. Ids are those of the log: the offset of the record that created the thing. A queue's name stands beside its id
+        where somebody knows it.
+Rule 2. Values are int, bool, str and lists of those: whoever writes them down picks his own encoding.
+Rule 3. A run is told once, whatever its length: its entries as ranges [first, last] of consecutive offsets.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Reset,
+    Settled,
+    Started,
+)
+from engine.muxer import MuxerKind
+from engine.outcome import OutcomeKind
+from engine.word import WORD_BYTES, entry_of, total_size, unpack_words
+
+__all__ = ["EVENT_TYPES", "QueueName", "facts_of", "next_after", "queues_of", "ranges_of", "type_of"]
+
+QueueName = Callable[[int], str | None]
+"""A queue's id -> its name, None where nobody knows it."""
+
+_Facts = dict[str, Any]
+
+
+def type_of(event: Event) -> str:
+    """Return an event's kind as people write it, such as `queue-declared`."""
+    return _KINDS[type(event)][0]
+
+
+def facts_of(event: Event, name: QueueName) -> _Facts:
+    """Return what an event says; what every event has, type, offset and time, is not repeated."""
+    facts = _KINDS[type(event)][1](event)
+    queues = queues_of(event)
+    if type(event) is Published:
+        facts |= {"queues": [name(queue) or "" for queue in queues], "queue_ids": list(queues)}
+    elif queues:
+        known = event.name if type(event) is QueueDeclared else name(queues[0])
+        facts |= {"queue_id": queues[0]} if known is None else {"queue": known, "queue_id": queues[0]}
+    return facts
+
+
+def queues_of(event: Event) -> tuple[int, ...]:
+    """Return the ids of the queues that an event itself names."""
+    match event:
+        case Published():
+            return event.queues
+        case QueueDeclared():
+            return (event.offset,)
+        case Started() | MuxerDeclared() | Lost() | Reset() | Chunked():
+            return ()
+        case ProducerAttached() | ProducerDetached() | ConsumerDetached():
+            return ()
+    return (event.queue,)
+
+
+def next_after(event: Event) -> int:
+    """Return the offset after an event's last record: where to go on reading."""
+    return event.offset + (len(event.words) // WORD_BYTES if type(event) is Published else 1)
+
+
+def ranges_of(words: bytes) -> list[list[int]]:
+    """Return the entries of packed words as [first, last] of consecutive ones, in their order."""
+    ranges: list[list[int]] = []
+    for word in unpack_words(words):
+        entry = entry_of(word)
+        if ranges and entry == ranges[-1][1] + 1:
+            ranges[-1][1] = entry
+        else:
+            ranges.append([entry, entry])
+    return ranges
+
+
+def _published(event: Published) -> _Facts:
+    facts: _Facts = {"count": len(event.words) // WORD_BYTES, "bytes": event.size, "durable": event.durable}
+    facts |= {"producer": event.producer, "offsets": ranges_of(event.words)}
+    return facts | ({"chunks": list(event.chunks)} if event.chunks else {})
+
+
+def _acquired(event: Acquired) -> _Facts:
+    consumers, offsets = list(event.consumers), ranges_of(event.words)
+    return {"count": len(event.words) // WORD_BYTES, "consumers": consumers, "offsets": offsets}
+
+
+def _settled(event: Settled) -> _Facts:
+    outcome = event.outcome
+    facts: _Facts = {"count": len(event.words) // WORD_BYTES, "bytes": total_size(event.words)}
+    facts |= {"consumer": event.consumer, "outcome": outcome.kind.name.lower(), "offsets": ranges_of(event.words)}
+    if outcome.kind is OutcomeKind.MODIFIED:
+        facts |= {"delivery_failed": outcome.delivery_failed, "undeliverable_here": outcome.undeliverable_here}
+    facts |= {"condition": outcome.condition} if outcome.condition else {}
+    return facts | ({"description": outcome.description} if outcome.description else {})
+
+
+def _attached(event: Attached | Detached) -> _Facts:
+    return {"muxer": event.muxer, "destination": event.destination}
+
+
+def _producer_attached(event: ProducerAttached) -> _Facts:
+    facts: _Facts = {"producer": event.offset, "muxer": event.muxer, "destination": event.destination}
+    return facts | {"container": event.container, "link": event.link}
+
+
+def _consumer_attached(event: ConsumerAttached) -> _Facts:
+    return {"consumer": event.offset, "container": event.container, "link": event.link}
+
+
+_KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
+    Started: ("started", lambda event: {"epoch": event.epoch}),
+    QueueDeclared: ("queue-declared", lambda event: {"messages_max": event.settings.messages_max}),
+    QueueDeleted: ("queue-deleted", lambda _: {}),
+    MuxerDeclared: ("muxer-declared", lambda event: {"muxer": event.name, "class": MuxerKind(event.kind).name}),
+    Attached: ("attached", _attached),
+    Detached: ("detached", _attached),
+    ProducerAttached: ("producer-attached", _producer_attached),
+    ProducerDetached: ("producer-detached", lambda event: {"producer": event.producer}),
+    ConsumerAttached: ("consumer-attached", _consumer_attached),
+    ConsumerDetached: ("consumer-detached", lambda event: {"consumer": event.consumer}),
+    Chunked: ("chunk", lambda event: {"producer": event.producer}),
+    Published: ("published", _published),
+    Acquired: ("acquired", _acquired),
+    Settled: ("settled", _settled),
+    Purged: ("purged", lambda event: {"before": event.before}),
+    Damaged: ("damaged", lambda event: {"message": entry_of(event.word)}),
+    Lost: ("lost", lambda event: {"first": event.first, "end": event.end}),
+    Reset: ("reset", lambda _: {}),
+}
+
+EVENT_TYPES: Final = tuple(name for name, _ in _KINDS.values())
+"""Every kind of event."""

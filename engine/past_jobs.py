@@ -1,0 +1,98 @@
+"""Questions about the past of a running broker's log, answered beside its loop.
+
+Rule 1. The loop opens no file for them: a job opens the past, finds what was asked, and closes it again.
+Rule 2. The past ends where this loop knows its log to be durable, which is at or after what the files tell yet.
+Rule 3. A fold whose asker is gone ends at its next look.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+from engine.errors import EngineError
+from engine.jobs import Job, Jobs
+from engine.past import Past, PastError, PastKind
+from engine.queue import Queue
+from log.config import LogConfig
+from log.errors import LogError
+from log.inspect import open_reader
+
+__all__ = ["PastJobs"]
+
+
+class _Abandoned(Exception):
+    """Nobody waits for the answer any more."""
+
+
+@final
+class PastJobs:
+    """What can be asked about the log in one directory, and the line that it waits in.
+
+    A moment is an `offset`, or where that is None a `time_us`. Jobs fail with PastError where the log does not answer
+    for it, with another EngineError where the log cannot be read.
+    """
+
+    def __init__(self, directory: str, config: LogConfig, jobs: Jobs) -> None:
+        self._directory = directory
+        self._config = config
+        self._jobs = jobs
+
+    def queue(self, key: Any, name: str, *, offset: int | None, time_us: int | None, durable_end: int) -> Job | None:
+        """Ask for the queue of a name as it was; the job's value is None where there was none. None: too many ask."""
+
+        def find(past: Past, job: Job) -> Queue | None:
+            at = past.offset_at(time_us or 0) if offset is None else offset
+            return past.state_at(at, progress=_end_if_dropped(job)).queue_named(name)
+
+        return self._ask(key, find, durable_end)
+
+    def log_start(self, key: Any, *, offset: int | None, time_us: int | None, durable_end: int) -> Job | None:
+        """Ask for the offset from which to read the log: that of the first event at or after a moment."""
+
+        def find(past: Past, _job: Job) -> int:
+            return _checked_start(past, offset) if offset is not None else _first_since(past, time_us or 0)
+
+        return self._ask(key, find, durable_end)
+
+    def _ask(self, key: Any, find: Callable[[Past, Job], Any], durable_end: int) -> Job | None:
+        def run() -> Any:
+            try:
+                with self._open(durable_end) as past:
+                    return find(past, job)
+            except (LogError, OSError) as error:
+                raise EngineError(f"the log cannot be read: {error}") from error
+
+        job = Job(key, run)
+        return job if self._jobs.submit(job) else None
+
+    def _open(self, durable_end: int) -> Past:
+        reader = open_reader(self._directory, self._config)
+        found = reader.survey
+        found.durable_end = max(found.durable_end, min(durable_end, found.valid_end))
+        return Past(reader, now_us=time.time_ns() // 1000)
+
+
+def _end_if_dropped(job: Job) -> Callable[[int, int], None]:
+    def look(_done: int, _whole: int) -> None:
+        if job.is_dropped:
+            raise _Abandoned
+
+    return look
+
+
+def _checked_start(past: Past, offset: int) -> int:
+    """Return an offset to read from: one at the very end is the present."""
+    if offset != past.end:
+        past.events(offset, offset)
+    return offset
+
+
+def _first_since(past: Past, time_us: int) -> int:
+    """Return the offset of the first event at or after a time."""
+    try:
+        before = past.offset_at(time_us - 1)
+    except PastError as error:
+        if error.kind is PastKind.BEFORE_HORIZON and not past.horizon.offset:
+            return 0
+        raise
+    return before + 1

@@ -1,0 +1,61 @@
+"""Events of a running log read again from its files, in another thread, a piece at a time.
+
+Rule 1. Only what is durable is read; what is returned names the offset from which to go on.
+Rule 2. A piece has an end: at most about `events_max` events, and no batch is cut.
+"""
+
+from dataclasses import replace
+from typing import final
+
+from engine.errors import EngineError
+from engine.events import Event, Published
+from engine.facts import next_after
+from engine.records import events_of
+from engine.word import WORD_BYTES, total_size
+from log.errors import LogError
+from log.stretch import Stretch
+
+__all__ = ["Replay"]
+
+
+@final
+class Replay:
+    """Where to read on; made by the loop, read by another thread."""
+
+    __slots__ = ("_stretch",)
+
+    def __init__(self, stretch: Stretch) -> None:
+        self._stretch = stretch
+
+    def read(self, *, events_max: int) -> tuple[list[Event], int]:
+        """Return events from the first offset on, and the offset after the last that was looked at.
+
+        A run that holds the first offset begins there. Raises EngineError where the log cannot be read.
+        """
+        try:
+            return _replay(self._stretch, events_max)
+        except (LogError, OSError) as error:
+            raise EngineError(f"the log cannot be read: {error}") from error
+
+
+def _replay(stretch: Stretch, events_max: int) -> tuple[list[Event], int]:
+    events: list[Event] = []
+    following = stretch.first
+    for batch in stretch.batches():
+        for event in events_of(batch):
+            end = next_after(event)
+            if end > stretch.first:
+                events.append(_from(event, stretch.first))
+            following = max(following, end)
+        if len(events) >= events_max:
+            return events, following
+    # Nothing that begins before its end is left of a stretch in which nothing was found.
+    return events, following if following > stretch.first else stretch.end
+
+
+def _from(event: Event, first: int) -> Event:
+    """Return the part of an event from an offset on."""
+    if type(event) is not Published or event.offset >= first:
+        return event
+    words = event.words[(first - event.offset) * WORD_BYTES :]
+    return replace(event, offset=first, words=words, size=total_size(words))

@@ -1,0 +1,151 @@
+"""A link that browses a queue: its peer gets the messages that were available at one moment, and takes nothing.
+
+Rule 1. What is sent is a value, the queue as it was: those that came back first, then the others. What happens to the
+        queue meanwhile changes nothing of it, and browsing changes nothing of the queue, nor writes any event.
+Rule 2. Nothing is sent before the moment that it shows is durable.
+Rule 3. Messages go out as they would to a consumer; one whose bytes cannot be read is left out.
+Rule 4. Outcomes mean nothing and are settled. When all is sent a drain is answered; without one the link stays, silent.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, final
+
+from engine.commands import Inspect
+from engine.entry import Entry
+from engine.jobs import Job
+from engine.queue import Queue
+from engine.state import State
+from engine.word import entry_of, size_of, unpack_words
+from protocol.consuming import redelivered
+from protocol.decode import Buffer
+from protocol.events import Disposed
+from protocol.sender import Sender
+from protocol.spec import AmqpCondition, SenderSettleMode
+from protocol.terminus import ConsumingTerms, Refusal
+from protocol.turn import Turn, Wait
+
+if TYPE_CHECKING:
+    from protocol.peer import Peer
+
+__all__ = ["Browsing", "end_drain", "settle_browsed"]
+
+
+@final
+class Browsing:
+    """A queue of one moment and the link that shows it."""
+
+    __slots__ = ("_chunks", "_entries", "_job", "_words", "is_open", "link", "peer", "terms")
+
+    def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
+        self.peer = peer
+        self.link = link
+        self.terms = terms
+        self.is_open = True
+        self._chunks: Iterator[bytes] = iter(())
+        self._words: Sequence[int] = ()
+        """Of the chunk that is being sent, what is left."""
+        self._entries: Any = {}
+        self._job: Job | None = None
+
+    @property
+    def lasts_ms_max(self) -> int:
+        """How long it may last: the state that it shows is kept for it."""
+        return self.peer.gateway.limits.browse_ms_max
+
+    def ask(self, name: str) -> None:
+        """Ask the engine for the queue as it is."""
+        self.peer.gateway.engine.submit(Inspect(self, partial(_queue_named, name)))
+
+    def ask_past(self, job: Job) -> None:
+        """Let a job look for the queue as it was."""
+        self._job = job
+
+    def answered(self, queue: Queue | None) -> None:
+        """Answer the attach; raises Refusal where there is no such queue."""
+        self._job = None
+        if queue is None:
+            when = "" if self.terms.at is None else " at that moment"
+            raise Refusal(AmqpCondition.NOT_FOUND, f"there is no queue at {self.terms.address!r:.300}{when}")
+        self._chunks = chain(queue.returned.chunks(), queue.ready.chunks())
+        self._entries = queue.entries
+        self.link.available = queue.available
+        self.link.accept(source=self.terms.source, target=self.terms.target)
+
+    def serve(self, turn: Turn) -> Wait:
+        """Send what the turn and the link allow."""
+        while self._fill() and not turn.is_over and (count := min(self.link.sendable, turn.messages)):
+            words = self._next_run(count, turn.size)
+            entries = self._columns(words)
+            bodies = self.peer.gateway.engine.messages(words, entries)
+            if bodies is None:
+                return Wait.BODIES
+            self._words = self._words[len(words) :]
+            self.link.available -= len(words)
+            self._send(words, _payloads(bodies, entries))
+            turn.take(len(words), sum(map(size_of, words)))
+        end_drain(self.link, has_more=bool(self._words))
+        return Wait.TURN if self._words and self.link.sendable else Wait.PEER
+
+    def disposed(self, event: Disposed) -> None:
+        """Settle what the peer has not settled itself."""
+        settle_browsed(self.link, event)
+
+    def close(self) -> None:
+        """Let go of what it shows."""
+        self.is_open = False
+        self._chunks, self._words, self._entries = iter(()), (), {}
+        if self._job is not None:
+            self.peer.gateway.sources.drop(self._job)
+            self._job = None
+
+    def _fill(self) -> bool:
+        """Go on to the next chunk where one is used up; tell whether anything is left."""
+        if not self._words:
+            self._words = unpack_words(next(self._chunks, b""))
+            if not self._words:
+                # All is sent: nothing is kept any more for a peer that stays.
+                self._chunks, self._entries = iter(()), {}
+        return bool(self._words)
+
+    def _next_run(self, count: int, size: int) -> Sequence[int]:
+        """Return the next words, up to `count` of them, and no more bytes than `size` but for the last one's."""
+        words = self._words[:count]
+        for index, word in enumerate(words):
+            size -= size_of(word)
+            if size <= 0:
+                return words[: index + 1]
+        return words
+
+    def _columns(self, words: Sequence[int]) -> list[Entry | None] | None:
+        entries = self._entries
+        return [entries.get(entry_of(word)) for word in words] if entries else None
+
+    def _send(self, words: Sequence[int], payloads: list[Buffer | None]) -> None:
+        whole = [(word, payload) for word, payload in zip(words, payloads, strict=True) if payload is not None]
+        if whole:
+            is_settled = self.link.sender_settle_mode != SenderSettleMode.UNSETTLED
+            self.link.send_run([word for word, _ in whole], [payload for _, payload in whole], is_settled)
+
+
+def _queue_named(name: str, state: State) -> Queue | None:
+    return state.queue_named(name)
+
+
+def _payloads(bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None) -> list[Buffer | None]:
+    if entries is None:
+        return list(bodies)
+    return [body if body is None else redelivered(body, entry) for body, entry in zip(bodies, entries, strict=True)]
+
+
+def end_drain(link: Sender, *, has_more: bool) -> None:
+    """Answer a drain that can bring nothing more: everything is sent, the credit is used up, or nothing is settled."""
+    if link.drain and (not link.credit or link.session.is_full or (not has_more and link.sendable)):
+        link.drained()
+
+
+def settle_browsed(link: Sender, event: Disposed) -> None:
+    """Settle deliveries whose peer has said what became of them and waits for us (receiver-settle-mode second)."""
+    if not event.settled:
+        link.settle_sent(event.first_id, len(event.tokens), event.state)

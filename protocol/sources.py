@@ -1,0 +1,217 @@
+"""The links that take nothing, beside producers and consumers: who of them is served next, and how much at a time.
+
+Rule 1. A turn hands out a bounded number of messages and bytes; who has had some goes to the end of the line.
+Rule 2. Each link stands in one place: in `_ready` while it may have something to send, in `_cold` while its bodies are
+        read, in `_ended` while no later event is durable; or in none, until its peer gives credit.
+Rule 3. Such links are bounded in number, those that keep a state of the past in age, and questions to the log by a
+        line that has an end.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from engine.address import queue_name
+from engine.errors import EngineError, Refused
+from engine.jobs import Job
+from engine.past import PastError
+from protocol.browsing import Browsing
+from protocol.events import Disposed
+from protocol.filters import At, AtOffset
+from protocol.log_source import LogSource
+from protocol.performatives import Error
+from protocol.sender import Sender
+from protocol.spec import AmqpCondition
+from protocol.terminus import LOG_ADDRESS, ConsumingTerms, Refusal
+from protocol.turn import Turn, Wait
+from protocol.values import Symbol
+
+if TYPE_CHECKING:
+    from protocol.gateway import Gateway
+    from protocol.peer import Peer
+
+__all__ = ["Source", "Sources"]
+
+_NEVER_MS: Final = 1 << 62
+
+
+class Source(Protocol):
+    """A link that takes nothing, and what it shows."""
+
+    peer: "Peer"
+    link: Sender
+    is_open: bool
+
+    @property
+    def lasts_ms_max(self) -> int:
+        """How long it may last; 0 for ever."""
+
+    def serve(self, turn: Turn) -> Wait:
+        """Send what the turn and the link allow; tell what it waits for then."""
+
+    def answered(self, value: Any) -> None:
+        """Take the answer to what it has asked. Raises Refusal."""
+
+    def disposed(self, event: Disposed) -> None:
+        """Take the peer's outcome, which means nothing."""
+
+    def close(self) -> None:
+        """End; the link is gone or about to go."""
+
+
+@final
+class Sources:
+    """Those of one gateway."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        self._gateway = gateway
+        self._due_ms: dict[Source, int] = {}
+        """All that are open, and when each has to end: 0 before anybody has looked at the clock."""
+        self._ready: dict[Source, None] = {}
+        self._cold: dict[Source, None] = {}
+        self._ended: dict[Source, None] = {}
+        self._durable_end = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether another turn is due."""
+        return bool(self._ready)
+
+    def attach(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
+        """Begin what a peer asks for; its attach is answered now or later. Raises Refusal."""
+        limits = self._gateway.limits
+        if len(self._due_ms) >= limits.sources_max:
+            raise Refusal(
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"{limits.sources_max} links browse already (sources_max)"
+            )
+        source = self._follow(peer, link, terms) if terms.address == LOG_ADDRESS else self._browse(peer, link, terms)
+        self._due_ms[source] = 0
+        return source
+
+    def _browse(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
+        try:
+            name = queue_name(terms.address, name_bytes_max=self._gateway.engine.config.name_bytes_max)
+        except Refused as refused:
+            raise Refusal(refused.condition, refused.description) from refused
+        browsing = Browsing(peer, link, terms)
+        if terms.at is None:
+            browsing.ask(name)
+        else:
+            browsing.ask_past(self._accepted(self._gateway.beside.past.queue(browsing, name, **self._moment(terms.at))))
+        return browsing
+
+    def _follow(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
+        if not self._gateway.may_read_log(peer.username):
+            who = "who has no name" if peer.username is None else repr(peer.username)
+            raise Refusal(
+                AmqpCondition.UNAUTHORIZED_ACCESS,
+                f"{who} may not read {LOG_ADDRESS}: see [permissions] of the settings",
+            )
+        source = LogSource(peer, link, terms)
+        if terms.at is None:
+            source.begin(self._gateway.engine.durable_end)
+        else:
+            source.ask_past(self._accepted(self._gateway.beside.past.log_start(source, **self._moment(terms.at))))
+        return source
+
+    def _moment(self, at: At) -> dict[str, Any]:
+        offset, time_us = (at.offset, None) if isinstance(at, AtOffset) else (None, at.time_us)
+        return {"offset": offset, "time_us": time_us, "durable_end": self._gateway.engine.durable_end}
+
+    def _accepted(self, job: Job | None) -> Job:
+        if job is None:
+            raise Refusal(
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
+                f"{self._gateway.limits.past_waiting_max} questions about the past wait already (past_waiting_max)",
+            )
+        return job
+
+    def read(self, key: LogSource, run: Callable[[], Any]) -> Job:
+        """Read the log beside the loop; the value is the link's answer."""
+        return self._gateway.beside.read(key, run)
+
+    def drop(self, job: Job) -> None:
+        """Wait for a job no longer."""
+        self._gateway.beside.drop(job)
+
+    def take_answers(self) -> None:
+        """Hand the answers that were found beside the loop to those who have asked."""
+        for job in self._gateway.beside.completed():
+            self.answer(job.key, job.value, job.error)
+
+    def answer(self, source: Source, value: Any, error: Exception | None = None) -> None:
+        """Give a link the answer to what it has asked; one that cannot be given ends it."""
+        if not source.is_open:
+            return
+        try:
+            if error is not None:
+                raise error  # noqa: TRY301 - told apart below, like what the link says to its answer
+            source.answered(value)
+            self._ready[source] = None
+        except Refusal as refusal:
+            self._end(source, refusal.condition, refusal.description)
+        except PastError as past:
+            self._end(source, AmqpCondition.PRECONDITION_FAILED, str(past))
+        except EngineError as unreadable:
+            self._end(source, AmqpCondition.INTERNAL_ERROR, str(unreadable))
+        except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
+            self._gateway.blame(source.peer, mistake)
+        self._gateway.touched[source.peer] = None
+
+    def _end(self, source: Source, condition: str, description: str) -> None:
+        source.peer.source_ended(source, Error(condition=Symbol(condition), description=description))
+        self._gateway.touched[source.peer] = None
+
+    def wake(self, source: Source) -> None:
+        """Let a link have a turn: it may have something to send now."""
+        if source in self._due_ms:
+            self._ready[source] = None
+
+    def heard(self) -> None:
+        """Wake those that wait for the log: it has finished something."""
+        # Those in front: what was read for them may be dropped when the next read has ended.
+        self._ready = self._cold | self._ready
+        self._cold = {}
+        durable_end = self._gateway.engine.durable_end
+        if durable_end != self._durable_end:
+            self._durable_end = durable_end
+            self._ready |= self._ended
+            self._ended = {}
+
+    def serve(self) -> None:
+        """Give a turn: each link that is ready sends once, as long as the turn lasts."""
+        limits = self._gateway.limits
+        turn = Turn(limits.source_messages, limits.source_bytes)
+        for _ in range(len(self._ready)):
+            if turn.is_over:
+                return
+            source = next(iter(self._ready))
+            del self._ready[source]
+            if source.is_open and source.link.is_live and not source.peer.is_paused:
+                self._serve(source, turn)
+
+    def _serve(self, source: Source, turn: Turn) -> None:
+        try:
+            wait = source.serve(turn)
+        except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
+            self._gateway.blame(source.peer, mistake)
+            return
+        self._gateway.touched[source.peer] = None
+        place = {Wait.TURN: self._ready, Wait.BODIES: self._cold, Wait.EVENTS: self._ended}.get(wait)
+        if place is not None:
+            place[source] = None
+
+    def forget(self, source: Source) -> None:
+        """Drop a link that is gone."""
+        source.close()
+        self._due_ms.pop(source, None)
+        for place in (self._ready, self._cold, self._ended):
+            place.pop(source, None)
+
+    def look_at_clock(self, now_ms: int) -> None:
+        """End what has kept a state of the past for too long."""
+        for source, due_ms in list(self._due_ms.items()):
+            if not due_ms:
+                self._due_ms[source] = now_ms + source.lasts_ms_max if source.lasts_ms_max else _NEVER_MS
+            elif now_ms >= due_ms:
+                why = f"this link has browsed for {source.lasts_ms_max} ms (browse_ms_max): attach anew"
+                self._end(source, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)

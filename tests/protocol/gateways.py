@@ -1,0 +1,31 @@
+"""A gateway before an engine that is stepped by hand."""
+
+from engine.beside import Beside
+from engine.durable import DurableLoop
+from log.worker import InlineWorkers
+from protocol.gateway import Gateway
+from protocol.server_limits import ServerLimits
+from tests.log.lives import DIRECTORY
+
+__all__ = ["gateway_of"]
+
+
+def gateway_of(
+    loop: DurableLoop,
+    *,
+    limits: ServerLimits | None = None,
+    directory: str = DIRECTORY,
+    readers: tuple[str | None, ...] = (None,),
+) -> Gateway:
+    """Make a gateway; `readers` may read the log, what it asks about the past runs when answers are taken."""
+    limits = limits or ServerLimits()
+    beside = Beside(
+        InlineWorkers(),
+        directory,
+        loop.log.config,
+        past_jobs_max=limits.past_jobs_max,
+        past_waiting_max=limits.past_waiting_max,
+    )
+    return Gateway(
+        loop, limits, container_id="broker", beside=beside, may_read_log=lambda username: username in readers
+    )

@@ -1,0 +1,155 @@
+"""A peer of frames that receives on links which take nothing, before the gateway and an engine stepped by hand."""
+
+import random
+from typing import Any
+
+from engine.config import EngineConfig
+from engine.durable import DurableLoop
+from engine.recovery import fold_log
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.recovery import Recovery
+from log.storage import Storage
+from log.worker import InlineWorkers
+from protocol.composite import Composite
+from protocol.connection import Connection, ConnectionRole
+from protocol.frames import AMQP_HEADER
+from protocol.limits import ConnectionLimits
+from protocol.message import Message, decode_message
+from protocol.peer import Peer
+from protocol.performatives import Attach, Detach, Flow, Open, Source, Target, Transfer
+from protocol.server_limits import ServerLimits
+from protocol.values import Described, Symbol
+from tests.engine.rig import Rig
+from tests.log.lives import DIRECTORY
+from tests.log.simulated import SimulatedStorage
+from tests.protocol.gateways import gateway_of
+from tests.protocol.peers import FIRST_ID, Wire, cut
+
+__all__ = ["Watching", "at"]
+
+AT = Symbol("ambermq:at")
+
+
+def at(value: Any, *, is_bare: bool = False) -> dict[Any, Any]:
+    """A source's filter for a moment."""
+    return {AT: value if is_bare else Described(AT, value)}
+
+
+class Watching:
+    """One peer, and the engine that it browses."""
+
+    def __init__(
+        self,
+        rig: Rig | None = None,
+        *,
+        limits: ServerLimits | None = None,
+        connection: ConnectionLimits | None = None,
+        directory: str = DIRECTORY,
+        readers: tuple[str | None, ...] = (None,),
+        window: int = 1 << 20,
+    ) -> None:
+        self.rig = rig or Rig()
+        self.gateway = gateway_of(self.rig.loop, limits=limits, directory=directory, readers=readers)
+        server = Connection(
+            ConnectionRole.SERVER, connection or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
+        )
+        self.peer = Peer(self.gateway, server, lambda *_: True)
+        self.turns = 0
+        """Turns given so far."""
+        self.window = window
+        self.give(AMQP_HEADER)
+        self.say(Open(container_id="wire"), Wire.begin(incoming_window=window))
+
+    def give(self, data: bytes) -> list[tuple[Composite | None, bytes]]:
+        """Send bytes in one read; returns what comes back once all is quiet, as (performative, payload)."""
+        self.peer.connection.receive(data, 0)
+        self.peer.handle_events()
+        return self.settle()
+
+    def settle(self) -> list[tuple[Composite | None, bytes]]:
+        """Let ticks, syncs, jobs and turns go on until all is quiet; returns what comes."""
+        sources = self.gateway.sources
+        for _ in range(3):
+            self.gateway.carry_out(self.rig.do())
+            sources.heard()
+            sources.take_answers()
+            while sources.is_ready:
+                sources.serve()
+                self.turns += 1
+                self.gateway.carry_out(self.rig.completed())
+                sources.heard()
+                sources.take_answers()
+        assert not self.gateway.mistakes, self.gateway.mistakes
+        output = b"".join(map(bytes, self.peer.connection.take_output()))
+        return [(performative, payload) for _, performative, payload in cut(output)]
+
+    def say(self, *performatives: Composite) -> list[Composite | None]:
+        """Send frames; returns the performatives that come back."""
+        return [performative for performative, _ in self.give(b"".join(map(Wire.frame, performatives)))]
+
+    def attach(self, address: str, *, handle: int = 0, mode: str | None = "copy", **fields: Any) -> Attach:
+        """Attach a link to browse; returns the answer."""
+        source = Source(address=address, distribution_mode=mode, filter=fields.pop("filter", None))
+        attach = Attach(name=f"l{handle}", handle=handle, role=True, source=source, target=Target(), **fields)
+        (answer,) = [said for said in self.say(attach) if isinstance(said, Attach)]
+        return answer
+
+    def refused(self, address: str, *, mode: str | None = "copy", filters: Any = None) -> tuple[str, str]:
+        """Attach a link that is refused; returns condition and description."""
+        source = Source(address=address, distribution_mode=mode, filter=filters)
+        said = self.say(Attach(name="no", handle=99, role=True, source=source, target=Target()))
+        answer, goodbye = [each for each in said if isinstance(each, Attach | Detach)]
+        assert isinstance(answer, Attach)
+        assert answer.source is None
+        assert isinstance(goodbye, Detach)
+        assert goodbye.closed
+        assert goodbye.error is not None
+        self.say(Detach(handle=99, closed=True))
+        return str(goodbye.error.condition), str(goodbye.error.description)
+
+    def flow(self, credit: int, *, handle: int = 0, count: int = 0, **fields: Any) -> list[tuple[Any, bytes]]:
+        """Give credit; returns what comes."""
+        windows = {"next_incoming_id": 0, "incoming_window": self.window, "next_outgoing_id": FIRST_ID}
+        flow = Flow(
+            **{**windows, "outgoing_window": 1000, **fields}, handle=handle, delivery_count=count, link_credit=credit
+        )
+        return self.give(Wire.frame(flow))
+
+    def drain(self, *, handle: int = 0, credit: int = 1 << 20) -> list[bytes]:
+        """Receive all that comes until the drain is answered; returns the payloads."""
+        said = self.flow(credit, handle=handle, drain=True)
+        flows = [each for each, _ in said if isinstance(each, Flow)]
+        assert flows
+        assert flows[-1].drain
+        assert flows[-1].link_credit == 0
+        return bodies(said)
+
+    def browse(self, address: str, *, handle: int = 0, **fields: Any) -> list[bytes]:
+        """Attach, drain and detach: everything that the source shows."""
+        self.attach(address, handle=handle, **fields)
+        found = self.drain(handle=handle)
+        self.say(Detach(handle=handle, closed=True))
+        return found
+
+    def events(self, address: str = "/log", **fields: Any) -> list[Message]:
+        """Every event that there is, decoded."""
+        return [decode_message(payload) for payload in self.browse(address, mode=None, **fields)]
+
+
+def bodies(said: list[tuple[Any, bytes]]) -> list[bytes]:
+    """The messages among what came; each in one frame."""
+    return [payload for performative, payload in said if isinstance(performative, Transfer)]
+
+
+class DiskRig(Rig):
+    """A rig over a directory of the real disk, which the past can be read from."""
+
+    def __init__(self, directory: str) -> None:
+        self.storage = SimulatedStorage(random.Random(0))
+        self.now_us = 1_000_000
+        storage: Storage = DiskStorage()
+        recovery = Recovery.open(storage, directory, LogConfig(ballast_bytes=0), self.now_us)
+        self.recovered = fold_log(recovery)
+        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, EngineConfig())
+        self.loop.start(self.now_us)
