@@ -21,7 +21,7 @@ r"""The bytes of a backup: a header, the parts in compressed frames, and a table
     12     u32   crc        CRC-32C of bytes 0 to 12, then of the payload
     16     the payload      one zstandard frame
 
-    table      a JSON object over several lines, then "crc32c XXXXXXXX\n": CRC-32C of every byte before that line
+    table      a JSON object over several lines, closed by a CRC line as the manifest is (log/crc_line.py)
 
     trailer, 32 bytes
      0     8 B   magic      "AMBEREND"
@@ -34,14 +34,13 @@ Little-endian. Rules: a snapshot part is a snapshot file, a segment part a segme
 Nothing that is claimed is used before its checksum was right, but for lengths that are within their bounds.
 """
 
-import json
-import re
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from log.checksum import crc32c
+from log.crc_line import with_crc_line, without_crc_line
 from log.errors import DamageError, ForeignError
 
 __all__ = [
@@ -86,7 +85,6 @@ _HEADER: Final = Struct("<8sII16sqq12s")
 _FRAME: Final = Struct("<III")
 _TRAILER: Final = Struct("<8sQQI")
 _CRC: Final = Struct("<I")
-_CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
 
 
 class Head(NamedTuple):
@@ -214,26 +212,19 @@ def check_frame(frame: Frame, payload: bytes, file: str, position: int) -> None:
 
 def encode_table(table: Table) -> bytes:
     """Return the bytes of a table of contents."""
-    document = msgspec.to_builtins(table)
-    text = json.dumps(document, indent=1).encode() + b"\n"
-    return text + b"crc32c %08x\n" % crc32c(text)
+    return with_crc_line(msgspec.json.format(msgspec.json.encode(table), indent=1) + b"\n")
 
 
-def decode_table(text: bytes, file: str, position: int = 0) -> Table:
-    """Return the table in `text`, which lies at `position` of `file`; raise DamageError, or ForeignError when newer."""
-    line = _CRC_LINE.search(text)
-    if line is None:
-        raise DamageError(file, position + len(text), "a last line with a CRC", f"{text[-20:]!r}")
-    body, expected = text[: line.start()], int(line[1], 16)
-    if crc32c(body) != expected:
-        raise DamageError(file, position, f"table crc32c {expected:08x}", f"{crc32c(body):08x}")
+def decode_table(text: bytes, file: str) -> Table:
+    """Return the table in `text`; raise DamageError naming `file`, or ForeignError where it is newer."""
+    body = without_crc_line(text, file=file)
     try:
         version = msgspec.json.decode(body, type=dict[str, Any]).get("version")
         if version != VERSION:
             raise _newer(file, version)
         return msgspec.json.decode(body, type=Table)
     except msgspec.DecodeError as error:
-        raise DamageError(file, position, "the fields of a table", str(error)) from error
+        raise DamageError(file, 0, "the fields of a table", str(error)) from error
 
 
 def encode_trailer(*, position: int, length: int) -> bytes:

@@ -126,7 +126,7 @@ def _table_of_file(file: BinaryIO, name: str) -> Table:
     file.seek(max(0, size - TRAILER_BYTES))
     position, length = decode_trailer(file.read(TRAILER_BYTES), name, size)
     file.seek(position)
-    table = decode_table(file.read(length), name, position)
+    table = decode_table(file.read(length), f"{name} (table)")
     if table.head != head:
         raise DamageError(name, 16, f"the header of {table.head}", f"{head}")
     return table

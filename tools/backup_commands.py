@@ -1,0 +1,133 @@
+"""`ambermq snapshot export` and `restore`: backups, of running brokers too.
+
+Rule 1: exporting reads the directory beside the broker, slowly and with little weight; it asks the broker itself only
+        to take a snapshot first.
+Rule 2: what is wrong with a backup is told with what to do about it, and nothing was changed then.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from log.errors import DamageError, ForeignError
+from log.manifest import Manifest
+from tools.backup import export_backup
+from tools.backup_check import verify_backup
+from tools.backup_format import Table
+from tools.backup_reader import BackupReader
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line
+from tools.restore import restore_backup
+from tools.target import data_directory, data_option, holder_of, log_directory
+
+__all__ = ["backup_values", "export", "restore", "verified_backup"]
+
+_MIB: Final = 1 << 20
+_NICE: Final = 10
+_VHOST: Final = "default"
+
+
+@click.command("export", epilog="Example: ambermq snapshot export before-upgrade ./before-upgrade.backup --data ./data")
+@click.argument("name")
+@click.argument("path")
+@data_option
+@click.option(
+    "--rate", type=click.IntRange(0), default=64, show_default=True, metavar="MIB", help="MiB a second; 0: no bound."
+)
+@output_option
+def export(name: str, path: str, data: str | None, rate: int, output: str) -> None:
+    """Write the snapshot NAME and the messages that were live in it to a backup at PATH.
+
+    The backup is a directory if PATH is an empty one or ends in /, else one file. The broker may run meanwhile.
+    """
+    directory = log_directory(data)
+    if holder_of(directory) is not None:
+        os.nice(_NICE)
+    as_directory = path.endswith("/") or Path(path).is_dir()
+    table = export_backup(directory, name, path, as_directory=as_directory, bytes_per_s=rate * _MIB)
+    _tell(output, f"exported {table.name} to {path}: {_summary(table)}", backup_values(path, table))
+
+
+@click.command("restore", epilog="Example: ambermq snapshot restore ./before-upgrade.backup --data ./restored")
+@click.argument("path")
+@data_option
+@click.option("--as-vhost", "vhost", default=_VHOST, show_default=True, metavar="V", help="Name of the virtual host.")
+@output_option
+def restore(path: str, data: str | None, vhost: str, output: str) -> None:
+    """Make a log in the directory DIR, which must not hold one, from the backup at PATH.
+
+    All of the backup is checked first; nothing is in DIR until all of it is. Start a broker on it then.
+    """
+    if vhost != _VHOST:
+        raise ToolError(
+            f"a backup cannot be restored as {vhost!r}",
+            expected=f"--as-vhost {_VHOST}",
+            advice="restore it to a directory of its own",
+            code=ExitCode.USAGE,
+        )
+    directory = data_directory(data, must_exist=False)
+    with _backup_errors():
+        manifest = restore_backup(path, directory)
+        with BackupReader(path) as reader:
+            table = reader.table
+    _tell(output, f"restored {table.name} to {directory}: {_summary(table)}", _restored(directory, table, manifest))
+
+
+def verified_backup(path: str) -> Table:
+    """Check the backup at `path` and return its table; ToolError where anything is wrong with it."""
+    with _backup_errors():
+        return verify_backup(path)
+
+
+def backup_values(path: str, table: Table) -> dict[str, Any]:
+    """Return what there is to say of a backup."""
+    return {
+        "path": path,
+        "name": table.name,
+        "log_id": table.log_id,
+        "end": table.end,
+        "time_us": table.time_us,
+        "created_us": table.created_us,
+        "queues": table.queue_count,
+        "messages": table.message_count,
+        "records": sum(part.segment.record_count for part in table.parts if part.segment is not None),
+        "bytes": sum(part.length for part in table.parts),
+        "stored_bytes": sum(part.stored for part in table.parts),
+    }
+
+
+def _restored(directory: str, table: Table, manifest: Manifest) -> dict[str, Any]:
+    values = backup_values(directory, table)
+    return {**values, "log_id": manifest.log_id.hex(), "from_log_id": table.log_id}
+
+
+def _summary(table: Table) -> str:
+    stored_bytes = sum(part.stored for part in table.parts)
+    return (
+        f"{table.queue_count:,} queues, {table.message_count:,} messages, events below {table.end:,}, "
+        f"{stored_bytes:,} bytes"
+    )
+
+
+def _tell(output: str, text: str, values: dict[str, Any]) -> None:
+    if output == "json":
+        print_json(values, indent=True)
+    else:
+        print_line(text)
+
+
+@contextmanager
+def _backup_errors() -> Iterator[None]:
+    """Tell what is wrong with a backup as such: repairing a log would be no advice."""
+    try:
+        yield
+    except DamageError as error:
+        raise ToolError(str(error), code=ExitCode.DAMAGED, advice="use another copy, or export it again") from error
+    except ForeignError as error:
+        advice = "name a backup, or use the version that wrote it"
+        raise ToolError(str(error), advice=advice) from error
