@@ -1,4 +1,4 @@
-"""The broker's `$management` node: requests and answers about queues, as docs/management.md describes them.
+"""The broker's `$management` node: requests and answers about queues and snapshots, as in docs/management.md.
 
 A client attaches a sender to `$management` and a receiver from `$management` whose target address is any name; a
 request's reply-to is that name. Operation, type and name stand in its application properties, attributes in its body.
@@ -22,6 +22,7 @@ from engine.errors import Refused
 from engine.queue import Queue, Settings
 from engine.state import State
 from protocol.answers import Answers
+from protocol.asked import asked_name, asked_number, refuse_unknown
 from protocol.encode import encode
 from protocol.errors import DecodeError, LocalError
 from protocol.events import TransferRun
@@ -31,6 +32,7 @@ from protocol.performatives import Accepted, Properties, Source, Target
 from protocol.receiver import Receiver
 from protocol.sender import Sender
 from protocol.serial import MASK
+from protocol.snapshot_management import SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
 from protocol.spec import LinkCondition
 from protocol.values import Map
 
@@ -48,6 +50,7 @@ _TEXT_BYTES_MAX: Final = 1024
 _STATUS: Final = {
     "amqp:not-found": 404,
     "amqp:precondition-failed": 409,
+    "amqp:internal-error": 500,
     "amqp:resource-limit-exceeded": 507,
 }
 
@@ -65,6 +68,8 @@ class _Request:
     """What the answer repeats: the request's correlation-id, else its message-id."""
     status: int = 200
     """The status code of success."""
+    noun: str = "queue"
+    """What it is about, for a person."""
 
 
 @final
@@ -132,7 +137,7 @@ class ManagementNode:
         if isinstance(effect, RefusedCommand):
             self._answer(request, _STATUS.get(effect.condition, 400), effect.description, {})
         elif effect.value is None:
-            self._answer(request, 404, "no such queue", {})
+            self._answer(request, 404, f"no such {request.noun}", {})
         else:
             created = effect.value.pop("created", None)
             self._answer(request, 200 if created is False else request.status, "OK", effect.value)
@@ -155,12 +160,15 @@ class ManagementNode:
 
     def _decide(self, request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         operation = str(asked.get("operation", ""))
-        make = _OPERATIONS.get(operation)
         kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
+        operations = _KINDS.get(kind) if isinstance(kind, str) else None
+        known = _OPERATIONS if operations is None else operations
+        make = known.get(operation)
+        request.noun = str(kind).rpartition(".")[2]
         if make is None:
-            self._answer(request, 501, f"unknown operation {operation!r}: {', '.join(sorted(_OPERATIONS))}", {})
-        elif kind != QUEUE_TYPE:
-            self._answer(request, 400, f"unknown type {kind!r}: only {QUEUE_TYPE}", {})
+            self._answer(request, 501, f"unknown operation {operation!r}: {', '.join(sorted(known))}", {})
+        elif operations is None:
+            self._answer(request, 400, f"unknown type {kind!r}: {', '.join(_KINDS)}", {})
         else:
             self._submit(request, make, asked, body)
 
@@ -244,31 +252,17 @@ def _body(message: Message) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _name(asked: Mapping[str, Any]) -> str:
-    name = asked.get("name")
-    if not isinstance(name, str) or not name:
-        raise Refused("amqp:invalid-field", "the application property `name` must be the queue's name")
-    return str(name)
-
-
-def _number(values: Mapping[str, Any], key: str, default: int) -> int:
-    value = values.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
-        raise Refused("amqp:invalid-field", f"{key!r} must be a number from 0 to {sys.maxsize}, found {value!r:.80}")
-    return int(value)
-
-
 def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    unknown = sorted(str(key) for key in body if key != "messages_max")
-    if unknown:
-        raise Refused("amqp:invalid-field", f"a queue has no attribute {', '.join(unknown)}: only messages_max")
+    refuse_unknown(body, "queue", "messages_max")
     request.status = 201
-    return DeclareQueue(request, _name(asked), Settings(messages_max=_number(body, "messages_max", 0)))
+    return DeclareQueue(
+        request, asked_name(asked, "queue"), Settings(messages_max=asked_number(body, "messages_max", 0))
+    )
 
 
 def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     # The name is an address here too, as it is for CREATE; how long one may be is asked where queues are made.
-    return Inspect(request, partial(_queue_of, queue_name(_name(asked), name_bytes_max=sys.maxsize)))
+    return Inspect(request, partial(_queue_of, queue_name(asked_name(asked, "queue"), name_bytes_max=sys.maxsize)))
 
 
 def _queue_of(name: str, state: State) -> dict[str, Any] | None:
@@ -278,15 +272,15 @@ def _queue_of(name: str, state: State) -> dict[str, Any] | None:
 
 def _delete(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteQueue(request, _name(asked), bool(asked.get("if-unused")), bool(asked.get("if-empty")))
+    return DeleteQueue(request, asked_name(asked, "queue"), bool(asked.get("if-unused")), bool(asked.get("if-empty")))
 
 
 def _purge(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return PurgeQueue(request, _name(asked))
+    return PurgeQueue(request, asked_name(asked, "queue"))
 
 
 def _query(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> Command:
-    offset, count = _number(asked, "offset", 0), _number(asked, "count", results_max)
+    offset, count = asked_number(asked, "offset", 0), asked_number(asked, "count", results_max)
     return Inspect(request, partial(_page, offset, min(count, results_max)))
 
 
@@ -314,6 +308,8 @@ _OPERATIONS: Final[dict[str, _Operation]] = {
     "PURGE": _purge,
     "QUERY": _query,
 }
+
+_KINDS: Final[Mapping[str, Mapping[str, _Operation]]] = {QUEUE_TYPE: _OPERATIONS, SNAPSHOT_TYPE: SNAPSHOT_OPERATIONS}
 
 _ATTRIBUTES: Final = (
     "name",

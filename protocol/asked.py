@@ -1,0 +1,32 @@
+"""What a management request must say: names and numbers, or one clear refusal."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from engine.errors import Refused
+
+__all__ = ["asked_name", "asked_number", "refuse_unknown"]
+
+
+def asked_name(asked: Mapping[str, Any], noun: str) -> str:
+    """Return the name that a request is about; Refused where it has none."""
+    name = asked.get("name")
+    if not isinstance(name, str) or not name:
+        raise Refused("amqp:invalid-field", f"the application property `name` must be the {noun}'s name")
+    return str(name)
+
+
+def asked_number(values: Mapping[str, Any], key: str, default: int) -> int:
+    """Return a number from 0 on, `default` where there is none; Refused where it is something else."""
+    value = values.get(key, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
+        raise Refused("amqp:invalid-field", f"{key!r} must be a number from 0 to {sys.maxsize}, found {value!r:.80}")
+    return int(value)
+
+
+def refuse_unknown(body: Mapping[str, Any], noun: str, known: str) -> None:
+    """Refuse attributes other than the one that there is: what is ignored is taken for done."""
+    unknown = sorted(str(key) for key in body if key != known)
+    if unknown:
+        raise Refused("amqp:invalid-field", f"a {noun} has no attribute {', '.join(unknown)}: only {known}")
