@@ -89,7 +89,7 @@ def plan(directory: str, config: LogConfig | None = None, storage: Storage | Non
     """Find out what is wrong with the log in `directory` and what can be saved; change nothing.
 
     Raises LockedError where a broker runs, ForeignError where a newer version wrote the manifest, LogError where
-    there is nothing to repair from.
+    there is nothing to repair from, or the manifest was alone in knowing where history begins.
     """
     storage = storage or DiskStorage()
     if not storage.exists(segments_path(directory)):
@@ -106,6 +106,8 @@ def _plan(directory: str, config: LogConfig, storage: Storage) -> Repair:
     salvages = salvage(
         storage, directory, claims, durable_end=manifest.durable_end, batch_bytes_max=config.batch_bytes_max
     )
+    if fault is not None and salvages.has_kept:
+        raise LogError(f"{fault}; it named the snapshot that history begins with, and cannot be rebuilt: use a backup")
     return Repair(directory, manifest, fault, salvages)
 
 

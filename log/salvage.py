@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from log.batch import check_bodies
+from log.batch import KEPT, check_bodies
 from log.errors import DamageError, ForeignError, LogError
 from log.manifest import VERSION, Lost, Manifest, segments_path
 from log.part import Part
@@ -91,6 +91,8 @@ class Salvages:
     """The largest that the manifest or any believed batch tells."""
     seen_end: int
     """No believed batch holds an offset at or above."""
+    has_kept: bool = False
+    """Whether history begins with a snapshot: below a horizon there are batches of kept messages."""
 
 
 def claims_of(manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
@@ -152,6 +154,7 @@ def salvage(
             assert walk.header is not None
             found.durable_end = max(found.durable_end, walk.header.durable_end)
             found.seen_end = max(found.seen_end, found.durable_end, walk.next_offset())
+            found.has_kept |= bool(walk.header.flags & KEPT)
     has_tail = True
     for one, part in zip(found.segments, parts, strict=True):
         has_tail = _keep(one, part, found.durable_end, has_tail=has_tail)

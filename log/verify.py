@@ -2,13 +2,14 @@
 
 Rule 1. The first damage is reported with file and position; nothing is changed.
 Rule 2. Beside a running broker what is not yet written is no damage, nor is an index that is not yet built.
-Rule 3. An index that is there and does not fit is reported, though the log itself is whole without it.
+Rule 3. Segments below the horizon hold messages with holes between them, marked KEPT; above it that would be damage.
+Rule 4. An index that is there and does not fit is reported, though the log itself is whole without it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from log.batch import check_bodies
+from log.batch import KEPT, check_bodies
 from log.config import LogConfig
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
@@ -119,6 +120,10 @@ class _Check:
         if mismatch is not None:
             position = walk.position + header.head_bytes
             raise DamageError(part.path, position, mismatch.expected, mismatch.found)
+        horizon = self._reader.manifest.horizon
+        if header.flags & KEPT and (horizon is None or header.base_offset >= horizon.offset):
+            expected = f"no batch of kept messages alone, for the horizon is {horizon and horizon.offset}"
+            raise DamageError(part.path, walk.position, expected, f"one at offset {header.base_offset}")
         self._report.batch_count += 1
         self._report.record_count += header.count
 

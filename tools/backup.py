@@ -14,7 +14,7 @@ from typing import Final
 from engine.keep import kept_offsets
 from engine.snapshots import load_snapshot
 from engine.state import State
-from log.batch import decode_header
+from log.batch import KEPT, decode_header, encode_batch
 from log.buffer import Buffer
 from log.disk import DiskStorage
 from log.errors import DamageError
@@ -153,8 +153,12 @@ class _Segments:
         self._record_count += head.count
 
     def finish(self, end: int) -> None:
-        if self._count:
-            self._end(end)
+        if not self._count:
+            # Where nothing was live there is a segment all the same: it says that what was below is gone.
+            self._begin(0)
+            for buffer in _empty_batch(self.header.salt_crc):
+                self._writer.write(buffer)
+        self._end(end)
 
     def _begin(self, base_offset: int) -> None:
         self._count += 1
@@ -165,3 +169,19 @@ class _Segments:
 
     def _end(self, next_offset: int) -> None:
         self._writer.end(SegmentPart(self.header.base_offset, next_offset, self._record_count))
+
+
+def _empty_batch(salt_crc: int) -> list[Buffer]:
+    return encode_batch(
+        salt_crc=salt_crc,
+        base_offset=0,
+        base_timestamp_us=0,
+        durable_end=0,
+        epoch=0,
+        count=0,
+        records=b"",
+        meta=b"",
+        bodies=(),
+        body_bytes=0,
+        flags=KEPT,
+    )
