@@ -21,6 +21,8 @@ __all__ = ["AT", "At", "AtOffset", "AtTime", "read_at"]
 AT: Final = Symbol("ambermq:at")
 _INTEGERS: Final = (ULong, int, UInt, Int, UShort, Short, UByte, Byte)
 _US_PER_MS: Final = 1000
+_TIME_MS_MAX: Final = 253_402_300_799_999
+"""The end of the year 9999: what lies beyond is as much the future, and no calendar can write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def _value_of(filters: Any) -> Any:
 def _moment(value: Any) -> At:
     # By the type itself: a timestamp and a boolean are integers to Python.
     if type(value) is Timestamp and value >= 0:
-        return AtTime(int(value) * _US_PER_MS)
+        return AtTime(min(value, _TIME_MS_MAX) * _US_PER_MS)
     if type(value) in _INTEGERS and value >= 0:
         return AtOffset(int(value))
     raise _wrong(f"{value!r:.80}, expected an ulong (an offset) or a timestamp, at least 0")

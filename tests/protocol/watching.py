@@ -58,6 +58,7 @@ class Watching:
         self.turns = 0
         """Turns given so far."""
         self.window = window
+        self.directory = directory
         self.give(AMQP_HEADER)
         self.say(Open(container_id="wire"), Wire.begin(incoming_window=window))
 
