@@ -101,12 +101,17 @@ class VirtualHosts:
         """Return the path of a directory of a virtual host."""
         return f"{vhosts_path(self._directory)}/{directory}"
 
-    def adopt(self, name: str, directory: str) -> None:
-        """Name what was reserved and filled; LogError where it is not, or the name cannot be had."""
+    def prepared_path(self, name: str, directory: str) -> str:
+        """Return the path of what may be adopted by this name; LogError where nothing may."""
         self._check_free(name)
         path = self.reserved_path(directory)
         if directory not in self.root.removed or not self._storage.exists(manifest_path(path)):
             raise LogError(f"{path} was not prepared as a virtual host, or not since the broker was started last")
+        return path
+
+    def adopt(self, name: str, directory: str) -> None:
+        """Name what was reserved and filled; LogError where it is not, or the name cannot be had."""
+        self.prepared_path(name, directory)
         self._edit(adopt(self.root, NamedVhost(name, directory)))
 
     def remove(self, name: str) -> None:

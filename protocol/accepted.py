@@ -12,7 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast, final
 
 from protocol.connection import Connection, ConnectionRole
+from protocol.host import Host
 from protocol.peer import Peer
+from protocol.performatives import Error
 
 if TYPE_CHECKING:
     from protocol.server import Server
@@ -27,9 +29,11 @@ SWEEP_S: Final = 1.0
 class Accepted(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
-    __slots__ = ("_is_draining", "_is_timed", "_opened_by_ms", "_server", "peer", "transport")
+    __slots__ = ("_is_draining", "_is_timed", "_opened_by_ms", "_server", "host", "peer", "transport")
 
     transport: asyncio.Transport
+    host: Host
+    """The virtual host that it belongs to: the default one until its open has come."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -46,11 +50,12 @@ class Accepted(asyncio.BufferedProtocol):
             ConnectionRole.SERVER,
             server.limits,
             now_ms=now_ms,
-            container_id=server.gateway.container_id,
+            container_id=server.container_id,
             sasl=server.sasl,
             allow_bare=server.allow_bare,
         )
-        self.peer = Peer(server.gateway, connection, server.authenticate)
+        self.host = server.default
+        self.peer = Peer(self.host.gateway, connection, server.authenticate)
         if server.is_crowded:
             self.peer.lost()
             self.transport.abort()
@@ -67,7 +72,7 @@ class Accepted(asyncio.BufferedProtocol):
         server = self._server
         if server.sockets.pop(self.peer, None) is not None:
             self.peer.lost()
-            server.tick_soon()
+            self.host.tick_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Lend the shared read buffer."""
@@ -84,28 +89,31 @@ class Accepted(asyncio.BufferedProtocol):
         try:
             self.peer.handle_events()
         except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
-            server.gateway.blame(self.peer, mistake)
+            self.peer.gateway.blame(self.peer, mistake)
         if self._opened_by_ms and connection.remote_open is not None:
+            self.host = server.hosts[self.peer.gateway.vhost]
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
+        host = self.host
+        gateway = host.gateway
         if connection.output_bytes > server.server_limits.output_high_bytes:
             # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
             self.flush()
         elif connection.has_output or connection.is_ended:
-            server.gateway.touched[self.peer] = None
-            server.tick_soon()
-        if server.gateway.sources.is_ready:
-            server.turn_soon()
-        engine = server.engine
+            gateway.touched[self.peer] = None
+            host.tick_soon()
+        if gateway.sources.is_ready:
+            host.turn_soon()
+        engine = host.engine
         if engine.is_full:
-            server.tick()
-            server.log_has_news()
+            host.tick()
+            host.log_has_news()
         elif engine.is_pending:
-            server.tick_soon()
+            host.tick_soon()
         elif engine.is_gathering:
-            server.tick_later()
+            host.tick_later()
         if engine.is_congested:
-            server.pause_reading(self)
+            host.pause_reading(self)
 
     def eof_received(self) -> bool:
         """Let the transport close: the peer sends no more."""
@@ -121,8 +129,8 @@ class Accepted(asyncio.BufferedProtocol):
         if self._is_draining:
             self._is_draining = False
             self.resume_reading()
-        self._server.gateway.touched[self.peer] = None
-        self._server.tick_soon()
+        self.host.gateway.touched[self.peer] = None
+        self.host.tick_soon()
 
     def resume_reading(self) -> None:
         """Read again, unless so much is unsent that the peer must read first."""
@@ -148,6 +156,20 @@ class Accepted(asyncio.BufferedProtocol):
                 transport.pause_reading()
         if connection.is_ended:
             self.close_when_sent()
+
+    def close(self, error: Error) -> None:
+        """Close the connection from our side, with the next tick."""
+        self.peer.lost()
+        self.peer.connection.close(error)
+        self.host.gateway.touched[self.peer] = None
+        self.host.tick_soon()
+
+    def leave(self, host: Host, error: Error) -> None:
+        """Close the connection as its virtual host goes; another one, of which it never sees more, sends the close."""
+        self.peer.lost()
+        self.host, self.peer.gateway = host, host.gateway
+        self.close(error)
+        self.resume_reading()
 
     def close_when_sent(self) -> None:
         """Close the transport; what is buffered is still sent."""

@@ -1,6 +1,6 @@
 """The gateway: what connections tell becomes commands, what the engine lets leave becomes calls on links.
 
-Pure translation: no clock, no socket, no log. One gateway serves all connections of a server; a `Peer` is one of them.
+Pure translation: no clock, no socket, no log. One gateway serves all connections of a virtual host; a `Peer` is one.
 
 Rule 1. The gateway decides nothing about messages; it validates what only AMQP knows (termini, states, encodings).
 Rule 2. What a peer did wrong ends its link, session or connection, and nothing else.
@@ -23,6 +23,7 @@ from engine.effects import (
     Effect,
     OutcomeApplied,
     ProducerReady,
+    ProducersEnded,
     PublishDone,
     RefusedCommand,
 )
@@ -38,6 +39,7 @@ from protocol.server_limits import ServerLimits
 from protocol.sources import Sources
 from protocol.spec import AmqpCondition
 from protocol.values import Symbol
+from protocol.vhost_management import VhostPort
 
 __all__ = ["Engine", "Gateway"]
 
@@ -67,7 +69,7 @@ class Engine(Protocol):
 
 @final
 class Gateway:
-    """All peers of one server, before one engine."""
+    """All peers of one virtual host, before its engine."""
 
     def __init__(
         self,
@@ -77,6 +79,8 @@ class Gateway:
         container_id: str,
         beside: Beside,
         may_read_log: Callable[[str | None], bool],
+        vhost: str = "default",
+        vhosts: VhostPort | None = None,
     ) -> None:
         self.engine = engine
         self.limits = limits
@@ -85,6 +89,10 @@ class Gateway:
         """Answers what would hold the loop up."""
         self.may_read_log = may_read_log
         """A user's name, None for the nameless -> may this one read `/log`?"""
+        self.vhost = vhost
+        """The virtual host that all of it belongs to."""
+        self.vhosts = vhosts
+        """Knows the others; None where there are none."""
         self.sources = Sources(self)
         """The links that take nothing."""
         self.is_room_low = False
@@ -139,6 +147,8 @@ class Gateway:
                 self._touch(effect.key)
             case ConsumerEnded():
                 self._consumer_ended(effect)
+            case ProducersEnded():
+                self._producers_ended(effect)
             case CommandFailed():
                 self._command_failed(effect)
 
@@ -179,6 +189,12 @@ class Gateway:
                 consuming, Error(condition=Symbol(effect.condition), description=effect.description)
             )
             self._touch(consuming)
+
+    def _producers_ended(self, effect: ProducersEnded) -> None:
+        error = Error(condition=Symbol(effect.condition), description=effect.description)
+        for peer in self.peers:
+            if peer.producers_ended(effect.producers, error):
+                self.touched[peer] = None
 
     def _command_failed(self, effect: CommandFailed) -> None:
         command = effect.command

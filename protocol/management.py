@@ -35,6 +35,7 @@ from protocol.serial import MASK
 from protocol.snapshot_management import SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
 from protocol.spec import LinkCondition
 from protocol.values import Map
+from protocol.vhost_management import VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
 
 if TYPE_CHECKING:
     from protocol.peer import Peer
@@ -178,7 +179,16 @@ class ManagementNode:
         except Refused as refusal:
             self._answer(request, 400, refusal.description, {})
         else:
-            self._peer.gateway.engine.submit(command)
+            self._ask(request, command)
+
+    def _ask(self, request: _Request, command: Command | VhostCommand) -> None:
+        gateway = self._peer.gateway
+        if not isinstance(command, VhostCommand):
+            gateway.engine.submit(command)
+        elif gateway.vhosts is not None:
+            gateway.vhosts.ask(gateway, command)
+        else:
+            self._answer(request, 501, "there are no virtual hosts here", {})
 
     def _answer(self, request: _Request, status: int, description: str, body: Mapping[str, Any]) -> None:
         self._settle(request.link, request.delivery_id)
@@ -207,7 +217,7 @@ class ManagementNode:
                     link.grant(_CREDIT)
 
 
-_Operation = Callable[[_Request, Mapping[str, Any], Mapping[str, Any], int], Command]
+_Operation = Callable[[_Request, Mapping[str, Any], Mapping[str, Any], int], Command | VhostCommand]
 
 
 def _source(link: Link) -> Source:
@@ -309,7 +319,11 @@ _OPERATIONS: Final[dict[str, _Operation]] = {
     "QUERY": _query,
 }
 
-_KINDS: Final[Mapping[str, Mapping[str, _Operation]]] = {QUEUE_TYPE: _OPERATIONS, SNAPSHOT_TYPE: SNAPSHOT_OPERATIONS}
+_KINDS: Final[Mapping[str, Mapping[str, _Operation]]] = {
+    QUEUE_TYPE: _OPERATIONS,
+    SNAPSHOT_TYPE: SNAPSHOT_OPERATIONS,
+    VHOST_TYPE: VHOST_OPERATIONS,
+}
 
 _ATTRIBUTES: Final = (
     "name",

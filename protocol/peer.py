@@ -3,7 +3,7 @@
 A link is answered when the engine has: the attach reply of a node waits for the log like any other promise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Final, assert_never, final
 
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
@@ -184,6 +184,15 @@ class Peer:
         self._consuming.pop(consuming.link, None)
         consuming.link.detach(closed=True, error=error)
 
+    def producers_ended(self, producers: Container[int], error: Error) -> bool:
+        """End those of these producers that are ours; tell whether there were any."""
+        ended = [producing for producing in self._producing.values() if producing.producer in producers]
+        for producing in ended:
+            producing.is_open = False
+            del self._producing[producing.link]
+            producing.link.detach(closed=True, error=error)
+        return bool(ended)
+
     def source_ended(self, source: Source, error: Error) -> None:
         """End a link that takes nothing; one that is not attached yet is refused."""
         self._sources.pop(source.link, None)
@@ -205,7 +214,15 @@ class Peer:
 
     def _opened(self, event: Opened) -> None:
         self.container = event.open.container_id
-        self.connection.accept(properties=PRODUCT)
+        if self.gateway.vhosts is not None:
+            self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
+        self.connection.accept(properties={**PRODUCT, Symbol("vhost"): self.gateway.vhost})
+
+    def _move(self, gateway: "Gateway") -> None:
+        """Belong to another virtual host from now on; there are no links yet."""
+        self.gateway.peers.pop(self, None)
+        self.gateway = gateway
+        gateway.peers[self] = None
 
     def _begun(self, event: SessionBegun) -> None:
         if self.gateway.is_room_low:

@@ -17,8 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-import structlog
-
 from log.root import DEFAULT_VHOST
 from protocol.accepted import SWEEP_S, Accepted
 from protocol.host import Ground, Host
@@ -157,15 +155,6 @@ class Server:
             host.sweep(now_ms)
         if not self.stopped.is_set():
             self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
-
-    def _look_after_snapshots(self) -> None:
-        """Let one that is due be taken though nobody comes, and log what nobody waits for."""
-        snapshots = self.engine.snapshots
-        for fault in snapshots.faults:
-            structlog.get_logger().warning("no snapshot", reason=fault)
-        snapshots.faults.clear()
-        if snapshots.is_due(self._now_us()):
-            self.tick_soon()
 
     async def _settle_everything(self) -> None:
         deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000

@@ -13,23 +13,14 @@ import hmac
 import ipaddress
 import os
 import signal
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final
 
 import click
 import structlog
 import uvloop
 
-from engine.beside import Beside
-from engine.durable import DurableLoop
-from engine.recovery import recover
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.recovery import Recovery, lock_path
-from log.worker import ThreadWorkers
+from log.root import DEFAULT_VHOST
 from protocol.sasl import SaslServer
 from protocol.server import Server
 from tools.broker_url import BrokerUrl
@@ -46,10 +37,9 @@ from tools.process import (
 )
 from tools.settings import Settings, load_settings
 from tools.target import data_directory, holder_text
+from tools.vhost_store import VhostStore
 
 __all__ = ["Broker", "serve"]
-
-_PROGRESS_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +62,25 @@ class Broker:
         raise_open_files()
         tune_interpreter()
         warn_of_slowness()
-        engine = self._recovered()
+        vhosts = VhostStore(self.directory, self.settings)
+        vhosts.recover()
         freeze_heap()
-        server = self.settings.server
-        beside = Beside(
-            ThreadWorkers(has_kernel_sync=False),
-            self.directory,
-            self.settings.log,
-            past_jobs_max=server.past_jobs_max,
-            past_waiting_max=server.past_waiting_max,
-        )
         try:
-            uvloop.run(self._serve(engine, beside))
+            uvloop.run(self._serve(vhosts))
         finally:
-            beside.close()
-            engine.log.close()
+            vhosts.close()
         structlog.get_logger().info("stopped", data=self.directory)
 
-    def _recovered(self) -> DurableLoop:
-        storage = DiskStorage()
-        try:
-            storage.makedirs(self.directory)
-        except OSError as error:
-            raise ToolError("cannot make the directory", where=self.directory, found=str(error.strerror)) from error
-        began = time.monotonic()
-        now_us = time.time_ns() // 1000
-        recovery = Recovery.open(storage, self.directory, self.settings.log, now_us, progress=_Progress(self.directory))
-        engine = recover(recovery, self.settings.engine, now_us, report=_tell_of_snapshot)
-        structlog.get_logger().info(
-            "recovered",
-            data=self.directory,
-            bytes=recovery.total_bytes,
-            queues=len(engine.state.queues),
-            seconds=round(time.monotonic() - began, 3),
-        )
-        return engine
-
-    async def _serve(self, engine: DurableLoop, beside: Beside) -> None:
+    async def _serve(self, vhosts: VhostStore) -> None:
         server = Server(
-            engine,
+            vhosts.grounds,
+            vhosts,
             limits=self.settings.connection,
             server_limits=self.settings.server,
-            container_id=f"ambermq-{engine.log.log_id.hex()}",
+            container_id=f"ambermq-{vhosts.grounds[DEFAULT_VHOST].engine.log.log_id.hex()}",
             authenticate=_Users(self.settings.users, allows_anonymous=self.allows_anonymous),
             sasl=SaslServer(_mechanisms(self.settings.users, allows_anonymous=self.allows_anonymous)),
             allow_bare=self.allows_anonymous,
-            beside=beside,
             may_read_log=_LogReaders(self.settings, self.host),
         )
         try:
@@ -129,7 +92,7 @@ class Broker:
                 found=error.strerror or str(error),
                 advice="name another --host or --port; port 0 picks a free one",
             ) from error
-        self._announce(BrokerUrl(self.host, port))
+        self._announce(BrokerUrl(self.host, port), vhosts)
         await _end_of(server)
         if server.failure is not None:
             raise server.failure
@@ -138,19 +101,11 @@ class Broker:
         if server.failure is not None:
             raise server.failure
 
-    def _announce(self, url: BrokerUrl) -> None:
-        """Say where we listen: in the lock file for our own commands, on standard output for whoever started us."""
-        Path(lock_path(self.directory)).write_text(holder_text(os.getpid(), str(url)), encoding="utf-8")
+    def _announce(self, url: BrokerUrl, vhosts: VhostStore) -> None:
+        """Say where we listen: in the lock files for our own commands, on standard output for whoever started us."""
+        vhosts.announce(holder_text(os.getpid(), str(url)))
         structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
         print_line(f"ready {url} data={self.directory}")
-
-
-def _tell_of_snapshot(fault: LogError) -> None:
-    """Say what is wrong with a snapshot; an older one, or the log from its beginning, stands in for it."""
-    details = {}
-    if isinstance(fault, DamageError):
-        details = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
-    structlog.get_logger().warning("a snapshot cannot be used: the one before it is", reason=str(fault), **details)
 
 
 async def _end_of(server: Server) -> None:
@@ -197,24 +152,6 @@ class _LogReaders:
     def __call__(self, username: str | None) -> bool:
         """Tell whether one with this name, None for none, may."""
         return self._allows_anonymous if username is None else username in self._names
-
-
-class _Progress:
-    """Tells how far a recovery is, now and then."""
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._next = time.monotonic() + _PROGRESS_SECONDS
-
-    def __call__(self, scanned_bytes: int, total_bytes: int) -> None:
-        """Hear of bytes scanned so far, and of all there are."""
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _PROGRESS_SECONDS
-            percent = 100 * scanned_bytes // max(total_bytes, 1)
-            structlog.get_logger().info(
-                "recovering", data=self._directory, percent=percent, bytes=scanned_bytes, of=total_bytes
-            )
 
 
 @click.command(epilog="Example: ambermq serve --data ./data --port 0 --user alice:secret")

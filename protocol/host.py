@@ -1,0 +1,233 @@
+"""One virtual host that is served: its engine, its gateway, its ticks and timers.
+
+    end of the loop's iteration -> one tick: engine.step -> effects -> links -> one joined write a connection
+    the log's file descriptor   -> engine.completed -> effects -> links -> writes
+    links that take nothing     -> a turn an iteration of the event loop, beside the ticks -> writes
+
+Rule 1. Nothing of it is another host's: each has its own log, gateway, timer, and sockets that are paused.
+Rule 2. While too much of its log is unsynced no socket of it is read; the sync alone resumes them.
+Rule 3. A log that fails ends the server, and with it all hosts.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import structlog
+
+from engine.beside import Beside
+from engine.durable import DurableLoop
+from protocol.gateway import Gateway
+
+if TYPE_CHECKING:
+    from protocol.accepted import Accepted
+    from protocol.server import Server
+
+__all__ = ["Ground", "Host"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a virtual host stands on; whoever made it closes it."""
+
+    engine: DurableLoop
+    """Recovered: it may serve."""
+    beside: Beside
+    """Answers what would hold the loop up."""
+
+    def close(self) -> None:
+        """Wait for what runs beside it, and close the log. Raises LogFailed."""
+        self.beside.close()
+        self.engine.log.close()
+
+
+@final
+class Host:
+    """One virtual host of a server; the event loop's thread calls everything."""
+
+    __slots__ = (
+        "_is_over",
+        "_is_tick_due",
+        "_is_turn_due",
+        "_loop",
+        "_paused",
+        "_server",
+        "_timer",
+        "_timer_us",
+        "engine",
+        "gateway",
+        "ground",
+        "name",
+    )
+
+    def __init__(
+        self,
+        server: "Server",
+        name: str,
+        ground: Ground,
+        *,
+        container_id: str,
+        may_read_log: Callable[[str | None], bool],
+    ) -> None:
+        self.name = name
+        self.ground = ground
+        self.engine = ground.engine
+        self.gateway = Gateway(
+            ground.engine,
+            server.server_limits,
+            container_id=container_id,
+            beside=ground.beside,
+            may_read_log=may_read_log,
+            vhost=name,
+            vhosts=server.hosting,
+        )
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._is_over = False
+        self._is_tick_due = False
+        self._is_turn_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_us = 0
+        self._paused: list[Accepted] = []
+
+    def start(self) -> None:
+        """Watch the log."""
+        self._loop.add_reader(self.engine.fileno(), self.log_has_news)
+        self._loop.add_reader(self.ground.beside.fileno(), self._take_answers)
+
+    def end(self) -> None:
+        """Do nothing any more."""
+        if not self._is_over:
+            self._is_over = True
+            self._loop.remove_reader(self.engine.fileno())
+            self._loop.remove_reader(self.ground.beside.fileno())
+            if self._timer is not None:
+                self._timer.cancel()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether everything has left that was promised."""
+        return not self.engine.is_pending and not self.engine.is_waiting
+
+    def tick_soon(self) -> None:
+        """Let a tick follow when this iteration of the event loop has read everything."""
+        if not self._is_tick_due:
+            self._is_tick_due = True
+            self._loop.call_soon(self.tick)
+
+    def tick(self) -> None:
+        """End the tick: decide, write, let go what may leave, flush."""
+        self._is_tick_due = False
+        if self._is_over:
+            return
+        try:
+            effects = self.engine.step(self._server.now_us())
+        except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
+            self._server.fail(failure)
+            return
+        self.gateway.carry_out(effects)
+        self._after_effects()
+
+    def tick_later(self) -> None:
+        """Let a tick follow soon enough for what nobody waits for."""
+        self.engine.put_off(self._server.now_us())
+        self._watch_clock()
+
+    def pause_reading(self, socket: "Accepted") -> None:
+        """Read a socket no more until a sync returns."""
+        socket.transport.pause_reading()
+        self._paused.append(socket)
+
+    def forget_paused(self) -> None:
+        """Resume no socket any more."""
+        self._paused.clear()
+
+    def log_has_news(self) -> None:
+        """Take what the log has finished; also asked in between when one socket has much to read."""
+        if self._is_over:
+            return
+        try:
+            effects = self.engine.completed(self._server.now_us())
+        except Exception as failure:  # noqa: BLE001 - as in tick
+            self._server.fail(failure)
+            return
+        self.gateway.carry_out(effects)
+        self.gateway.sources.heard()
+        self._resume_reading()
+        self._after_effects()
+
+    def turn_soon(self) -> None:
+        """Let links that take nothing have a turn in the next iteration of the event loop."""
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def sweep(self, now_ms: int) -> None:
+        """Look at what nobody tells of: the disk's room, snapshots that are due, and links that last too long."""
+        self._look_after_snapshots()
+        self.gateway.sources.look_at_clock(now_ms)
+        room = self.engine.log.room_bytes()
+        self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)
+        self._resume_reading()
+        self._flush()
+
+    def _look_after_snapshots(self) -> None:
+        """Let one that is due be taken though nobody comes, and log what nobody waits for."""
+        snapshots = self.engine.snapshots
+        for fault in snapshots.faults:
+            structlog.get_logger().warning("no snapshot", vhost=self.name, reason=fault)
+        snapshots.faults.clear()
+        if snapshots.is_due(self._server.now_us()):
+            self.tick_soon()
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        if not self._is_over:
+            self.gateway.sources.serve()
+            self._after_effects()
+
+    def _take_answers(self) -> None:
+        self.gateway.sources.take_answers()
+        self._after_effects()
+
+    def _resume_reading(self) -> None:
+        if self._paused and not self.engine.is_congested:
+            paused, self._paused = self._paused, []
+            for socket in paused:
+                socket.resume_reading()
+
+    def _after_effects(self) -> None:
+        for mistake in self.gateway.mistakes:
+            structlog.get_logger().error("a command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
+        self.gateway.mistakes.clear()
+        if self.engine.is_pending:
+            self.tick_soon()
+        if self.gateway.sources.is_ready:
+            self.turn_soon()
+        self._flush()
+        self._watch_clock()
+
+    def _watch_clock(self) -> None:
+        due_us = self.engine.deadline_us
+        if due_us and not (self._timer_us and self._timer_us <= due_us):
+            self._arm(due_us)
+
+    def _arm(self, due_us: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_us = due_us
+        self._timer = self._loop.call_later(max(due_us - self._server.now_us(), 0) / 1e6, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer, self._timer_us = None, 0
+        self.tick()
+
+    def _flush(self) -> None:
+        touched, sockets = self.gateway.touched, self._server.sockets
+        while touched:
+            peer, _ = touched.popitem()
+            socket = sockets.get(peer)
+            if socket is not None:
+                socket.flush()

@@ -1,0 +1,144 @@
+"""What `$management` does with virtual hosts: requests of type org.ambermq.vhost become commands to a port.
+
+Rule 1. A virtual host is nothing that an engine could be asked for: the server answers, by the effects Answered and
+RefusedCommand with the command's key, when it is done, which may take as long as a log takes to be read.
+Rule 2. What is asked here concerns virtual hosts by their name, whichever of them the asking connection belongs to.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from engine.errors import Refused
+from protocol.asked import asked_name, asked_number, refuse_unknown
+
+if TYPE_CHECKING:
+    from protocol.gateway import Gateway
+
+__all__ = [
+    "VHOST_OPERATIONS",
+    "VHOST_TYPE",
+    "CreateVhost",
+    "DeleteVhost",
+    "PrepareVhost",
+    "QueryVhosts",
+    "ReadVhost",
+    "ResetVhost",
+    "VhostCommand",
+    "VhostPort",
+]
+
+VHOST_TYPE: Final = "org.ambermq.vhost"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class QueryVhosts:
+    """Answer with a page of the virtual hosts, the default one first, then in the order in which they were made."""
+
+    key: Any
+    offset: int
+    count: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ReadVhost:
+    """Answer with a virtual host's attributes."""
+
+    key: Any
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PrepareVhost:
+    """Answer with the name of a directory that may be filled with the log of a new virtual host."""
+
+    key: Any
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CreateVhost:
+    """A virtual host shall exist: an empty one, or what lies in a directory that was prepared."""
+
+    key: Any
+    name: str
+    directory: str
+    """Empty: none was prepared."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ResetVhost:
+    """A virtual host shall be as empty as a new one; what it was stays in its history."""
+
+    key: Any
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DeleteVhost:
+    """A virtual host shall be gone with all that it ever held."""
+
+    key: Any
+    name: str
+    force: bool
+    """Whether connections that it has are closed; else it is refused."""
+
+
+VhostCommand = QueryVhosts | ReadVhost | PrepareVhost | CreateVhost | ResetVhost | DeleteVhost
+
+
+class VhostPort(Protocol):
+    """What knows all virtual hosts."""
+
+    def gateway_of(self, hostname: str | None) -> "Gateway":
+        """Return the gateway of the virtual host that an open's hostname means."""
+
+    def ask(self, gateway: "Gateway", command: VhostCommand) -> None:
+        """Answer `gateway` with effects, at once or later."""
+
+
+def _query(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> VhostCommand:
+    count = min(asked_number(asked, "count", results_max), results_max)
+    return QueryVhosts(request, asked_number(asked, "offset", 0), count)
+
+
+def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    return ReadVhost(request, asked_name(asked, "vhost"))
+
+
+def _prepare(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    return PrepareVhost(request, asked_name(asked, "vhost"))
+
+
+def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> VhostCommand:
+    refuse_unknown(body, "vhost", "directory")
+    directory = body.get("directory", "")
+    if not isinstance(directory, str):
+        raise Refused("amqp:invalid-field", f"'directory' must be a text, found {directory!r:.80}")
+    request.status = 201
+    return CreateVhost(request, asked_name(asked, "vhost"), str(directory))
+
+
+def _reset(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    return ResetVhost(request, asked_name(asked, "vhost"))
+
+
+def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    request.status = 204
+    return DeleteVhost(request, asked_name(asked, "vhost"), bool(asked.get("force")))
+
+
+VHOST_OPERATIONS: Final = {
+    "QUERY": _query,
+    "READ": _read,
+    "PREPARE": _prepare,
+    "CREATE": _create,
+    "RESET": _reset,
+    "DELETE": _delete,
+}

@@ -1,0 +1,177 @@
+"""What the virtual hosts of a broker stand on: recovered at its start, made and deleted while it serves.
+
+Rule 1. The default virtual host is recovered first, for its lock is that of the whole data directory.
+Rule 2. One whose log cannot be recovered refuses the start, as the default one does: a broker that serves some of them
+        would let messages wait that nobody knows of.
+Rule 3. The lock file of each log says where the broker listens, as that of the default one does, so that readers know.
+"""
+
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final, final
+
+import structlog
+
+from engine.beside import Beside
+from engine.recovery import recover
+from log.disk import DiskStorage
+from log.errors import DamageError, LogError, LogFailed
+from log.recovery import Recovery, lock_path
+from log.root import DEFAULT_VHOST
+from log.vhosts import VirtualHosts
+from log.worker import ThreadWorkers
+from protocol.host import Ground
+from tools.errors import ToolError
+from tools.settings import Settings
+
+__all__ = ["VhostStore"]
+
+_PROGRESS_SECONDS: Final = 0.5
+
+
+@final
+class VhostStore:
+    """The virtual hosts of one data directory while a broker has it; one call at a time, from any thread."""
+
+    def __init__(self, directory: str, settings: Settings) -> None:
+        """`directory` is made when missing by `recover`."""
+        self._directory = directory
+        self._settings = settings
+        self._storage = DiskStorage()
+        self._holder_text = ""
+        self._vhosts: VirtualHosts
+        self.grounds: dict[str, Ground] = {}
+        """By name: all that are open."""
+
+    def recover(self) -> None:
+        """Open everything; raises LogError of every kind, EngineError, ToolError. Then nothing stays open."""
+        try:
+            self._storage.makedirs(self._directory)
+        except OSError as error:
+            where, found = self._directory, str(error.strerror)
+            raise ToolError("cannot make the directory", where=where, found=found) from error
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self.grounds[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)
+            self._vhosts = VirtualHosts(self._storage, self._directory)
+            self._vhosts.sweep()
+            for name in self._vhosts.unknown():
+                structlog.get_logger().warning("unknown directory", data=f"{self._directory}/vhosts/{name}")
+            for name in self._vhosts.names()[1:]:
+                self.grounds[name] = self._open(name, self._path(name))
+            stack.pop_all()
+
+    def announce(self, holder_text: str) -> None:
+        """Say in the lock files who serves the logs."""
+        self._holder_text = holder_text
+        for name in self._vhosts.names():
+            self._announce(self._path(name))
+
+    def close(self) -> None:
+        """Close all logs; raises LogFailed when all are closed, where one of them could not be written to its end."""
+        with ExitStack() as stack:
+            for ground in self.grounds.values():
+                stack.callback(ground.close)
+
+    def prepare(self, name: str) -> str:
+        """See Vhosts."""
+        return self._vhosts.reserve(name)
+
+    def create(self, name: str) -> Ground:
+        """See Vhosts."""
+        directory = self._vhosts.reserve(name)
+        Recovery.open(self._storage, self._vhosts.reserved_path(directory), self._settings.log, _now_us()).close()
+        return self.adopt(name, directory)
+
+    def adopt(self, name: str, directory: str) -> Ground:
+        """See Vhosts."""
+        path = self._vhosts.prepared_path(name, directory)
+        ground = self._open(name, path)
+        try:
+            self._vhosts.adopt(name, directory)
+            self._announce(path)
+        except BaseException:
+            ground.close()
+            raise
+        self.grounds[name] = ground
+        return ground
+
+    def delete(self, name: str, ground: Ground) -> None:
+        """See Vhosts."""
+        # Nobody will read what could not be written to its end.
+        with suppress(LogFailed):
+            ground.close()
+        self.grounds.pop(name, None)
+        self._vhosts.remove(name)
+
+    def _path(self, name: str) -> str:
+        path = self._vhosts.path_of(name)
+        assert path is not None
+        return path
+
+    def _announce(self, path: str) -> None:
+        if self._holder_text:
+            Path(lock_path(path)).write_text(self._holder_text, encoding="utf-8")
+
+    def _open(self, name: str, path: str) -> Ground:
+        began, now_us = time.monotonic(), _now_us()
+        settings = self._settings
+        recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
+        try:
+            engine = recover(recovery, settings.engine, now_us, report=_tell_of_snapshot)
+        except BaseException:
+            recovery.close()
+            raise
+        structlog.get_logger().info(
+            "recovered",
+            vhost=name,
+            data=path,
+            bytes=recovery.total_bytes,
+            queues=len(engine.state.queues),
+            seconds=round(time.monotonic() - began, 3),
+        )
+        beside = Beside(
+            ThreadWorkers(has_kernel_sync=False),
+            path,
+            settings.log,
+            past_jobs_max=settings.server.past_jobs_max,
+            past_waiting_max=settings.server.past_waiting_max,
+        )
+        return Ground(engine, beside)
+
+
+class _Progress:
+    """Tells how far a recovery is, now and then."""
+
+    def __init__(self, name: str, directory: str) -> None:
+        self._name = name
+        self._directory = directory
+        self._next = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, scanned_bytes: int, total_bytes: int) -> None:
+        """Hear of bytes scanned so far, and of all there are."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _PROGRESS_SECONDS
+            percent = 100 * scanned_bytes // max(total_bytes, 1)
+            structlog.get_logger().info(
+                "recovering",
+                vhost=self._name,
+                data=self._directory,
+                percent=percent,
+                bytes=scanned_bytes,
+                of=total_bytes,
+            )
+
+
+def _tell_of_snapshot(fault: LogError) -> None:
+    """Say what is wrong with a snapshot; an older one, or the log from its beginning, stands in for it."""
+    details = {}
+    if isinstance(fault, DamageError):
+        details = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
+    structlog.get_logger().warning("a snapshot cannot be used: the one before it is", reason=str(fault), **details)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
