@@ -30,8 +30,9 @@ from engine.word import WORD_BYTES, total_size
 from log.buffer import Buffer
 from log.cold import DAMAGED
 from log.config import LogConfig
-from log.inspect import Reader, open_reader
+from log.inspect import ReadableBatch, Reader, open_reader
 from log.manifest import Horizon
+from log.record import Record
 
 __all__ = ["Past", "PastError", "PastKind", "Progress", "end_of", "open_past"]
 
@@ -102,6 +103,18 @@ class Past:
         assert found is not None
         return found[1].timestamp_us
 
+    @cached_property
+    def first_time_us(self) -> int:
+        """The time of the earliest moment that every later one can be asked for from; 0 where nothing was written."""
+        if self.horizon.offset:
+            return self.horizon.time_us
+        first = None if self.last_offset is None else next(self._events(0, self.last_offset), None)
+        return 0 if first is None else first.time_us
+
+    def published_us(self, offset: int) -> int:
+        """Return the time at which a message was published that lives, or lived above the horizon. Raises as `body`."""
+        return self._found(offset)[1].timestamp_us
+
     def state_at(self, offset: int, progress: Progress | None = None) -> State:
         """Return the state after the event at `offset`. Raises PastError, DamageError."""
         self._check(offset)
@@ -144,6 +157,11 @@ class Past:
             return DAMAGED
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def extend(self) -> bool:
+        """Take in what was written since; False where the log is to be opened again for that."""
+        self.__dict__.pop("last_offset", None)
+        return self.reader.extend()
+
     def close(self) -> None:
         """Close the log and let its files go."""
         self.reader.close()
@@ -155,11 +173,14 @@ class Past:
         self.close()
 
     def _piece(self, offset: int) -> Buffer:
+        batch, record = self._found(offset)
+        return batch.body(record)
+
+    def _found(self, offset: int) -> tuple[ReadableBatch, Record]:
         found = None if offset >= self.end else self.reader.find(offset)
         if found is None:
             raise PastError(PastKind.NO_SUCH_OFFSET, f"there is no record at offset {offset}: {self._extent()}")
-        batch, record = found
-        return batch.body(record)
+        return found
 
     def _events(self, first: int, last: int) -> Iterator[Event]:
         for readable in self.reader.batches(first):
@@ -208,11 +229,7 @@ class Past:
         """Say which moments there are."""
         if self.last_offset is None:
             return "nothing was written yet"
-        begin = self.horizon.offset
-        begin_us = self.horizon.time_us
-        if not begin:
-            first = next(self._events(0, self.last_offset))
-            begin, begin_us = first.offset, first.time_us
+        begin, begin_us = self.horizon.offset, self.first_time_us
         last, last_us = self.last_offset, self._time_of_end()
         return f"the log goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
 

@@ -30,9 +30,9 @@ from log.manifest import Manifest, Sealed, decode, manifest_path
 from log.part import Part, open_sealed, walk_whole
 from log.record import Record
 from log.scan import Walk
-from log.segment import segment_path
+from log.segment import SEGMENT_HEADER_BYTES, segment_path
 from log.storage import Storage
-from log.survey import Survey, survey
+from log.survey import Survey, extend, survey
 
 __all__ = ["ReadableBatch", "Reader", "SegmentInfo", "SegmentState", "open_reader"]
 
@@ -157,12 +157,15 @@ class Reader:
         sealed_ones = self.manifest.sealed
         first = bisect_left(sealed_ones, from_offset + 1, key=lambda one: one.next_offset)
         for sealed in sealed_ones[first:]:
-            part = self.open_sealed(sealed)
-            for walk in walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset):
+            position = SEGMENT_HEADER_BYTES
+            if from_offset > sealed.base_offset:
+                position = self._lookup.position(from_offset)
+            part, base_offset, next_offset = self.open_sealed(sealed), sealed.base_offset, sealed.next_offset
+            for walk in walk_whole(part, base_offset=base_offset, next_offset=next_offset, position=position):
                 yield part, walk
             part.file.close()
         for part in self.survey.parts:
-            walk = part.walk(end=part.end)
+            walk = part.walk(part.positions.locate(from_offset) or SEGMENT_HEADER_BYTES, end=part.end)
             for _ in walk:
                 yield part, walk
 
@@ -189,6 +192,14 @@ class Reader:
     def floor(self, offset: int) -> int | None:
         """Return the greatest offset at or below `offset` at which there is a record, None where there is none."""
         return self._lookup.floor(offset)
+
+    def extend(self) -> bool:
+        """Take in what was written since; False where the log has other segments now, and is to be opened again."""
+        path = manifest_path(self.directory)
+        if not os.path.samestat(os.fstat(self._fd), os.stat(path)):  # noqa: PTH116 - beside its twin by descriptor
+            return False
+        extend(self.survey, self.manifest)
+        return True
 
     def counts(self, info: SegmentInfo) -> tuple[int, int]:
         """Return how many batches and records a segment holds, by reading their heads."""

@@ -96,6 +96,12 @@ class Lookup:
         _check_whole(part, walk, end)
         return None
 
+    def position(self, offset: int) -> int:
+        """Return where to begin in the segment that answers for `offset`, to meet its batch and few before it."""
+        index = bisect_right(self._bases, offset) - 1
+        position = self._open(index).positions.locate(offset) if index >= 0 else None
+        return position or SEGMENT_HEADER_BYTES
+
     def offset_at(self, time_us: int, *, end: int) -> int | None:
         """Return the greatest offset below `end` whose record's time is at or before `time_us`; None: there is none."""
         index = bisect_right(range(len(self._segments)), time_us, key=self._first_time)

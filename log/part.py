@@ -80,12 +80,15 @@ def open_sealed(storage: Storage, directory: str, manifest: Manifest, sealed: Se
     return part
 
 
-def walk_whole(part: Part, *, base_offset: int, next_offset: int) -> Iterator[Walk]:
+def walk_whole(
+    part: Part, *, base_offset: int, next_offset: int, position: int = SEGMENT_HEADER_BYTES
+) -> Iterator[Walk]:
     """Yield a walk that stands on each batch of a sealed segment; raise DamageError at the first that is not as it was.
 
-    Offsets must rise within [base_offset, next_offset); holes are what compaction and lost epochs leave.
+    `position` is that of the first batch wanted. Offsets must rise within [base_offset, next_offset); holes are what
+    compaction and lost epochs leave.
     """
-    walk, expected = part.walk(), base_offset
+    walk, expected = part.walk(position), base_offset
     for header in walk:
         following = walk.next_offset()
         if header.base_offset < expected or following > next_offset:

@@ -25,7 +25,7 @@ from log.scan import Walk, find_later
 from log.segment import SEGMENT_HEADER_BYTES, segment_path
 from log.storage import Storage
 
-__all__ = ["EPOCH_OFFSETS", "Survey", "continues", "survey"]
+__all__ = ["EPOCH_OFFSETS", "Survey", "continues", "extend", "survey"]
 
 EPOCH_OFFSETS: Final = 1 << 20
 """An epoch's offsets begin at a multiple of this."""
@@ -92,6 +92,15 @@ def survey(storage: Storage, directory: str, manifest: Manifest, *, batch_bytes_
     found.durable_end = min(found.durable_end, found.valid_end)
     _check_tail(found)
     return found
+
+
+def extend(found: Survey, manifest: Manifest) -> None:
+    """Take into a survey what was written behind its end since, as long as that is in the same segment."""
+    if found.parts:
+        part = found.parts[-1]
+        part.size = part.file.size()
+        _follow(found, manifest, part, part.walk(part.end))
+        found.durable_end = min(found.durable_end, found.valid_end)
 
 
 def _missing(directory: str, manifest: Manifest, found: Survey) -> DamageError:

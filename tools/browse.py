@@ -35,7 +35,7 @@ _PAIRS: Final = ("header", "properties", "application_properties", "annotations"
 _LIMIT: Final = 20
 
 
-@click.command("browse", epilog="Example: ambermq queue browse orders --at 2026-11-21T22:33:53Z --limit 5 --data ./data")
+@click.command("browse", epilog="Example: ambermq queue browse orders --at 2026-11-21 --limit 5 --data ./data")
 @click.argument("name")
 @at_option
 @click.option(
@@ -67,7 +67,7 @@ def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[s
         held_by = state.consumers.get(consumer)
         yield {
             "offset": entry_of(word),
-            "time": iso_time(past.time_at(entry_of(word))),
+            "time": iso_time(past.published_us(entry_of(word))),
             "state": "acquired" if consumer else "available",
             "consumer": f"{held_by.container}/{held_by.link}" if held_by else None,
             "delivery_count": queue.entries.get(entry_of(word), PLAIN).count,

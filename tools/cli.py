@@ -14,11 +14,16 @@ _COMMANDS: Final = {
         "tools.bench_command:bench",
         "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
     ),
+    "history": ("tools.history:history", "Tell what happened to queues and messages, and when."),
     "log": ("tools.logs:log", "Read, verify and repair the log in a data directory."),
     "queue": ("tools.queues:queue", "List, show, browse, declare, delete and purge queues."),
     "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
     "send": ("tools.send:send", "Send messages to ADDRESS and wait until the broker has accepted them."),
     "serve": ("tools.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
+    "snapshot": (
+        "tools.snapshots:snapshot",
+        "Take, list, verify, compare, export and restore snapshots of all queues.",
+    ),
 }
 """Name to where the command stands, and the first sentence of its help."""
 

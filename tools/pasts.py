@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from engine.events import Event
 from engine.past import Past, open_past
 from engine.state import State
 from tools.errors import ToolError
@@ -21,11 +22,12 @@ from tools.progress import progress_bar
 from tools.target import DATA_VARIABLE, URL_VARIABLE, log_directory
 from tools.when import WHEN_HELP, AtOffset, parse_when
 
-__all__ = ["at_option", "moment_of", "offset_of", "opened_past", "past_directory", "state_of"]
+__all__ = ["at_option", "moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURABLE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.2
+_TOLD_OFFSETS: Final = 1 << 16
 
 
 def at_option(command: _Command) -> _Command:
@@ -85,3 +87,14 @@ def state_of(past: Past, offset: int) -> State:
     """Return the state after the event at `offset`, and tell how far the fold is. Raises PastError, DamageError."""
     with progress_bar("reading the log") as progress:
         return past.state_at(offset, progress)
+
+
+def watched_events(past: Past, first: int, last: int) -> Iterator[Event]:
+    """Yield the events between two offsets, and tell how far they are read. Raises PastError, DamageError."""
+    with progress_bar("reading the log") as progress:
+        told = first
+        for event in past.events(first, last):
+            yield event
+            if progress is not None and event.offset - told >= _TOLD_OFFSETS:
+                told = event.offset
+                progress(told - first, last + 1 - first)

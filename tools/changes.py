@@ -1,0 +1,106 @@
+"""What differs between two states, and what was on queues that were deleted in between. Pure.
+
+Rule 1. Queues are told apart by their ids: one declared again under its name is another one.
+Rule 2. Links that came and went in between are in neither state; they are counted, as all events are.
+Rule 3. That a queue is attached to QUEUE by its own name goes without saying.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from engine.apply import apply
+from engine.events import Event, QueueDeleted, Reset
+from engine.muxer import QUEUE_MUXER
+from engine.queue import Queue
+from engine.state import Consumer, Producer, State
+from protocol.management import queue_attributes
+from tools.story import type_of
+
+__all__ = ["COUNTS", "Between", "link_changes", "queue_changes", "wiring_changes"]
+
+COUNTS: Final = ("published", "delivered", "accepted", "rejected", "released", "failed", "purged", "damaged")
+"""What a queue counts, in messages."""
+
+
+class Between:
+    """The fold of the events between two states."""
+
+    def __init__(self, before: State) -> None:
+        self.before = before
+        """The first of the two."""
+        self.after = before
+        """The second, when all events were taken."""
+        self.gone: dict[int, Queue] = {}
+        """Queues that were deleted in between, as they were then."""
+        self.counts: Counter[str] = Counter()
+        """Events by their kind."""
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Fold events."""
+        for event in events:
+            state = apply(self.after, event)
+            if type(event) is QueueDeleted or type(event) is Reset:
+                left = self.after.queues
+                self.gone.update({one: left[one] for one in left if one not in state.queues})
+            self.after = state
+            self.counts[type_of(event)] += 1
+
+
+def queue_changes(between: Between) -> Iterator[dict[str, Any]]:
+    """Yield a row for each queue that changed: what became of it, its depth then and now, and what it counted."""
+    before, after = between.before.queues, between.after.queues
+    for queue_id in sorted({*before, *after, *between.gone}):
+        then, now = before.get(queue_id), after.get(queue_id)
+        last = now or between.gone[queue_id]
+        if then is not now:
+            yield _queue_change(then, now, last)
+
+
+def _queue_change(then: Queue | None, now: Queue | None, last: Queue) -> dict[str, Any]:
+    changes = (["declared"] if then is None else []) + (["deleted"] if now is None else [])
+    counted, old = queue_attributes(last, 0), {} if then is None else queue_attributes(then, 0)
+    return {
+        "name": last.name,
+        "id": last.id,
+        "change": " and ".join(changes) or "changed",
+        "depth_then": None if then is None else then.depth,
+        "depth_now": None if now is None else now.depth,
+        **{name: counted[name] - old.get(name, 0) for name in COUNTS},
+    }
+
+
+def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    """Yield what was declared, attached and detached; `names` are those of queues by id, deleted ones too."""
+    for muxer in sorted({*before.muxers, *after.muxers}):
+        one = after.muxers.get(muxer) or before.muxers[muxer]
+        if muxer not in before.muxers:
+            yield {"change": "declared", "muxer": one.name, "queue": None, "destination": None}
+        if muxer not in after.muxers:
+            yield {"change": "deleted", "muxer": one.name, "queue": None, "destination": None}
+        then, now = _routes(before, muxer), _routes(after, muxer)
+        for change, routes in (("attached", now - then), ("detached", then - now)):
+            for destination, queue in sorted(routes):
+                if one.name != QUEUE_MUXER or names.get(queue) != destination:
+                    told = names.get(queue, f"queue {queue}")
+                    yield {"change": change, "muxer": one.name, "queue": told, "destination": destination}
+
+
+def _routes(state: State, muxer: int) -> set[tuple[str, int]]:
+    found = state.muxers.get(muxer)
+    return set() if found is None else {(name, queue) for name, queues in found.routes.items() for queue in queues}
+
+
+def link_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    """Yield the links that came and are still there, and those that went."""
+    for change, here, there in (("came", after, before), ("went", before, after)):
+        for producer in here.producers.values():
+            if producer.id not in there.producers:
+                yield _link(change, "producer", producer, producer.destination)
+        for consumer in here.consumers.values():
+            if consumer.id not in there.consumers:
+                yield _link(change, "consumer", consumer, names.get(consumer.queue, f"queue {consumer.queue}"))
+
+
+def _link(change: str, kind: str, link: Producer | Consumer, node: str) -> dict[str, Any]:
+    return {"change": change, "link": kind, "id": link.id, "node": node, "name": f"{link.container}/{link.link}"}

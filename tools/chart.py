@@ -1,0 +1,32 @@
+"""Numbers over time as one line of blocks. Pure: values in, text out."""
+
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["spark"]
+
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_PLAIN: Final = ".:-=+*%#"
+
+
+def spark(values: Sequence[float | None], *, encoding: str = "utf-8") -> str:
+    """Return a character a value, the higher the larger it is; the largest fills it, zero is the lowest.
+
+    None is a gap. In ASCII where `encoding` has no blocks.
+    """
+    blocks = _BLOCKS if _can_say(_BLOCKS, encoding) else _PLAIN
+    top = max((value for value in values if value is not None), default=0)
+    return "".join(" " if value is None else _block(blocks, value, top) for value in values)
+
+
+def _block(blocks: str, value: float, top: float) -> str:
+    share = value / top if top > 0 else 0.0
+    return blocks[min(len(blocks) - 1, int(share * (len(blocks) - 1) + 0.5))]
+
+
+def _can_say(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""`ambermq history`: what happened, from the log of a broker that runs or has stopped. A file a command."""
+
+from typing import Final
+
+import click
+
+from tools.lazy import LazyGroup
+
+__all__ = ["history"]
+
+_COMMANDS: Final = {
+    "diff": ("tools.history_diff:diff", "Tell what came, went and changed between two moments."),
+    "message": (
+        "tools.history_message:message",
+        "Tell the story of the message with the message-id ID, or of the one published at offset N: offset:N.",
+    ),
+    "queue": ("tools.history_queue:queue", "Show depth, rates and oldest age of the queue NAME over time."),
+    "tail": ("tools.history_tail:tail", "Print the last events, one a line; with --follow those to come."),
+}
+"""Name to where the command stands, and the first sentence of its help."""
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=_COMMANDS,
+    epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data",
+)
+def history() -> None:
+    """Tell what happened to queues and messages, and when."""

@@ -1,0 +1,89 @@
+"""`ambermq history diff`: what came, went and changed between two moments."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from engine.times import iso_time
+from tools.changes import Between, link_changes, queue_changes, wiring_changes
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line, print_rows
+from tools.pasts import moment_of, opened_past, state_of, watched_events
+from tools.target import data_option
+from tools.when import WHEN_HELP
+
+__all__ = ["diff"]
+
+_QUEUES: Final = (
+    "name",
+    "change",
+    "depth_then",
+    "depth_now",
+    "published",
+    "accepted",
+    "rejected",
+    "released",
+    "failed",
+    "purged",
+)
+_WIRING: Final = ("change", "muxer", "queue", "destination")
+_LINKS: Final = ("change", "link", "node", "name")
+_SHOWN_MAX: Final = 20
+
+
+@click.command("diff", epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data")
+@click.option("--from", "begin", required=True, metavar="WHEN", help=WHEN_HELP)
+@click.option("--to", "end", default="now", show_default=True, metavar="WHEN", help=WHEN_HELP)
+@data_option
+@output_option
+def diff(begin: str, end: str, data: str | None, output: str) -> None:
+    """Tell what came, went and changed between two moments.
+
+    Of each queue that changed: its depth then and now, and what happened to messages in between; then wiring and links.
+    """
+    with opened_past(None, data) as past:
+        (first, first_us), (last, last_us) = moment_of(past, begin), moment_of(past, end)
+        if last < first:
+            raise ToolError("--to lies before --from", where=f"{first} to {last}", code=ExitCode.USAGE)
+        between = Between(state_of(past, first))
+        between.take(watched_events(past, first + 1, last))
+    found = {
+        "from": {"offset": first, "time": iso_time(first_us)},
+        "to": {"offset": last, "time": iso_time(last_us)},
+        "events": dict(sorted(between.counts.items())),
+        **_changes(between),
+    }
+    if output == "json":
+        print_json(found, indent=True)
+    else:
+        _print(found)
+
+
+def _changes(between: Between) -> dict[str, list[dict[str, Any]]]:
+    before, after = between.before, between.after
+    queues = (before.queues, after.queues, between.gone)
+    names = {queue_id: queue.name for ones in queues for queue_id, queue in ones.items()}
+    return {
+        "queues": list(queue_changes(between)),
+        "wiring": list(wiring_changes(before, after, names)),
+        "links": list(link_changes(before, after, names)),
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    begin, end, counts = found["from"], found["to"], found["events"]
+    print_line(f"from  {begin['time']}  offset {begin['offset']}")
+    print_line(f"to    {end['time']}  offset {end['offset']}")
+    print_line(f"{sum(counts.values()):,} events: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}")
+    for rows, columns in ((found["queues"], _QUEUES), (found["wiring"], _WIRING), (found["links"], _LINKS)):
+        _print_some(rows, columns)
+
+
+def _print_some(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    if rows:
+        print_line("")
+        print_rows(rows[:_SHOWN_MAX], columns, "table")
+    if len(rows) > _SHOWN_MAX:
+        print_line(f"and {len(rows) - _SHOWN_MAX:,} more; --output json has all")

@@ -1,0 +1,113 @@
+"""`ambermq history queue`: depth, rates and oldest age of one queue over time, as a table and a small chart."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from engine.address import queue_name
+from engine.past import Past
+from engine.times import iso_time
+from tools.chart import spark
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line, print_rows
+from tools.past_queues import no_such_queue
+from tools.pasts import moment_of, opened_past, state_of, watched_events
+from tools.target import data_option
+from tools.timeline import STEPS_MAX, Sample, nice_step_us, oldest_entry, sampled, step_ends
+from tools.when import WHEN_HELP, parse_duration
+
+__all__ = ["queue"]
+
+_COLUMNS: Final = (
+    "time",
+    "depth",
+    "available",
+    "acquired",
+    "published_per_second",
+    "settled_per_second",
+    "oldest_seconds",
+)
+_CHARTED: Final = ("depth", "published_per_second", "settled_per_second", "oldest_seconds")
+_SPAN_US: Final = 3_600_000_000
+
+
+@click.command("queue", epilog="Example: ambermq history queue orders --from 2026-11-21 --step 1h --data ./data")
+@click.argument("name")
+@click.option("--from", "begin", metavar="WHEN", help=f"{WHEN_HELP} Else an hour before --to, or when it was declared.")
+@click.option("--to", "end", metavar="WHEN", default="now", show_default=True, help=WHEN_HELP)
+@click.option("--step", metavar="DURATION", help="Such as 10s or 1h30m; else about 20 steps.")
+@data_option
+@output_option
+def queue(name: str, begin: str | None, end: str, step: str | None, data: str | None, output: str) -> None:
+    """Show depth, rates and oldest age of the queue NAME over time.
+
+    A row a step: what the queue held at its end, and messages published and settled (accepted or rejected) a second
+    in it. Exits 6 where no queue had the name in all that time.
+    """
+    plain_name = queue_name(name, name_bytes_max=sys.maxsize)
+    with opened_past(None, data) as past:
+        last, end_us = moment_of(past, end)
+        begin_us = _begin(past, plain_name, last, end_us) if begin is None else moment_of(past, begin)[1]
+        first = past.offset_at(begin_us)
+        times = _times(begin_us, end_us, step)
+        events = watched_events(past, first + 1, last)
+        samples = list(sampled(state_of(past, first), events, plain_name, times))
+        rows = [_row(past, *pair) for pair in zip((begin_us, *times), samples, strict=False)]
+    if all(sample.queue is None for sample in samples):
+        raise no_such_queue(name, f"from {iso_time(begin_us)} to {iso_time(end_us)}")
+    _print(rows, output)
+
+
+def _begin(past: Past, name: str, last: int, end_us: int) -> int:
+    """Return an hour before the end, or when the queue or the log began, if that is later."""
+    found = state_of(past, last).queue_named(name)
+    declared_us = 0 if found is None else past.time_at(max(found.id, past.horizon.offset - 1))
+    return max(end_us - _SPAN_US, declared_us, past.first_time_us)
+
+
+def _times(begin_us: int, end_us: int, step: str | None) -> list[int]:
+    step_us = nice_step_us(end_us - begin_us) if step is None else parse_duration(step)
+    if begin_us >= end_us or step_us <= 0 or (end_us - begin_us) // step_us >= STEPS_MAX:
+        raise ToolError(
+            "no steps to show",
+            where=f"{iso_time(begin_us)} to {iso_time(end_us)}",
+            expected=f"--from before --to, and 1 to {STEPS_MAX} steps",
+            found=f"a step of {step_us / 1_000_000:g} s",
+            code=ExitCode.USAGE,
+        )
+    return step_ends(begin_us=begin_us, end_us=end_us, step_us=step_us)
+
+
+def _row(past: Past, before_us: int, sample: Sample) -> dict[str, Any]:
+    found, seconds = sample.queue, max(sample.time_us - before_us, 1) / 1_000_000
+    if found is None:
+        return {"time": iso_time(sample.time_us)} | dict.fromkeys(_COLUMNS[1:])
+    oldest = oldest_entry(found)
+    age_us = 0 if oldest is None else sample.time_us - past.published_us(oldest)
+    values = (
+        iso_time(sample.time_us),
+        found.depth,
+        found.available,
+        found.acquired_count,
+        round(sample.published / seconds, 3),
+        round(sample.settled / seconds, 3),
+        round(max(0, age_us) / 1_000_000, 3),
+    )
+    counts = {"published": sample.published, "settled": sample.settled, "oldest_offset": oldest}
+    return dict(zip(_COLUMNS, values, strict=True)) | counts
+
+
+def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
+    if output == "json":
+        print_json(rows, indent=True)
+        return
+    print_rows(rows, _COLUMNS, output)
+    print_line("")
+    for name in _CHARTED:
+        values = [row[name] for row in rows]
+        known = [value for value in values if value is not None]
+        line = spark(values, encoding=sys.stdout.encoding or "ascii")
+        print_line(f"{name.replace('_', ' '):<20}  {line}  {min(known):,g} to {max(known):,g}")

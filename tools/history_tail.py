@@ -1,0 +1,180 @@
+"""`ambermq history tail`: the last events of a log, and those to come.
+
+Rule 1. It reads from the end backwards, as far as it must to have as many events as asked for.
+Rule 2. What it prints is durable; a running broker says so at most a second after it wrote.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from engine.events import Acquired, Damaged, Event, Published, Settled
+from engine.life import find_message, open_search
+from engine.past import Past, end_of, open_past
+from engine.word import entry_of, unpack_words
+from protocol.outline import message_id_hash
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.message_ids import meanings_of, message_id_of
+from tools.names import Names
+from tools.output import output_option, print_json, print_line
+from tools.past_names import PastNames
+from tools.pasts import opened_past
+from tools.story import EVENT_TYPES, Line, tell, type_of
+from tools.target import data_option
+
+__all__ = ["tail"]
+
+_LIMIT: Final = 20
+_WINDOW_OFFSETS: Final = 4096
+_WINDOW_GROWTH: Final = 4
+_FOLLOW_SECONDS: Final = 0.5
+_OFFSET_PREFIX: Final = "offset:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """Which events are printed."""
+
+    types: frozenset[str]
+    """Of these kinds; empty for all."""
+    queue: str | None
+    """About the queue of this name."""
+    entries: frozenset[int] | None
+    """Naming one of these messages; None for all."""
+
+    def passes(self, event: Event, names: Names) -> bool:
+        """Tell whether an event is wanted, whose names were heard."""
+        return (
+            (not self.types or type_of(event) in self.types)
+            and (self.queue is None or self.queue in names.queues_of(event))
+            and (self.entries is None or not self.entries.isdisjoint(_entries_of(event)))
+        )
+
+
+def _entries_of(event: Event) -> Iterable[int]:
+    match event:
+        case Published():
+            return range(event.offset, end_of(event))
+        case Acquired() | Settled():
+            return [entry_of(word) for word in unpack_words(event.words)]
+        case Damaged():
+            return (entry_of(event.word),)
+    return ()
+
+
+@click.command("tail", epilog="Example: ambermq history tail --queue orders --type settled --limit 50 --data ./data")
+@data_option
+@click.option("--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
+@click.option("--queue", metavar="NAME", help="Only what is about this queue.")
+@click.option("--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only these; may be repeated.")
+@click.option("--message", metavar="ID", help="Only what names this message: its message-id, or offset:N.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"The last N events: {_LIMIT} unless it says so, with --follow none before the first to come.",
+)
+@output_option
+def tail(
+    data: str | None,
+    follow: bool,
+    queue: str | None,
+    types: tuple[str, ...],
+    message: str | None,
+    limit: int | None,
+    output: str,
+) -> None:
+    """Print the last events, one a line; with --follow those to come.
+
+    As NDJSON with --output json. Of a message, events that name it are shown; `ambermq log dump` prints all from 0.
+    """
+    with opened_past(None, data) as past:
+        wanted = _Filter(frozenset(types), queue, None if message is None else _entries(past, message))
+        count = limit or (0 if follow else _LIMIT)
+        names = PastNames(past)
+        _print_all(_last(past, names, wanted, count), output)
+        directory, following = past.reader.directory, past.end
+    if follow:
+        try:
+            _print_all(_coming(directory, following, wanted), output)
+        except KeyboardInterrupt:
+            return
+
+
+def _print_all(lines: Iterable[Line], output: str) -> None:
+    for line in lines:
+        if output == "json":
+            print_json(line.as_json())
+        else:
+            print_line(str(line))
+
+
+def _entries(past: Past, message: str) -> frozenset[int]:
+    """Return the offsets of the messages that a person names; ToolError where there are none."""
+    if message.startswith(_OFFSET_PREFIX):
+        number = message.removeprefix(_OFFSET_PREFIX)
+        found = [int(number)] if number.isascii() and number.isdigit() and len(number) < 20 else []
+        found = [offset for offset in found if type(past.event_at(offset)) is Published]
+    else:
+        found = _with_id(past, message)
+    if not found:
+        raise ToolError("no such message", where=message, code=ExitCode.NOT_FOUND)
+    return frozenset(found)
+
+
+def _with_id(past: Past, text: str) -> list[int]:
+    meanings = meanings_of(text)
+    search = open_search(past)
+    try:
+        hashes = {message_id_hash(meaning) for meaning in meanings}
+        return find_message(past, search, hashes, lambda payload: message_id_of(payload) in meanings)
+    finally:
+        search.close()
+
+
+def _last(past: Past, names: Names, wanted: _Filter, count: int) -> Iterator[Line]:
+    """Yield the last events that are wanted, oldest first."""
+    last, window = past.last_offset, _WINDOW_OFFSETS
+    pieces: deque[list[Line]] = deque()
+    while last is not None and last >= past.horizon.offset and count > 0:
+        first = max(past.horizon.offset, _batch_start(past, last - window + 1))
+        piece = list(_lines(past.events(first, last), names, wanted))[-count:]
+        pieces.appendleft(piece)
+        count -= len(piece)
+        last = past.reader.floor(first - 1)
+        window *= _WINDOW_GROWTH
+    for piece in pieces:
+        yield from piece
+
+
+def _batch_start(past: Past, offset: int) -> int:
+    """Return where the batch at or before an offset begins, for no event spans batches; 0 where there is none."""
+    floor = past.reader.floor(offset)
+    batch = None if floor is None else past.reader.find_batch(floor)
+    return 0 if batch is None else batch.batch.header.base_offset
+
+
+def _lines(events: Iterable[Event], names: Names, wanted: _Filter) -> Iterator[Line]:
+    for event in events:
+        names.hear(event)
+        if wanted.passes(event, names):
+            yield tell(event, names)
+
+
+def _coming(directory: str, following: int, wanted: _Filter) -> Iterator[Line]:
+    """Yield what happens from the offset `following` on, for ever."""
+    while True:
+        with open_past(directory) as past:
+            names = PastNames(past)
+            while True:
+                if past.end > following:
+                    yield from _lines(past.events(following, past.end - 1), names, wanted)
+                    following = past.end
+                time.sleep(_FOLLOW_SECONDS)
+                if not past.extend():
+                    break
