@@ -116,9 +116,11 @@ class LinkClient:
         self._exchange(0.0 if kept else until, watch)
         return kept + self._taken()
 
-    def await_event(self, is_wanted: Callable[[Event], bool], what: str) -> Event:
+    def await_event(
+        self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float = TIMEOUT_SECONDS
+    ) -> Event:
         """Return the first event that is wanted and keep the others; ToolError when `what` is too long in coming."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
+        deadline = time.monotonic() + timeout_s
         passed: list[Event] = []
         while time.monotonic() < deadline:
             events = self.step(deadline)
@@ -130,7 +132,7 @@ class LinkClient:
         raise ToolError(
             f"the broker has not sent {what}",
             where=str(self.url),
-            expected=f"it within {TIMEOUT_SECONDS:.0f} s",
+            expected=f"it within {timeout_s:.0f} s",
             found="silence",
             code=ExitCode.TIMEOUT,
         )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +17,10 @@ from typing import Any, Final
 import click
 
 from engine.records import events_of
+from engine.snapshots import check_snapshot
 from log import repair as repairs
 from log.batch import Batch
+from log.disk import DiskStorage
 from log.errors import DamageError, LogError
 from log.inspect import Reader, open_reader
 from log.verify import Report, verify
@@ -133,7 +136,7 @@ def verify_log(data: str | None, output: str) -> None:
     """Check every CRC, offset and index, and the manifest. Exits 5 and names file and position at the first damage."""
     directory = log_directory(data)
     with _progress_bar() as progress:
-        report = verify(directory, progress)
+        report = verify(directory, progress, check_snapshot=partial(check_snapshot, DiskStorage(), directory))
     print_values(_report_values(report), output)
     if report.damage is not None:
         raise _damaged(report.damage)

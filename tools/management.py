@@ -17,17 +17,20 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import TIMEOUT_SECONDS, LinkClient
 
-__all__ = ["QueueManagement"]
+__all__ = ["Management", "QueueManagement", "SnapshotManagement"]
 
 _NODE: Final = "$management"
 _QUEUE_TYPE: Final = "org.ambermq.queue"
+_SNAPSHOT_TYPE: Final = "org.ambermq.snapshot"
+_TAKING_SECONDS: Final = 600.0
+"""A snapshot is written slowly, and waited for."""
 _REPLY_NAME: Final = "reply"
 _PAGE_COUNT: Final = 1000
 _CREDIT: Final = 10
 
 
-class QueueManagement:
-    """What a broker can be asked about its queues, over one client."""
+class Management:
+    """Requests to a broker, over one client."""
 
     def __init__(self, client: LinkClient) -> None:
         """Attach both links; ToolError where the broker has no such node."""
@@ -37,49 +40,37 @@ class QueueManagement:
         self._replies.grant(_CREDIT)
         self._numbers = itertools.count(1)
 
-    def declare(self, name: str, *, messages_max: int = 0) -> tuple[bool, dict[str, Any]]:
-        """Create a queue; returns whether it is new, and its attributes. `messages_max` 0: the broker's bound."""
-        attributes = {"messages_max": ULong(messages_max)} if messages_max else {}
-        status, body = self._request("CREATE", {"name": name}, attributes)
-        return status == 201, body
-
-    def read(self, name: str) -> dict[str, Any]:
-        """Return a queue's attributes."""
-        return self._request("READ", {"name": name})[1]
-
-    def delete(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
-        """Delete a queue with what is on it."""
-        self._request("DELETE", {"name": name, "if-unused": if_unused, "if-empty": if_empty})
-
-    def purge(self, name: str) -> int:
-        """Remove a queue's available messages; returns how many there were."""
-        return int(self._request("PURGE", {"name": name})[1].get("messages", 0))
-
-    def queues(self) -> Iterator[dict[str, Any]]:
-        """Yield the attributes of every queue, a page at a time."""
+    def rows(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of everything of a type, a page at a time."""
         offset = 0
         while True:
-            page = {"entityType": _QUEUE_TYPE, "offset": offset, "count": _PAGE_COUNT}
-            _, body = self._request("QUERY", page)
+            page = {"entityType": kind, "offset": offset, "count": _PAGE_COUNT}
+            _, body = self.request("QUERY", kind, page)
             names, rows = list(body.get("attributeNames", ())), list(body.get("results", ()))
             yield from (dict(zip(names, row, strict=True)) for row in rows)
             offset += len(rows)
             if not rows or offset >= int(body.get("total", 0)):
                 return
 
-    def _request(
-        self, operation: str, properties: Mapping[str, Any], attributes: Mapping[str, Any] | None = None
+    def request(
+        self,
+        operation: str,
+        kind: str,
+        properties: Mapping[str, Any],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        timeout_s: float = TIMEOUT_SECONDS,
     ) -> tuple[int, dict[str, Any]]:
         """Send a request and return status and body of its answer; ToolError where it says no."""
         number = next(self._numbers)
         self._await_credit()
         request = Message(
             properties=Properties(message_id=ULong(number), reply_to=_REPLY_NAME),
-            application_properties={"operation": operation, "type": _QUEUE_TYPE, **properties},
+            application_properties={"operation": operation, "type": kind, **properties},
             body=(AmqpValue(dict(attributes or {})),),
         )
         self._requests.send_run([number], [request.encode()])
-        answer = self._answer(operation, number)
+        answer = self._answer(operation, number, timeout_s)
         told = answer.application_properties or {}
         status = int(told.get("statusCode", 500))
         if not 200 <= status < 300:
@@ -98,9 +89,9 @@ class QueueManagement:
                 raise ToolError("no credit for a request", where=str(self._client.url), code=ExitCode.TIMEOUT)
             self._client.step(deadline)
 
-    def _answer(self, operation: str, number: int) -> Message:
+    def _answer(self, operation: str, number: int, timeout_s: float) -> Message:
         while True:
-            event = self._client.await_event(self._is_answer, f"its answer to {operation}")
+            event = self._client.await_event(self._is_answer, f"its answer to {operation}", timeout_s=timeout_s)
             assert isinstance(event, TransferRun)
             if not event.settled:
                 self._replies.settle(event.first_id, len(event.payloads), Accepted())
@@ -112,3 +103,46 @@ class QueueManagement:
 
     def _is_answer(self, event: Event) -> bool:
         return isinstance(event, TransferRun) and event.link is self._replies
+
+
+class QueueManagement(Management):
+    """What a broker can be asked about its queues."""
+
+    def declare(self, name: str, *, messages_max: int = 0) -> tuple[bool, dict[str, Any]]:
+        """Create a queue; returns whether it is new, and its attributes. `messages_max` 0: the broker's bound."""
+        attributes = {"messages_max": ULong(messages_max)} if messages_max else {}
+        status, body = self.request("CREATE", _QUEUE_TYPE, {"name": name}, attributes)
+        return status == 201, body
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return a queue's attributes."""
+        return self.request("READ", _QUEUE_TYPE, {"name": name})[1]
+
+    def delete(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
+        """Delete a queue with what is on it."""
+        self.request("DELETE", _QUEUE_TYPE, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
+
+    def purge(self, name: str) -> int:
+        """Remove a queue's available messages; returns how many there were."""
+        return int(self.request("PURGE", _QUEUE_TYPE, {"name": name})[1].get("messages", 0))
+
+    def queues(self) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of every queue."""
+        return self.rows(_QUEUE_TYPE)
+
+
+class SnapshotManagement(Management):
+    """What a broker can be asked about its snapshots."""
+
+    def create(self, name: str | None, *, waits: bool = True) -> dict[str, Any]:
+        """Let one be taken and return its attributes, once it is there or, not waiting, once it is taken."""
+        named = {"name": name} if name is not None else {}
+        return self.request("CREATE", _SNAPSHOT_TYPE, named, {"wait": waits}, timeout_s=_TAKING_SECONDS)[1]
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Delete one and return what its attributes were."""
+        return self.request("DELETE", _SNAPSHOT_TYPE, {"name": name})[1]
+
+    def snapshots(self) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of every snapshot."""
+        return self.rows(_SNAPSHOT_TYPE)

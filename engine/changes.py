@@ -1,0 +1,148 @@
+"""What differs between two states of one log: wiring, queues, their counters, and which messages came and went.
+
+Rule 1. Things are told apart by id, never by name: a queue that was deleted and declared again is two queues.
+Rule 2. Messages are compared as ordered runs, so that millions of them cost time and no memory; what came or went is
+        told by count and by ranges of consecutive offsets, the first few of them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from heapq import merge
+from typing import Any, Final
+
+from engine.queue import Queue
+from engine.state import State
+from engine.word import entry_of
+
+__all__ = ["Change", "Entries", "changes_between"]
+
+_RANGES_MAX: Final = 20
+_QUEUE_COUNTERS: Final = ("published", "delivered", "accepted")
+
+
+@dataclass(slots=True)
+class Entries:
+    """Messages that are on a queue in one state alone."""
+
+    count: int = 0
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    """First and last of consecutive offsets; the first twenty of such ranges."""
+    last_offset: int = -1
+    """Of all."""
+
+    def add(self, offset: int) -> None:
+        """Count one more, above all before it."""
+        if self.ranges and self.ranges[-1][1] == offset - 1 == self.last_offset:
+            self.ranges[-1] = (self.ranges[-1][0], offset)
+        elif len(self.ranges) < _RANGES_MAX:
+            self.ranges.append((offset, offset))
+        self.count += 1
+        self.last_offset = offset
+
+
+@dataclass(slots=True)
+class Change:
+    """One thing that is not as it was."""
+
+    what: str
+    """queue, muxer, route, producer or consumer."""
+    name: str
+    change: str
+    """added, removed or changed."""
+    id: int = 0
+    """Of a queue, muxer, producer or consumer."""
+    depth_before: int = 0
+    depth_after: int = 0
+    """Messages on a queue, acquired ones included."""
+    came: Entries = field(default_factory=Entries)
+    went: Entries = field(default_factory=Entries)
+    counters: dict[str, int] = field(default_factory=dict)
+    """How much each of a queue's counters has moved, where it has; settings that differ too."""
+
+
+def changes_between(before: State, after: State) -> Iterator[Change]:
+    """Yield everything that is different in `after`, wiring first, each kind in the order of ids."""
+    yield from _wiring("muxer", before.muxers, after.muxers, lambda muxer: str(muxer.name))
+    yield from _routes(before, after)
+    yield from _wiring("producer", before.producers, after.producers, _link_name)
+    yield from _wiring("consumer", before.consumers, after.consumers, _link_name)
+    for queue_id in sorted({*before.queues.keys(), *after.queues.keys()}):
+        change = _queue_change(before.queues.get(queue_id), after.queues.get(queue_id))
+        if change is not None:
+            yield change
+
+
+def _link_name(link: Any) -> str:
+    return f"{link.container} {link.link}"
+
+
+def _wiring(what: str, before: Mapping[int, Any], after: Mapping[int, Any], name: Any) -> Iterator[Change]:
+    for one in sorted(set(before) - set(after)):
+        yield Change(what, name(before[one]), "removed", one)
+    for one in sorted(set(after) - set(before)):
+        yield Change(what, name(after[one]), "added", one)
+
+
+def _routes(before: State, after: State) -> Iterator[Change]:
+    old, new = set(_routes_of(before)), set(_routes_of(after))
+    for change, routes in (("removed", old - new), ("added", new - old)):
+        for muxer, destination, queue in sorted(routes):
+            yield Change("route", f"{muxer} {destination} -> {queue}", change)
+
+
+def _routes_of(state: State) -> Iterator[tuple[str, str, str]]:
+    for muxer in state.muxers.values():
+        for destination, queues in muxer.routes.items():
+            for queue_id in queues:
+                queue = state.queues.get(queue_id)
+                yield muxer.name, destination, f"{queue.name} ({queue_id})" if queue else str(queue_id)
+
+
+def _queue_change(old: Queue | None, new: Queue | None) -> Change | None:
+    if old is new or old == new:
+        return None
+    named = new or old
+    assert named is not None
+    change = Change("queue", named.name, "changed" if old and new else "added" if new else "removed", named.id)
+    change.depth_before, change.depth_after = (one.depth if one else 0 for one in (old, new))
+    change.counters = _moved(_counters(old), _counters(new))
+    _compare(_offsets(old), _offsets(new), change)
+    return change
+
+
+def _counters(queue: Queue | None) -> dict[str, int]:
+    if queue is None:
+        return {}
+    counters = queue.counters
+    told = {name: getattr(queue, name) for name in _QUEUE_COUNTERS}
+    told |= {one.name: getattr(counters, one.name) for one in fields(counters) if one.name not in told}
+    return told | {"acquired": queue.acquired_count, "bytes": queue.size, "messages_max": queue.settings.messages_max}
+
+
+def _moved(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    moved = {name: after.get(name, 0) - before.get(name, 0) for name in (after or before)}
+    return {name: difference for name, difference in moved.items() if difference}
+
+
+def _offsets(queue: Queue | None) -> Iterable[int]:
+    """Return the offsets of everything on a queue, in order."""
+    if queue is None:
+        return iter(())
+    held = sorted(word for words in queue.acquired.values() for word in words)
+    return map(entry_of, merge(queue.returned, queue.ready, held))
+
+
+def _compare(before: Iterable[int], after: Iterable[int], change: Change) -> None:
+    """Walk two ordered runs side by side."""
+    olds, news = iter(before), iter(after)
+    old, new = next(olds, None), next(news, None)
+    while old is not None or new is not None:
+        if old == new:
+            old, new = next(olds, None), next(news, None)
+        elif new is None or (old is not None and old < new):
+            assert old is not None
+            change.went.add(old)
+            old = next(olds, None)
+        else:
+            change.came.add(new)
+            new = next(news, None)

@@ -1,0 +1,287 @@
+"""`ambermq snapshot`: taking snapshots, looking at them, and what differs between two.
+
+Rule 1: taking and deleting are asked of the running broker; deleting works on a stopped one's directory too.
+Rule 2: everything else reads the directory, beside a running broker or without one: what it reads is pinned.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from engine.changes import Change, Entries, changes_between
+from engine.retention import base_of
+from engine.snapshots import load_snapshot
+from engine.state import State
+from engine.times import iso_time
+from log.disk import DiskStorage
+from log.errors import LogError
+from log.inspect import Reader, open_reader
+from log.manifest import Manifest, Snapshot, commit, forget_removed, forget_snapshots, load, snapshot_path
+from log.pins import Pins
+from log.recovery import lock_path
+from tools.backup_commands import backup_values, export, restore, verified_backup
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.management import SnapshotManagement
+from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
+
+__all__ = ["snapshot"]
+
+_COLUMNS: Final = ("name", "end", "time", "created", "bytes", "automatic")
+_VERIFY_COLUMNS: Final = ("name", "end", "queues", "messages", "bytes", "whole")
+_DIFF_COLUMNS: Final = ("what", "name", "change", "depth_before", "depth_after", "came", "went", "counters")
+_VHOST: Final = "default"
+
+
+@click.group(epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
+def snapshot() -> None:
+    """Take, list, verify, compare, export and restore snapshots of all queues."""
+
+
+@snapshot.command("create", epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
+@click.option("--name", metavar="N", help="How to call it; else the broker finds a name.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is written, and there for good.")
+@click.option("--vhost", default=_VHOST, show_default=True, metavar="V", help="The virtual host.")
+@broker_options
+@output_option
+def create(name: str | None, wait: bool, vhost: str, url: str | None, data: str | None, output: str) -> None:
+    """Let the running broker take a snapshot of everything, at one moment, beside its work."""
+    _check_vhost(vhost)
+    with _management(url, data) as management:
+        values = management.create(name, waits=wait)
+    row = _shown(values)
+    if output == "json":
+        print_json(row, indent=True)
+    elif wait:
+        print_line(f"took {row['name']}: events below {row['end']:,}, {row['bytes']:,} bytes")
+    else:
+        print_line(f"taking {row['name']}: events below {row['end']:,}")
+
+
+@snapshot.command("list", epilog="Example: ambermq snapshot list --data ./data --output json")
+@data_option
+@output_option
+def list_snapshots(data: str | None, output: str) -> None:
+    """List all snapshots in the order of the moments that they hold; the last one is what a start begins with."""
+    manifest = _manifest(log_directory(data))
+    print_rows([_row(one) for one in manifest.snapshots], _COLUMNS, output)
+
+
+@snapshot.command("show", epilog="Example: ambermq snapshot show before-upgrade --data ./data")
+@click.argument("name")
+@data_option
+@output_option
+def show(name: str, data: str | None, output: str) -> None:
+    """Show what the snapshot NAME holds; exits 6 where there is none."""
+    directory = log_directory(data)
+    with open_reader(directory) as reader:
+        one = _named(reader.manifest, name, directory)
+        values = _row(one) | _contents(_state(reader, directory, one))
+        values |= {"begins_history": one == base_of(reader.manifest), "file": snapshot_path(directory, one.file_id)}
+    print_values(values, output)
+
+
+@snapshot.command("verify", epilog="Example: ambermq snapshot verify before-upgrade --data ./data")
+@click.argument("name", required=False)
+@data_option
+@output_option
+def verify(name: str | None, data: str | None, output: str) -> None:
+    """Read the snapshot NAME, or all of them, or the backup at the path NAME, and check every byte.
+
+    Exits 5 at damage, naming file and position; the others are checked all the same.
+    """
+    if name is not None and ("/" in name or name.endswith(".backup")) and Path(name).exists():
+        print_values(backup_values(name, verified_backup(name)), output)
+        return
+    directory = log_directory(data)
+    faults: list[LogError] = []
+    with open_reader(directory) as reader:
+        chosen = reader.manifest.snapshots if name is None else (_named(reader.manifest, name, directory),)
+        rows = [_verified(reader, directory, one, faults) for one in chosen]
+    print_rows(rows, _VERIFY_COLUMNS, output)
+    if faults:
+        advice = "recovery uses the one before it; delete it and take another"
+        raise ToolError(str(faults[0]), advice=advice, code=ExitCode.DAMAGED)
+
+
+@snapshot.command("delete", epilog="Example: ambermq snapshot delete before-upgrade --data ./data")
+@click.argument("name")
+@broker_options
+@output_option
+def delete(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Delete the snapshot NAME; exits 6 where there is none, 1 where history begins with it."""
+    here = data or (None if url else os.environ.get(DATA_VARIABLE))
+    if here and not url and holder_of(here) is None:
+        _delete_stopped(log_directory(here), name)
+    else:
+        with _management(url, data) as management:
+            management.delete(name)
+    if output == "json":
+        print_json({"name": name, "deleted": True})
+    else:
+        print_line(f"deleted {name}")
+
+
+@snapshot.command("diff", epilog="Example: ambermq snapshot diff before-upgrade nightly --data ./data")
+@click.argument("before")
+@click.argument("after")
+@data_option
+@output_option
+def diff(before: str, after: str, data: str | None, output: str) -> None:
+    """Tell what is different in the snapshot AFTER: wiring, queues, counters, and which messages came and went."""
+    directory = log_directory(data)
+    with open_reader(directory) as reader:
+        old, new = (_state(reader, directory, _named(reader.manifest, name, directory)) for name in (before, after))
+    changes = changes_between(old, new)
+    if output == "json":
+        print_json([_told(change) for change in changes], indent=True)
+    else:
+        print_rows([_told(change) | _short(change) for change in changes], _DIFF_COLUMNS, output)
+
+
+snapshot.add_command(export)
+snapshot.add_command(restore)
+
+
+@contextmanager
+def _management(url: str | None, data: str | None) -> Iterator[SnapshotManagement]:
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
+        yield SnapshotManagement(client)
+
+
+def _check_vhost(vhost: str) -> None:
+    if vhost != _VHOST:
+        raise ToolError(
+            "no such virtual host",
+            where=vhost,
+            expected=f"--vhost {_VHOST}",
+            advice="a broker has this one only",
+            code=ExitCode.USAGE,
+        )
+
+
+def _manifest(directory: str) -> Manifest:
+    manifest = load(DiskStorage(), directory)
+    assert manifest is not None, "log_directory has looked for it"
+    return manifest
+
+
+def _named(manifest: Manifest, name: str, directory: str) -> Snapshot:
+    for one in manifest.snapshots:
+        if one.name == name:
+            return one
+    known = ", ".join(one.name for one in manifest.snapshots[-5:]) or "none"
+    raise ToolError(
+        f"no snapshot {name!r}",
+        where=directory,
+        found=f"there are {len(manifest.snapshots)}, the last of them {known}",
+        advice="ambermq snapshot list shows all",
+        code=ExitCode.NOT_FOUND,
+    )
+
+
+def _state(reader: Reader, directory: str, one: Snapshot) -> State:
+    return load_snapshot(DiskStorage(), directory, reader.manifest, one)
+
+
+def _row(one: Snapshot) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "end": one.end,
+        "time": iso_time(one.time_us),
+        "created": iso_time(one.created_us),
+        "bytes": one.size,
+        "automatic": one.is_automatic,
+    }
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of what the broker has told."""
+    times = {"time": iso_time(values["time_us"]), "created": iso_time(values["created_us"])}
+    named = {name: values[name] for name in ("name", "end", "bytes")}
+    return named | times | {"automatic": values["is_automatic"]}
+
+
+def _contents(state: State) -> dict[str, Any]:
+    queues = list(state.queues.values())
+    return {
+        "queues": len(queues),
+        "messages": sum(queue.depth for queue in queues),
+        "acquired": sum(queue.acquired_count for queue in queues),
+        "message_bytes": sum(queue.size for queue in queues),
+        "muxers": len(state.muxers),
+        "producers": len(state.producers),
+        "consumers": len(state.consumers),
+        "epoch": state.epoch,
+    }
+
+
+def _verified(reader: Reader, directory: str, one: Snapshot, faults: list[LogError]) -> dict[str, Any]:
+    row = _row(one) | {"whole": False}
+    try:
+        return row | _contents(_state(reader, directory, one)) | {"whole": True}
+    except LogError as fault:
+        faults.append(fault)
+        return row | {"fault": str(fault)}
+
+
+def _delete_stopped(directory: str, name: str) -> None:
+    """Let go of a snapshot of a broker that is not running, and of its file where nobody reads it."""
+    storage = DiskStorage()
+    lock = storage.lock(lock_path(directory))
+    try:
+        manifest = _manifest(directory)
+        one = _named(manifest, name, directory)
+        if one == base_of(manifest):
+            raise ToolError(f"history begins with the snapshot {name!r}", where=directory, advice="it has to stay")
+        file_ids = frozenset({one.file_id})
+        commit(storage, directory, partial(forget_snapshots, file_ids=file_ids))
+        if one.file_id not in Pins(storage, directory).sweep():
+            with suppress(FileNotFoundError):
+                storage.unlink(snapshot_path(directory, one.file_id))
+            commit(storage, directory, partial(forget_removed, file_ids=file_ids))
+    finally:
+        lock.release()
+
+
+def _told(change: Change) -> dict[str, Any]:
+    """Return a change for programs."""
+    told: dict[str, Any] = {"what": change.what, "name": change.name, "change": change.change}
+    if change.what != "route":
+        told["id"] = change.id
+    if change.what == "queue":
+        told |= {
+            "depth_before": change.depth_before,
+            "depth_after": change.depth_after,
+            "came": _entries(change.came),
+            "went": _entries(change.went),
+            "counters": change.counters,
+        }
+    return told
+
+
+def _entries(entries: Entries) -> dict[str, Any]:
+    ranges = [{"first": first, "last": last} for first, last in entries.ranges]
+    return {"count": entries.count, "ranges": ranges}
+
+
+def _short(change: Change) -> dict[str, Any]:
+    """Return the cells of a change for people."""
+    if change.what != "queue":
+        return {}
+    counters = ", ".join(f"{name} {moved:+,}" for name, moved in change.counters.items())
+    return {"came": _summed(change.came), "went": _summed(change.went), "counters": counters}
+
+
+def _summed(entries: Entries) -> str:
+    if not entries.count:
+        return "-"
+    return f"{entries.count:,} in [{entries.ranges[0][0]:,}, {entries.last_offset:,}]"
