@@ -12,6 +12,8 @@ from pathlib import Path
 
 from bench.brokers import Broker
 from bench.load import Load, Window, drain_queue, fill_queue, hold_connections, run_load
+from bench.pause import measure_pause
+from bench.story import measure_story
 
 __all__ = ["SCENARIOS", "Bar", "Metric", "Scenario"]
 
@@ -166,6 +168,37 @@ SCENARIOS: tuple[Scenario, ...] = (
         "2,000 idle connections, session and receiver",
         partial(_idle, False),
         (Metric("each", "memory a connection", "KiB", _below(64)),),
+        has_peer=False,
+    ),
+    Scenario(
+        "story",
+        "the story of one message among 10,000,000 events",
+        measure_story,
+        (
+            Metric("story", "a new process, median of 9 messages", "s", _below(1)),
+            Metric("longest", "longest of them", "s"),
+            Metric("unknown", "an id that no message has", "s"),
+            Metric("messages", "messages in the log", "messages"),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "snapshot",
+        "snapshots of 5,000,000 messages in 100 queues, at half the top rate",
+        measure_pause,
+        (
+            Metric("rate", "throughput meanwhile", "messages/s"),
+            Metric("snapshots", "snapshots taken", ""),
+            Metric("snapshot_s", "each took", "s"),
+            Metric("pause_without", "longest pause without", "ms"),
+            Metric("pause_with", "longest pause with", "ms"),
+            Metric("pause", "longer with, by", "ms", _below(5)),
+            Metric("p99_without", "delivery p99 without", "ms"),
+            Metric("p99_with", "delivery p99 with", "ms"),
+            Metric("p99", "delivery p99, with to without", "", _below(1.5)),
+            Metric("bytes", "size, a message", "B", _below(10)),
+            Metric("restart", "ready after SIGKILL", "s", _below(3)),
+        ),
         has_peer=False,
     ),
 )

@@ -9,7 +9,7 @@ Rule 2. Of a message older than the horizon the publish record is all that is ke
 state at the horizon, and its story goes on from there.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from struct import pack
 
@@ -86,14 +86,15 @@ def open_search(past: Past) -> Search:
     return Search(past.reader, touches_of)
 
 
-def find_message(past: Past, search: Search, id_hash: int, is_it: Callable[[Buffer], bool]) -> list[int]:
+def find_message(past: Past, search: Search, id_hashes: Collection[int], is_it: Callable[[Buffer], bool]) -> list[int]:
     """Return the offsets of the messages with an id, oldest first.
 
-    `id_hash` is the id's hash as records hold it; `is_it` tells of a message's bytes, of a large message's first piece,
-    whether the id is the one meant. A message whose bytes are damaged is not found. Raises DamageError.
+    `id_hashes` has the hash of each form that the id may have, as records hold it; `is_it` tells of a message's bytes,
+    of a large message's first piece, whether the id is the one meant. A message whose bytes are damaged is not found.
+    Raises DamageError.
     """
     found = []
-    for offset in search.ids(id_hash):
+    for offset in search.ids(id_hashes):
         event = past.event_at(offset)
         if type(event) is Published:
             head = past.body(event.chunks[0] if event.chunks else offset)

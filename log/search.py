@@ -7,13 +7,14 @@ head CRC.
 Rule 3. Both answer alike: a record found through bytes is held against the same keys as an index would have.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from struct import Struct
 from typing import Final
 
 from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, BATCH_MAGIC, Batch, check, decode_header
 from log.index import Index, path_of_index
-from log.index_tables import U32, TouchesOf
+from log.index_tables import TouchesOf
 from log.inspect import Reader
 from log.part import Part
 from log.record import RECORD
@@ -23,11 +24,12 @@ __all__ = ["Search"]
 
 _PIECE_BYTES: Final = 1 << 20
 _NEAR_BYTES: Final = 16 << 10
+_U32: Final = Struct("<I")
 _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 
 
 class Search:
-    """Look-ups in the segments of one reader, which it keeps open until it is closed; the reader stays its owner's."""
+    """Look-ups in the segments of one reader, which stays its owner's; close it first."""
 
     def __init__(self, reader: Reader, touches_of: TouchesOf) -> None:
         """Look into the log of a reader; `touches_of` is what its indexes were built with.
@@ -36,8 +38,8 @@ class Search:
         """
         self._touches_of = touches_of
         self._end = reader.end
-        self._indexes: list[tuple[int, Index]] = []
-        """With the first offset that is beyond the segment."""
+        self._indexes: list[tuple[int, str]] = []
+        """The first offset that is beyond the segment, and the path of its index, which fits."""
         self._parts: list[tuple[int, Part]] = []
         """As above, those without an index."""
         self._sealed: list[Part] = []
@@ -48,22 +50,24 @@ class Search:
             part = reader.open_sealed(sealed)
             segment = sealed.at(reader.directory)
             index = Index.open(path_of_index(segment), segment, part.header)
-            if index is not None and index.has_touches:
-                part.file.close()
-                self._indexes.append((sealed.next_offset, index))
-                continue
+            has_touches = index is not None and index.has_touches
             if index is not None:
+                # A process can open an LMDB file once at a time, and the reader's own look-ups open it too.
                 index.close()
-            self._sealed.append(part)
-            self._parts.append((sealed.next_offset, part))
+            if has_touches:
+                part.file.close()
+                self._indexes.append((sealed.next_offset, path_of_index(segment)))
+            else:
+                self._sealed.append(part)
+                self._parts.append((sealed.next_offset, part))
         self._parts += [(self._end, part) for part in reader.survey.parts]
 
-    def ids(self, id_hash: int) -> list[int]:
-        """Return the offsets of all records with this id hash, in order. Raises DamageError."""
-        found = set(chain.from_iterable(index.ids(id_hash) for _, index in self._indexes))
-        for batch in self._batches_holding([U32.pack(id_hash)], 0):
+    def ids(self, id_hashes: Collection[int]) -> list[int]:
+        """Return the offsets of all records with one of these id hashes, in order. Raises DamageError."""
+        found = set(self._indexed(Index.ids, id_hashes, 0))
+        for batch in self._batches_holding([_U32.pack(id_hash) for id_hash in id_hashes], 0):
             for row in batch.rows():
-                if row[3] == id_hash:
+                if row[3] in id_hashes:
                     found.add(batch.header.base_offset + row[0])
         return self._within(found, 0)
 
@@ -73,28 +77,28 @@ class Search:
         `wanted` is keys with bytes that the head of each record sought holds; of the segments without an index, records
         that touch a key without those bytes may be left out. Raises DamageError.
         """
-        found = self._indexed(wanted, first_offset)
+        found = self._indexed(Index.touches, wanted, first_offset)
         batches = self._batches_holding(list(wanted.values()), first_offset)
         return self._within(chain(found, self._touching(batches, wanted)), first_offset)
 
     def touches_of_epochs(self, key: int, first_offset: int) -> list[int]:
         """Return as `touches` for a key that only the first records of an epoch touch."""
-        found = self._indexed((key,), first_offset)
+        found = self._indexed(Index.touches, (key,), first_offset)
         batches = chain.from_iterable(map(_beginning, self._parts_from(first_offset)))
         return self._within(chain(found, self._touching(batches, (key,))), first_offset)
 
     def close(self) -> None:
         """Close what was opened."""
-        for _, index in self._indexes:
-            index.close()
         for part in self._sealed:
             part.file.close()
 
-    def _indexed(self, keys: Iterable[int], first_offset: int) -> Iterator[int]:
-        indexes = [index for next_offset, index in self._indexes if next_offset > first_offset]
-        for key in keys:
-            for index in indexes:
-                yield from index.touches(key)
+    def _indexed(self, ask: Callable[[Index, int], list[int]], keys: Iterable[int], first_offset: int) -> Iterator[int]:
+        for next_offset, path in self._indexes:
+            if next_offset > first_offset:
+                index = Index(path)
+                for key in keys:
+                    yield from ask(index, key)
+                index.close()
 
     def _touching(self, batches: Iterable[Batch], keys: Collection[int]) -> Iterator[int]:
         for batch in batches:

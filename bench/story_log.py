@@ -1,0 +1,165 @@
+"""A log as a broker would have left it after millions of messages, written in a minute: by the engine's own events.
+
+Links and queues are declared by the engine; the runs are drafted as it drafts them, messages in bursts of 1 to 500,
+acquired and settled in others, one acquisition in fifty released and taken again. Every message has a message-id.
+"""
+
+import random
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from engine.commands import AttachConsumer, AttachProducer
+from engine.config import EngineConfig
+from engine.events import Acquired, Published, Settled
+from engine.outcome import ACCEPTED, RELEASED
+from engine.records import write_event
+from engine.recovery import recover
+from engine.touches import touches_of
+from engine.word import WORD_BYTES, make_words
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.index import build
+from log.log import Log
+from log.manifest import load
+from log.recovery import Recovery
+from protocol.message import Data, Message
+from protocol.performatives import Properties
+
+__all__ = ["id_of", "write_story_log"]
+
+_QUEUES: Final = 10
+_RUNS: Final = (1, 1, 1, 2, 5, 20, 80, 250, 500)
+_WAITING_MAX: Final = 20_000
+_BODY_BYTES: Final = 64
+_STEP_US: Final = 1_000
+_PAST_US: Final = 3 * 3_600_000_000
+_ID: Final = "order-%08d"
+
+
+@dataclass(slots=True)
+class _Line:
+    """One queue, who sends to it, and who receives from it."""
+
+    queue: int
+    producer: int
+    consumer: int
+    ready: deque[bytes] = field(default_factory=deque)
+    """Words available, a run each."""
+    held: deque[bytes] = field(default_factory=deque)
+    """Words acquired, likewise."""
+    count: int = 0
+    """Messages available."""
+
+
+def id_of(number: int) -> str:
+    """Return the message-id of a message by its number."""
+    return _ID % number
+
+
+def write_story_log(directory: Path, event_count: int) -> int:
+    """Write a log of so many events, one a message and what happened to it; return how many messages there are.
+
+    All sealed segments are indexed, as they are a while after a broker has sealed them.
+    """
+    now_us = time.time_ns() // 1000 - _PAST_US
+    log, lines = _opened(directory, now_us)
+    rng = random.Random(event_count)
+    number = done = 0
+    while done < event_count:
+        now_us += _STEP_US
+        line = rng.choice(lines)
+        if line.count < _WAITING_MAX:
+            number, added = _publish(log, line, number, rng.choice(_RUNS), now_us)
+            done += added
+        for event in _moves(line, rng, log, now_us):
+            done += len(event.words) // WORD_BYTES
+        log.draft.end_command()
+        log.write(now_us)
+        log.request_sync()
+        log.completed()
+    log.close()
+    _index(directory)
+    return number
+
+
+def _opened(directory: Path, now_us: int) -> tuple[Log, list[_Line]]:
+    """Start a broker without sockets, let links come, and take its log."""
+    loop = recover(Recovery.open(DiskStorage(), str(directory), LogConfig(), now_us), EngineConfig(), now_us)
+    for index in range(_QUEUES):
+        loop.submit(AttachProducer("key", f"story-{index}", "seller", f"to story-{index}"))
+        loop.submit(AttachConsumer("key", f"story-{index}", "shipper", f"from story-{index}"))
+    loop.step(now_us)
+    state = loop.state
+    producers = {producer.destination: producer.id for producer in state.producers.values()}
+    consumers = {consumer.queue: consumer.id for consumer in state.consumers.values()}
+    queues = sorted(state.queues.values(), key=lambda queue: queue.id)
+    return loop.log, [_Line(queue.id, producers[queue.name], consumers[queue.id]) for queue in queues]
+
+
+def _publish(log: Log, line: _Line, number: int, count: int, now_us: int) -> tuple[int, int]:
+    ids = [(_ID % index).encode() for index in range(number, number + count)]
+    bodies = [_HEAD + one + _TAIL for one in ids]
+    hashes = [crc32(one, _STRING) or 1 for one in ids]
+    sizes = [len(body) for body in bodies]
+    words = make_words(log.draft.next_offset, sizes)
+    event = Published(
+        log.draft.next_offset, now_us, (line.queue,), line.producer, words, sum(sizes), True, (), bodies, hashes
+    )
+    write_event(log.draft, event)
+    line.ready.append(words)
+    line.count += count
+    return number + count, count
+
+
+def _moves(line: _Line, rng: random.Random, log: Log, now_us: int) -> Iterator[Acquired | Settled]:
+    """Let the consumer take a run and settle another; yields what was written."""
+    taken = _take(line.ready, rng.choice(_RUNS))
+    if taken:
+        line.count -= len(taken) // WORD_BYTES
+        line.held.append(taken)
+        yield _written(log, Acquired(log.draft.next_offset, now_us, line.queue, (line.consumer,), taken))
+    settled = _take(line.held, rng.choice(_RUNS))
+    if settled:
+        outcome = ACCEPTED if rng.random() < 0.98 else RELEASED
+        if outcome is RELEASED:
+            line.ready.appendleft(settled)
+            line.count += len(settled) // WORD_BYTES
+        yield _written(log, Settled(log.draft.next_offset, now_us, line.queue, line.consumer, outcome, settled))
+
+
+def _written(log: Log, event: Acquired | Settled) -> Acquired | Settled:
+    write_event(log.draft, event)
+    return event
+
+
+def _take(runs: deque[bytes], count: int) -> bytes:
+    """Take up to so many words from the front."""
+    if not runs:
+        return b""
+    run = runs.popleft()
+    if len(run) > count * WORD_BYTES:
+        runs.appendleft(run[count * WORD_BYTES :])
+    return run[: count * WORD_BYTES]
+
+
+def _index(directory: Path) -> None:
+    manifest, config = load(DiskStorage(), str(directory)), LogConfig()
+    assert manifest is not None
+    for sealed in manifest.sealed:
+        segment = sealed.at(str(directory))
+        file = DiskStorage().open(segment.path)
+        build(file, segment, batch_bytes_max=config.batch_bytes_max, touches_of=touches_of)
+        file.close()
+
+
+_STRING: Final = crc32(b"s")
+_HEAD, _TAIL = (
+    Message(properties=Properties(message_id=id_of(0)), body=(Data(bytes(_BODY_BYTES)),))
+    .encode()
+    .split(id_of(0).encode())
+)

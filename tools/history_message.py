@@ -1,0 +1,127 @@
+"""`ambermq history message`: what happened to one message, from its publish to where it is now.
+
+Rule 1. A message is named by its message-id, whatever type that has, or by `offset:N`, the offset of its publish.
+Rule 2. Ids need not be unique: all messages that have it are told of, the newest last.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+import click
+
+from engine.life import Life, find_message, life_of, open_search
+from engine.past import Past, PastError, PastKind
+from engine.times import iso_time
+from log.bodies import DAMAGED
+from log.buffer import Buffer
+from log.search import Search
+from protocol.outline import message_id_hash
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.life_story import COLUMNS, place_lines, place_values, story_rows
+from tools.message_ids import MessageId, meanings_of, message_id_of, shown_id
+from tools.output import output_option, print_json, print_line, print_rows
+from tools.pasts import opened_past
+from tools.target import data_option
+
+__all__ = ["message"]
+
+_OFFSET: Final = "offset:"
+_LIMIT: Final = 20
+
+
+@click.command("message", epilog="Example: ambermq history message order-4711 --data ./data")
+@click.argument("message_id", metavar="ID")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="Of several messages with this id the newest so many.",
+)
+@data_option
+@output_option
+def message(message_id: str, limit: int, data: str | None, output: str) -> None:
+    """Tell the story of the message with the message-id ID, or of the one published at offset N: offset:N.
+
+    Published, routed, acquired, settled or returned, and where it is now. Exits 6 where there is no such message.
+    """
+    with opened_past(None, data) as past:
+        search = open_search(past)
+        try:
+            offsets = _offsets(past, search, message_id)
+            lives = [life_of(past, search, offset) for offset in offsets[-limit:]]
+        except PastError as error:
+            if error.kind is not PastKind.NO_SUCH_OFFSET:
+                raise
+            raise _missing(past, message_id) from error
+        finally:
+            search.close()
+        if output == "json":
+            print_json([_values(past, life) for life in lives], indent=True)
+            return
+        if len(offsets) > limit:
+            print_line(f"{len(offsets) - limit:,} earlier messages with this id; --limit shows more\n")
+        for number, life in enumerate(lives):
+            _print_story(past, life, is_first=not number)
+
+
+def _offsets(past: Past, search: Search, text: str) -> list[int]:
+    number = text.removeprefix(_OFFSET)
+    if number != text and number.isascii() and number.isdigit():
+        return [int(number)]
+    meanings = meanings_of(text)
+    found = find_message(past, search, {message_id_hash(one) for one in meanings}, partial(_is_one_of, meanings))
+    if not found:
+        raise _missing(past, text)
+    return found
+
+
+def _is_one_of(meanings: list[MessageId], payload: Buffer) -> bool:
+    return message_id_of(payload) in meanings
+
+
+def _missing(past: Past, text: str) -> ToolError:
+    horizon = past.horizon.offset
+    return ToolError(
+        f"no message {text!r}",
+        where=past.reader.directory,
+        advice=f"messages that were gone before offset {horizon} are not in this log" if horizon else "",
+        code=ExitCode.NOT_FOUND,
+    )
+
+
+def _head_of(past: Past, life: Life) -> MessageId | None:
+    chunks = life.published.chunks
+    head = past.body(chunks[0] if chunks else life.offset)
+    return None if head is DAMAGED else message_id_of(head)
+
+
+def _print_story(past: Past, life: Life, *, is_first: bool) -> None:
+    message_id = shown_id(_head_of(past, life))
+    name = "a message without an id" if message_id is None else f"message {message_id}"
+    print_line(f"{'' if is_first else chr(10)}{name}, offset {life.offset}")
+    print_rows(story_rows(life), COLUMNS, "table")
+    for line in place_lines(life, past.now_us):
+        print_line(f"now {line}")
+
+
+def _values(past: Past, life: Life) -> dict[str, Any]:
+    published = life.published
+    return {
+        "message_id": shown_id(_head_of(past, life)),
+        "offset": life.offset,
+        "time": iso_time(published.time_us),
+        "bytes": published.size,
+        "durable": published.durable,
+        "horizon": life.horizon or None,
+        "events": list(_events(life)),
+        "now": place_values(life),
+    }
+
+
+def _events(life: Life) -> Iterator[dict[str, Any]]:
+    for row in story_rows(life):
+        yield {name: value for name, value in row.items() if name != "after"}

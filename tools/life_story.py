@@ -1,0 +1,181 @@
+"""The life of one message as a person would tell it. Pure: a life in, rows and values out.
+
+Rule: a row is one thing that happened on one queue, with its time and how long after the row before; the same as values
+for programs.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine.events import Started
+from engine.life import Life
+from engine.origins import Link
+from engine.outcome import Outcome
+from engine.steps import Place, PlaceState, Step, StepKind
+from engine.times import iso_time
+from tools.durations import duration_text
+
+__all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]
+
+COLUMNS: Final = ("time", "after", "what", "queue", "offset", "words")
+"""Of a table of story rows."""
+
+
+def story_rows(life: Life) -> list[dict[str, Any]]:
+    """Return what happened, in order: the columns, and `time_us`, `after_us`, `attempt`, `delivery_count`, `by`."""
+    rows, before = [], None
+    for step in life.steps:
+        told = _published(life, step) if step.kind is StepKind.PUBLISHED else [_later(life, step)]
+        after_us = None if before is None else step.time_us - before
+        for row in told:
+            rows.append(
+                {
+                    "time": iso_time(step.time_us),
+                    "after": "" if after_us is None else f"+{duration_text(after_us)}",
+                    "time_us": step.time_us,
+                    "after_us": after_us,
+                }
+                | row
+            )
+            after_us = 0
+        before = step.time_us
+    if not life.is_whole:
+        rows.insert(len(_published(life, life.steps[0])), _gap(life))
+    return rows
+
+
+def place_values(life: Life) -> list[dict[str, Any]]:
+    """Return where the message is, a queue each."""
+    return [
+        {
+            "queue": _queue(life, place.queue),
+            "state": str(place.state),
+            "by": _link_values(life, place.consumer),
+            "delivery_count": place.count,
+            "deliveries": place.attempts,
+            "since": iso_time(place.last.time_us) if place.last else None,
+            "how": str(place.last.kind) if place.last else None,
+        }
+        for place in life.places
+    ]
+
+
+def place_lines(life: Life, now_us: int) -> list[str]:
+    """Return where the message is, in words, a line a queue."""
+    if not life.places:
+        return ["nowhere: no queue was attached for it"]
+    return [_place_line(life, place, now_us) for place in life.places]
+
+
+def _published(life: Life, step: Step) -> list[dict[str, Any]]:
+    published, producer = life.published, life.producer
+    size, pieces = f"{published.size:,} bytes", len(published.chunks) + 1
+    words = f"by {_named(life, published.producer)}"
+    if producer is not None:
+        words += f" for {producer.destination!r}"
+    words += f": {size}, {'durable' if published.durable else 'not durable'}"
+    words += f", in {pieces} pieces" if pieces > 1 else ""
+    rows = [_row(life, step, words)]
+    for route in life.routes:
+        muxer = life.muxers.get(producer.muxer, f"{producer.muxer}") if producer else None
+        why = f"by {muxer}" if producer else "by a muxer that is not known any more"
+        if producer is not None:
+            why += f", where the queue is attached for {producer.destination!r}"
+        since = f" since offset {route.attached}" if route.attached is not None else ""
+        row = _row(life, step, why + since) | {"what": "routed", "queue": _queue(life, route.queue)}
+        rows.append(row | {"muxer": muxer, "attached": route.attached})
+    return rows
+
+
+def _later(life: Life, step: Step) -> dict[str, Any]:
+    return _row(life, step, _WORDS[step.kind](life, step))
+
+
+def _row(life: Life, step: Step, words: str) -> dict[str, Any]:
+    return {
+        "what": str(step.kind),
+        "queue": _queue(life, step.queue) if step.queue else None,
+        "offset": step.offset,
+        "words": words,
+        "by": _link_values(life, step.link),
+        "attempt": step.attempt,
+        "delivery_count": step.count,
+    }
+
+
+def _acquired(life: Life, step: Step) -> str:
+    again = f", delivery {step.attempt}" if step.attempt > 1 else ""
+    failed = f" after {step.count} failed" if step.count else ""
+    return f"by {_named(life, step.link)}{again}{failed}"
+
+
+def _settled(life: Life, step: Step) -> str:
+    return f"by {_named(life, step.link)}{_rest_of(step.outcome)}"
+
+
+def _returned(life: Life, step: Step) -> str:
+    if isinstance(step.event, Started):
+        return f"the broker started, epoch {step.event.epoch}: {_named(life, step.link)} held it no more"
+    return f"{_named(life, step.link)} went and had not settled it"
+
+
+def _rest_of(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    parts = ["delivery failed"] if outcome.delivery_failed else []
+    parts += ["undeliverable here"] if outcome.undeliverable_here else []
+    parts += [f"{len(outcome.annotations)} annotations"] if outcome.annotations else []
+    parts += [part for part in (outcome.condition, outcome.description) if part]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+_WORDS: Final[dict[StepKind, Callable[[Life, Step], str]]] = {
+    StepKind.ACQUIRED: _acquired,
+    StepKind.ACCEPTED: _settled,
+    StepKind.REJECTED: _settled,
+    StepKind.RELEASED: _settled,
+    StepKind.MODIFIED: _settled,
+    StepKind.RETURNED: _returned,
+    StepKind.PURGED: lambda _life, _step: "with all that was available",
+    StepKind.DELETED: lambda _life, _step: "with the queue",
+    StepKind.DAMAGED: lambda _life, _step: "its bytes cannot be read: set aside",
+}
+
+
+def _gap(life: Life) -> dict[str, Any]:
+    words = f"earlier events compacted at {life.horizon}"
+    return {"what": "compacted", "after": "", "words": words, "offset": life.horizon, "horizon": life.horizon}
+
+
+def _place_line(life: Life, place: Place, now_us: int) -> str:
+    queue, last = _queue(life, place.queue), place.last
+    since = f" for {duration_text(now_us - last.time_us)}" if last and now_us >= last.time_us else ""
+    counts = f", {_deliveries(place.attempts)}, {place.count} failed" if place.attempts else ", never delivered"
+    match place.state:
+        case PlaceState.AVAILABLE:
+            return f"available on {queue!r}{since}{counts}"
+        case PlaceState.ACQUIRED:
+            return f"on {queue!r}, held by {_named(life, place.consumer)}{since}{counts}"
+    how = f"{last.kind} at {iso_time(last.time_us)}" if last else f"before offset {life.horizon}"
+    lived = duration_text(last.time_us - life.published.time_us) if last else ""
+    return f"gone from {queue!r}: {how}{f', {lived} after it was published' if lived else ''}{counts}"
+
+
+def _deliveries(count: int) -> str:
+    return "1 delivery" if count == 1 else f"{count:,} deliveries"
+
+
+def _queue(life: Life, queue: int) -> str:
+    return life.queues.get(queue, f"queue {queue}")
+
+
+def _named(life: Life, link: int) -> str:
+    known = life.links.get(link)
+    return f"link {link}" if known is None else f"{known.container}/{known.link}"
+
+
+def _link_values(life: Life, link: int) -> dict[str, Any] | None:
+    known: Link | None = life.links.get(link)
+    if not link:
+        return None
+    return {"id": link, "container": known.container, "link": known.link} if known else {"id": link}
