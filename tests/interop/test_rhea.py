@@ -158,3 +158,13 @@ def test_nothing_accepted_is_lost_over_a_kill(start_broker: StartBroker, connect
     assert set(ids) == set(range(3000))
     assert len(ids) < 6000
     assert sorted(set(ids), key=ids.index) == list(range(3000))
+
+
+def test_sources_that_take_nothing(scenario: Scenario) -> None:
+    """A queue now and as it was, ended by drain, its filter echoed; the log's events; the future is refused."""
+    assert scenario("sources") == [
+        {"step": "now", "got": ["a", "b"]},
+        {"step": "log", "count": 2},
+        {"step": "then", "got": ["a"], "echoed": ["ambermq:at"]},
+        {"step": "future", "condition": "amqp:precondition-failed"},
+    ]
