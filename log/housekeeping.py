@@ -329,9 +329,14 @@ class Housekeeper:
                 file.drop_cache(0, 0)
                 file.close()
 
+    @property
+    def _is_asked(self) -> bool:
+        """Whether anybody waits for this thread."""
+        return bool(self._rolls or self._edits or self._placements)
+
     def _build_indexes(self) -> None:
-        """Build those of newly sealed segments; rolls that come meanwhile go first."""
-        while self._unindexed and not self._rolls and not self._is_busy_during(_PROBE_S):
+        """Build those of newly sealed segments; what is asked for meanwhile goes first."""
+        while self._unindexed and not self._is_asked and not self._is_busy_during(_PROBE_S):
             segment = self._unindexed[0]
             file = self._storage.open(segment.path)
             try:
@@ -349,7 +354,7 @@ class Housekeeper:
         """Build one index; tell whether it is done, for a log that gets busy meanwhile goes first."""
         try:
             while builder.step():
-                if self._rolls or self._is_busy_during(_INDEX_PAUSE_S):
+                if self._is_asked or self._is_busy_during(_INDEX_PAUSE_S):
                     return False
         finally:
             builder.close()
