@@ -142,34 +142,33 @@ class _Telling:
         )
 
     def _track(self) -> Track:
-        """Follow the message up to now."""
-        named = list(self._events(self._search.touches(self._wanted(), self._first)))
-        others = list(self._events(self._search.touches_of_epochs(node_key(BROKER), self._first)))
-        others += self._events(self._losses(named))
+        """Follow the message up to now: by what names it, then by what else came until that ended it."""
+        bucket, first = bucket_key(self._published.offset), self._first
+        named = list(self._events(self._search.touches({bucket: self._published.words}, first)))
+        track = self._followed(named)
+        last = track.steps[-1].offset if track.is_over else self._past.end - 1
+        others = self._search.touches(self._ends(named), first, last)
+        others += self._search.touches_of_epochs(node_key(BROKER), first, last)
+        return self._followed([*named, *self._events(sorted({*others}))])
+
+    def _followed(self, events: Iterable[Event]) -> Track:
+        """Return its way through events."""
         track = self._begun()
-        events = {event.offset: event for event in (*named, *others)}
-        for offset in sorted(events):
+        for event in sorted(events, key=lambda event: event.offset):
             if track.is_over:
                 break
-            track.hear(events[offset])
+            track.hear(event)
         return track
 
-    def _wanted(self) -> dict[int, bytes]:
-        """Return the keys of what names the message or empties its queues, with bytes that such records hold."""
-        published = self._published
-        wanted = {node_key(queue): _NO_CONTENT + pack("<q", queue) for queue in published.queues}
-        wanted[bucket_key(published.offset)] = published.words
-        wanted[node_key(BROKER)] = _RESET
-        return wanted
-
-    def _losses(self, named: Iterable[Event]) -> list[int]:
-        """Return the offsets of the events by which those who may have held the message went."""
+    def _ends(self, named: Iterable[Event]) -> dict[int, bytes]:
+        """Return the keys of what ends its queues and those who may have held it, with bytes that such records hold."""
         consumers = {place.consumer for place in self._begun().places.values()} - {0}
         for event in named:
             if type(event) is Acquired and self._published.words in event.words:
                 consumers.update(event.consumers)
-        wanted = {node_key(consumer): _NO_CONTENT + pack("<qq", 0, consumer) for consumer in consumers}
-        return self._search.touches(wanted, self._first) if wanted else []
+        wanted = {node_key(queue): _NO_CONTENT + pack("<q", queue) for queue in self._published.queues}
+        wanted |= {node_key(consumer): _NO_CONTENT + pack("<qq", 0, consumer) for consumer in consumers}
+        return {**wanted, node_key(BROKER): _RESET}
 
     def _begun(self) -> Track:
         """Return its way as far as it needs no look-up: published, or where it was at the horizon."""
@@ -187,9 +186,7 @@ class _Telling:
             return None
         wanted = {node_key(queue): pack("<qq", queue, producer.muxer)}
         found = None
-        for event in self._events(self._search.touches(wanted, queue)):
-            if event.offset > self._published.offset:
-                break
+        for event in self._events(self._search.touches(wanted, queue, self._published.offset)):
             match event:
                 case Attached(muxer=producer.muxer, destination=producer.destination):
                     found = event.offset

@@ -24,6 +24,7 @@ __all__ = ["Search"]
 
 _PIECE_BYTES: Final = 1 << 20
 _NEAR_BYTES: Final = 16 << 10
+_OFFSET_MAX: Final = 1 << 62
 _U32: Final = Struct("<I")
 _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 
@@ -65,27 +66,27 @@ class Search:
     def ids(self, id_hashes: Collection[int]) -> list[int]:
         """Return the offsets of all records with one of these id hashes, in order. Raises DamageError."""
         found = set(self._indexed(Index.ids, id_hashes, 0))
-        for batch in self._batches_holding([_U32.pack(id_hash) for id_hash in id_hashes], 0):
+        for batch in self._batches_holding([_U32.pack(id_hash) for id_hash in id_hashes], 0, _OFFSET_MAX):
             for row in batch.rows():
                 if row[3] in id_hashes:
                     found.add(batch.header.base_offset + row[0])
-        return self._within(found, 0)
+        return self._within(found, 0, _OFFSET_MAX)
 
-    def touches(self, wanted: Mapping[int, bytes], first_offset: int) -> list[int]:
-        """Return the offsets from `first_offset` on of the records that touch any of the keys, in order.
+    def touches(self, wanted: Mapping[int, bytes], first_offset: int, last_offset: int = _OFFSET_MAX) -> list[int]:
+        """Return the offsets, both bounds included, of the records that touch any of the keys, in order.
 
         `wanted` is keys with bytes that the head of each record sought holds; of the segments without an index, records
         that touch a key without those bytes may be left out. Raises DamageError.
         """
         found = self._indexed(Index.touches, wanted, first_offset)
-        batches = self._batches_holding(list(wanted.values()), first_offset)
-        return self._within(chain(found, self._touching(batches, wanted)), first_offset)
+        batches = self._batches_holding(list(wanted.values()), first_offset, last_offset)
+        return self._within(chain(found, self._touching(batches, wanted)), first_offset, last_offset)
 
-    def touches_of_epochs(self, key: int, first_offset: int) -> list[int]:
+    def touches_of_epochs(self, key: int, first_offset: int, last_offset: int = _OFFSET_MAX) -> list[int]:
         """Return as `touches` for a key that only the first records of an epoch touch."""
         found = self._indexed(Index.touches, (key,), first_offset)
-        batches = chain.from_iterable(map(_beginning, self._parts_from(first_offset)))
-        return self._within(chain(found, self._touching(batches, (key,))), first_offset)
+        batches = chain.from_iterable(map(_beginning, self._parts_within(first_offset, last_offset)))
+        return self._within(chain(found, self._touching(batches, (key,))), first_offset, last_offset)
 
     def close(self) -> None:
         """Close what was opened."""
@@ -106,26 +107,27 @@ class Search:
                 if key in keys:
                     yield offset
 
-    def _within(self, offsets: Iterable[int], first_offset: int) -> list[int]:
-        return sorted({offset for offset in offsets if first_offset <= offset < self._end})
+    def _within(self, offsets: Iterable[int], first_offset: int, last_offset: int) -> list[int]:
+        end = min(self._end, last_offset + 1)
+        return sorted({offset for offset in offsets if first_offset <= offset < end})
 
-    def _parts_from(self, first_offset: int) -> Iterator[Part]:
+    def _parts_within(self, first_offset: int, last_offset: int) -> Iterator[Part]:
         for next_offset, part in self._parts:
-            if next_offset > first_offset:
+            if next_offset > first_offset and part.header.base_offset <= last_offset:
                 yield part
 
-    def _batches_holding(self, patterns: list[bytes], first_offset: int) -> Iterator[Batch]:
-        for part in self._parts_from(first_offset):
+    def _batches_holding(self, patterns: list[bytes], first_offset: int, last_offset: int) -> Iterator[Batch]:
+        for part in self._parts_within(first_offset, last_offset):
             start = part.positions.locate(first_offset) or SEGMENT_HEADER_BYTES
-            yield from _holding(part, patterns, start)
+            yield from _holding(part, patterns, start, part.positions.following(last_offset) or part.end)
 
 
-def _holding(part: Part, patterns: list[bytes], start: int) -> Iterator[Batch]:
-    """Yield the batches of a part from a position on whose heads hold any of the patterns, each once."""
+def _holding(part: Part, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
+    """Yield the batches of a part between two positions whose heads hold any of the patterns, each once."""
     overlap = max(map(len, patterns)) - 1
     done = 0
-    for position in range(start, part.end, _PIECE_BYTES):
-        piece = part.file.read(min(_PIECE_BYTES + overlap, part.end - position), position)
+    for position in range(start, end, _PIECE_BYTES):
+        piece = part.file.read(min(_PIECE_BYTES + overlap, end - position), position)
         for at in sorted(chain.from_iterable(_all_in(piece, pattern) for pattern in patterns)):
             if position + at >= done:
                 batch = _batch_around(part, position + at)

@@ -79,6 +79,9 @@ def test_touches_are_found_as_by_reading_everything(reader: Reader, search: Sear
         for first_offset in (0, records[40].offset, records[-5].offset):
             expected = [one.offset for one in records if one.body_length in lengths and one.offset >= first_offset]
             assert search.touches(wanted, first_offset) == expected
+            last_offset = records[50].offset
+            bounded = [offset for offset in expected if offset <= last_offset]
+            assert search.touches(wanted, first_offset, last_offset) == bounded
 
 
 def test_what_an_epoch_begins_with_is_found(reader: Reader, search: Search) -> None:
