@@ -115,14 +115,19 @@ class Past:
         """Return the time at which a message was published that lives, or lived above the horizon. Raises as `body`."""
         return self._found(offset)[1].timestamp_us
 
-    def state_at(self, offset: int, progress: Progress | None = None) -> State:
-        """Return the state after the event at `offset`. Raises PastError, DamageError."""
+    def state_at(
+        self, offset: int, progress: Progress | None = None, *, progress_offsets: int = _TOLD_OFFSETS
+    ) -> State:
+        """Return the state after the event at `offset`, and tell `progress` every so many offsets.
+
+        Raises PastError, DamageError, and what `progress` raises.
+        """
         self._check(offset)
         state, start = self._base(offset)
         told = start
         for event in self._events(start, offset):
             state = apply(state, event)
-            if progress is not None and event.offset - told >= _TOLD_OFFSETS:
+            if progress is not None and event.offset - told >= progress_offsets:
                 told = event.offset
                 progress(told - start, offset + 1 - start)
         return state

@@ -2,12 +2,13 @@
 
 Rule 1. The loop opens no file for them: a job opens the past, finds what was asked, and closes it again.
 Rule 2. The past ends where this loop knows its log to be durable, which is at or after what the files tell yet.
-Rule 3. A fold whose asker is gone ends at its next look.
+Rule 3. A fold works in short turns and rests as long in between, so that the loop hardly waits for the interpreter; one
+whose asker is gone ends.
 """
 
 import time
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Final, final
 
 from engine.errors import EngineError
 from engine.jobs import Job, Jobs
@@ -18,6 +19,9 @@ from log.errors import LogError
 from log.inspect import open_reader
 
 __all__ = ["PastJobs"]
+
+_TURN_S: Final = 0.002
+_LOOK_OFFSETS: Final = 512
 
 
 class _Abandoned(Exception):
@@ -42,7 +46,7 @@ class PastJobs:
 
         def find(past: Past, job: Job) -> Queue | None:
             at = past.offset_at(time_us or 0) if offset is None else offset
-            return past.state_at(at, progress=_end_if_dropped(job)).queue_named(name)
+            return past.state_at(at, _Turns(job), progress_offsets=_LOOK_OFFSETS).queue_named(name)
 
         return self._ask(key, find, durable_end)
 
@@ -72,12 +76,20 @@ class PastJobs:
         return Past(reader, now_us=time.time_ns() // 1000)
 
 
-def _end_if_dropped(job: Job) -> Callable[[int, int], None]:
-    def look(_done: int, _whole: int) -> None:
-        if job.is_dropped:
-            raise _Abandoned
+class _Turns:
+    """Lets a fold rest after each turn, and ends it when nobody waits for it."""
 
-    return look
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._began = time.monotonic()
+
+    def __call__(self, _done: int, _whole: int) -> None:
+        """Look at the clock; called by the fold, every few events."""
+        if self._job.is_dropped:
+            raise _Abandoned
+        if time.monotonic() - self._began > _TURN_S:
+            time.sleep(_TURN_S)
+            self._began = time.monotonic()
 
 
 def _checked_start(past: Past, offset: int) -> int:

@@ -168,6 +168,8 @@ class Sources:
 
     def heard(self) -> None:
         """Wake those that wait for the log: it has finished something."""
+        if not self._due_ms:
+            return
         # Those in front: what was read for them may be dropped when the next read has ended.
         self._ready = self._cold | self._ready
         self._cold = {}

@@ -24,6 +24,7 @@ def test_every_table_reaches_its_configuration() -> None:
         connection.channel_max = 3
         server.connections_max = 9
         users.alice = "secret"
+        permissions.log = ["alice"]
         """,
         "f",
     )
@@ -32,6 +33,7 @@ def test_every_table_reaches_its_configuration() -> None:
     assert settings.connection.channel_max == 3
     assert settings.server.connections_max == 9
     assert settings.users == {"alice": "secret"}
+    assert settings.permissions.log == ("alice",)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,8 @@ def test_every_table_reaches_its_configuration() -> None:
         ("[engin]", r"f: table \[engin\] is unknown; did you mean engine\?"),
         ("engine = 3", r"f: engine is wrong: expected a table \[engine\], found 3"),
         ("[engine]\nqueue_max = 1", r"f \[engine\]: queue_max is unknown; did you mean queues_max\?"),
+        ("[permissions]\nlogs = []", r"f \[permissions\]: logs is unknown; did you mean log\?"),
+        ("[permissions]\nlog = 'a'", r"log is wrong: expected a list of users' names in quotes, found 'a'"),
         ("[log]\nxyzzy = 1", r"f \[log\]: xyzzy is unknown; known are segment_bytes_max, "),
         ("[engine]\nqueues_max = '1'", r"f \[engine\]: queues_max is wrong: expected a whole number"),
         ("[engine]\nqueues_max = -1", "expected a whole number, at least 0, found -1"),

@@ -1,0 +1,91 @@
+"""Questions answered beside the loop: a line with an end, and askers that go."""
+
+import threading
+from functools import partial
+
+from engine.jobs import Job, Jobs
+from log.worker import InlineWorkers, ThreadWorkers
+
+
+def failing() -> int:
+    """A question that has no answer."""
+    raise KeyError("none")
+
+
+def test_answers_come_with_their_keys_in_order() -> None:
+    """Each job ends once, with its value."""
+    workers = InlineWorkers()
+    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=10)
+    assert all(jobs.submit(Job(key, partial(int, key))) for key in ("1", "2", "3"))
+    assert jobs.take_ended() == []
+    workers.collect()
+    assert [(job.key, job.value, job.error) for job in jobs.take_ended()] == [
+        ("1", 1, None),
+        ("2", 2, None),
+        ("3", 3, None),
+    ]
+    assert jobs.take_ended() == []
+    workers.close()
+
+
+def test_an_error_is_an_answer_and_the_lane_goes_on() -> None:
+    """What a job raises is told to who has asked; the next job is served."""
+    workers = InlineWorkers()
+    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=10)
+    jobs.submit(Job("bad", failing))
+    jobs.submit(Job("good", int))
+    workers.collect()
+    bad, good = jobs.take_ended()
+    assert isinstance(bad.error, KeyError)
+    assert (good.value, good.error) == (0, None)
+    workers.close()
+
+
+def test_the_line_has_an_end_and_who_leaves_makes_room() -> None:
+    """A full line refuses; a dropped job never runs, and is never told."""
+    ran: list[str] = []
+    workers = InlineWorkers()
+    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
+    first, second, third = (Job(name, partial(ran.append, name)) for name in "abc")
+    assert jobs.submit(first)
+    assert jobs.submit(second)
+    assert not jobs.submit(third)
+    jobs.drop(first)
+    assert jobs.submit(third)
+    workers.collect()
+    assert ran == ["b", "c"]
+    assert [job.key for job in jobs.take_ended()] == ["b", "c"]
+    workers.close()
+
+
+def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
+    """It is let run, and its answer is dropped; the loop goes on meanwhile."""
+    began, go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        began.set()
+        assert go.wait(10)
+
+    workers = ThreadWorkers(has_kernel_sync=False)
+    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
+    job = Job("slow", wait)
+    jobs.submit(job)
+    assert began.wait(10)
+    jobs.drop(job)
+    go.set()
+    jobs.drop_all()
+    workers.close()
+    assert jobs.take_ended() == []
+
+
+def test_no_thread_before_the_first_job() -> None:
+    """Lanes are opened one a job, up to lanes_max."""
+    workers = ThreadWorkers(has_kernel_sync=False)
+    before = threading.active_count()
+    jobs = Jobs(workers, "test", lanes_max=2, waiting_max=10)
+    assert threading.active_count() == before
+    for _ in range(3):
+        jobs.submit(Job("key", int))
+    assert threading.active_count() == before + 2
+    workers.close()
+    assert len(jobs.take_ended()) == 3
