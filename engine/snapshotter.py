@@ -158,6 +158,8 @@ class Snapshotter:
         self._line.append(_Taking(command.key if command else None, snapshot, state, waits=waits))
         if len(self._line) == 1:
             self._wake()
+        # It is named once it is durable up to here, whoever else waits for that.
+        self._log.request_sync()
         self._rearm(now_us)
         return snapshot
 
