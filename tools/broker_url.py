@@ -1,13 +1,20 @@
-"""The URL of a broker: amqp://[USER[:PASSWORD]@]HOST[:PORT][/IGNORED]."""
+"""The URL of a broker: amqp://[USER[:PASSWORD]@]HOST[:PORT][/vhost:NAME].
+
+Any other path is ignored, as many clients put one there.
+"""
 
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
 
 import click
 
 from protocol.spec import PORT
 
-__all__ = ["BrokerUrl"]
+__all__ = ["BrokerUrl", "vhost_path"]
+
+
+_VHOST_PATH: Final = "/vhost:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +29,12 @@ class BrokerUrl:
     """None: anonymous."""
     password: str = ""
     """Sent in clear by SASL PLAIN; never shown."""
+    vhost: str = ""
+    """The virtual host; empty: whichever the broker takes for the host's name, the default one."""
 
     @classmethod
     def parse(cls, text: str) -> "BrokerUrl":
-        """Read a URL; what follows the port is ignored. Raises UsageError that says what is wrong."""
+        """Read a URL. Raises UsageError that says what is wrong."""
         try:
             parts = urlsplit(text)
             port = parts.port
@@ -36,12 +45,18 @@ class BrokerUrl:
         if parts.scheme != "amqp" or not parts.hostname:
             raise _wrong(text, "no amqp:// with a host behind it")
         username = unquote(parts.username) if parts.username else None
-        return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""))
+        vhost = parts.path.removeprefix(_VHOST_PATH) if parts.path.startswith(_VHOST_PATH) else ""
+        return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""), unquote(vhost))
 
     def __str__(self) -> str:
         """Write it without user and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"amqp://{host}:{self.port}"
+        return f"amqp://{host}:{self.port}{vhost_path(self.vhost) if self.vhost else ''}"
+
+
+def vhost_path(name: str) -> str:
+    """Return the path of a URL that means a virtual host."""
+    return f"{_VHOST_PATH}{quote(name, safe='')}"
 
 
 def _wrong(text: str, found: str) -> click.UsageError:

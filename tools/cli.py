@@ -24,6 +24,10 @@ _COMMANDS: Final = {
         "tools.snapshots:snapshot",
         "Take, list, verify, compare, export and restore snapshots of all queues.",
     ),
+    "vhost": (
+        "tools.vhosts:vhost",
+        "List, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log.",
+    ),
 }
 """Name to where the command stands, and the first sentence of its help."""
 

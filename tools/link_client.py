@@ -25,6 +25,7 @@ from protocol.receiver import Receiver
 from protocol.sasl import SaslClient
 from protocol.sender import Sender
 from protocol.spec import AmqpCondition, ConnectionCondition, SenderSettleMode
+from protocol.values import Symbol
 from tools.broker_url import BrokerUrl
 from tools.errors import ConnectionBroke, ToolError
 from tools.exit_codes import ExitCode
@@ -65,10 +66,11 @@ class LinkClient:
             container_id=f"ambermq-{os.getpid()}-{os.urandom(4).hex()}",
             sasl=SaslClient(url.username, url.password),
         )
-        connection.open(url.host)
+        connection.open(f"vhost:{url.vhost}" if url.vhost else url.host)
         client = cls(stream, connection, url)
         try:
             client.await_event(lambda event: isinstance(event, Opened), "its open")
+            client.check_vhost()
         except BaseException:
             stream.close()
             raise
@@ -85,6 +87,14 @@ class LinkClient:
     def fileno(self) -> int:
         """Return the socket's descriptor, for who waits for more than this client."""
         return self._socket.fileno()
+
+    def check_vhost(self) -> None:
+        """Make sure that we are where we wanted to be: a broker takes unknown names for its default virtual host."""
+        remote = self.connection.remote_open
+        assert remote is not None
+        found = (remote.properties or {}).get(Symbol("vhost"))
+        if self.url.vhost and found != self.url.vhost:
+            raise ToolError(f"no virtual host {self.url.vhost!r}", where=str(self.url), code=ExitCode.NOT_FOUND)
 
     def attach_sender(self, address: str, *, settled: bool = False) -> Sender:
         """Attach a link on which we send to an address; `settled`: nothing that we send is ever answered."""
@@ -117,9 +127,10 @@ class LinkClient:
         return kept + self._taken()
 
     def await_event(
-        self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float = TIMEOUT_SECONDS
+        self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float | None = None
     ) -> Event:
         """Return the first event that is wanted and keep the others; ToolError when `what` is too long in coming."""
+        timeout_s = TIMEOUT_SECONDS if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
         passed: list[Event] = []
         while time.monotonic() < deadline:

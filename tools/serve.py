@@ -36,7 +36,7 @@ from tools.process import (
     warn_of_slowness,
 )
 from tools.settings import Settings, load_settings
-from tools.target import data_directory, holder_text
+from tools.target import data_directory
 from tools.vhost_store import VhostStore
 
 __all__ = ["Broker", "serve"]
@@ -103,7 +103,7 @@ class Broker:
 
     def _announce(self, url: BrokerUrl, vhosts: VhostStore) -> None:
         """Say where we listen: in the lock files for our own commands, on standard output for whoever started us."""
-        vhosts.announce(holder_text(os.getpid(), str(url)))
+        vhosts.announce(url)
         structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
         print_line(f"ready {url} data={self.directory}")
 

@@ -2,8 +2,11 @@
 
 Rule 1: exactly one of the two; a flag beats the environment, and of two flags, or two variables without a flag, neither
         is preferred: that is a wrong command line.
-Rule 2: a running broker writes its pid and URL as JSON into DIR/lock. The text outlives a SIGKILL, so the pid is asked
-        too; the lock itself is not touched, since a starting broker could take that for another broker.
+Rule 2: a running broker writes its pid and URL as JSON into DIR/lock, and into those of its other virtual hosts. The
+        text outlives a SIGKILL, so the pid is asked too; the lock itself is not touched, since a starting broker could
+        take that for another broker.
+Rule 3: `--vhost` stands beside both and says which virtual host of the broker, or of the directory, is meant. Commands
+        need not know: click's context remembers it, and whoever asks here for a URL or a log gets that one's.
 """
 
 import os
@@ -11,11 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 import msgspec
 
+from log.disk import DiskStorage
 from log.manifest import MANIFEST_NAME
+from log.root import DEFAULT_VHOST, vhosts_path
+from log.vhosts import load_root
+from tools.broker_url import vhost_path
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
@@ -23,16 +31,22 @@ __all__ = [
     "DATA_VARIABLE",
     "URL_VARIABLE",
     "Holder",
+    "asked_vhost",
     "broker_options",
     "broker_url",
     "data_directory",
     "data_option",
+    "directory_option",
     "holder_of",
     "holder_text",
     "log_directory",
+    "place_options",
+    "running_broker",
+    "vhost_directory",
 ]
 
 URL_VARIABLE = "AMBERMQ_URL"
+_VHOST_KEY = "ambermq.vhost"
 DATA_VARIABLE = "AMBERMQ_DATA"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -49,7 +63,38 @@ class Holder:
 
 
 def broker_options(command: _Command) -> _Command:
-    """Give a command `--url` and `--data`; they arrive as `url` and `data`, for `broker_url`."""
+    """Give a command `--url`, `--data` and `--vhost`; they arrive as `url` and `data`, for `broker_url`."""
+    return place_options(_vhost_option(command))
+
+
+def data_option(command: _Command) -> _Command:
+    """Give a command `--data` and `--vhost`; they arrive as `data`, for `log_directory`."""
+    return directory_option(_vhost_option(command))
+
+
+def _vhost_option(command: _Command) -> _Command:
+    def remember(context: click.Context, _option: click.Parameter, name: str) -> None:
+        context.meta[_VHOST_KEY] = name
+
+    return click.option(
+        "--vhost",
+        metavar="V",
+        default=DEFAULT_VHOST,
+        show_default=True,
+        expose_value=False,
+        callback=remember,
+        help="The virtual host.",
+    )(command)
+
+
+def asked_vhost() -> str:
+    """Return the virtual host that the command that runs is about."""
+    context = click.get_current_context(silent=True)
+    return DEFAULT_VHOST if context is None else str(context.meta.get(_VHOST_KEY, DEFAULT_VHOST))
+
+
+def place_options(command: _Command) -> _Command:
+    """Give a command `--url` and `--data` alone; they arrive as `url` and `data`, for `broker_url`."""
     command = click.option("--data", metavar="DIR", help=f"Or the directory of a running one; else {DATA_VARIABLE}.")(
         command
     )
@@ -58,7 +103,7 @@ def broker_options(command: _Command) -> _Command:
     )(command)
 
 
-def data_option(command: _Command) -> _Command:
+def directory_option(command: _Command) -> _Command:
     """Give a command `--data` alone; it arrives as `data`, for `data_directory`."""
     return click.option("--data", metavar="DIR", help=f"The broker's data directory; else {DATA_VARIABLE}.")(command)
 
@@ -72,9 +117,9 @@ def broker_url(url: str | None, data: str | None) -> str:
         if url and data:
             raise click.UsageError(f"{URL_VARIABLE} and {DATA_VARIABLE} are both set: give --url or --data")
     if url:
-        return url
+        return _with_vhost(url)
     if data:
-        return running_broker(data).url
+        return running_broker(vhost_directory(data)).url
     raise click.UsageError(f"no broker named: give --url or --data, or set {URL_VARIABLE} or {DATA_VARIABLE}")
 
 
@@ -94,9 +139,22 @@ def data_directory(data: str | None, *, must_exist: bool = True) -> str:
     return directory
 
 
+def vhost_directory(data: str | None) -> str:
+    """Return where the log of the virtual host lies that options or environment name; ToolError where there is none."""
+    directory, name = data_directory(data), asked_vhost()
+    if name == DEFAULT_VHOST:
+        return directory
+    root = load_root(DiskStorage(), directory)
+    below = root.directory_of(name)
+    if below is None:
+        names = ", ".join([DEFAULT_VHOST, *(vhost.name for vhost in root.vhosts)])
+        raise ToolError(f"no virtual host {name!r}", where=directory, found=names, code=ExitCode.NOT_FOUND)
+    return f"{vhosts_path(directory)}/{below}"
+
+
 def log_directory(data: str | None) -> str:
-    """Return the directory that option or environment names; ToolError where no log lies there."""
-    directory = data_directory(data)
+    """Return where the log lies that options or environment name; ToolError where none does."""
+    directory = vhost_directory(data)
     if not (Path(directory) / MANIFEST_NAME).exists():
         raise ToolError(
             "no log here",
@@ -135,6 +193,11 @@ def holder_of(directory: str) -> Holder | None:
 def holder_text(pid: int, url: str) -> str:
     """Return what a broker writes into its lock file."""
     return msgspec.json.encode({"pid": pid, "url": url}).decode() + "\n"
+
+
+def _with_vhost(url: str) -> str:
+    name = asked_vhost()
+    return url if name == DEFAULT_VHOST else urlsplit(url)._replace(path=vhost_path(name)).geturl()
 
 
 def _is_alive(pid: int) -> bool:

@@ -6,8 +6,10 @@ Rule 2. One whose log cannot be recovered refuses the start, as the default one 
 Rule 3. The lock file of each log says where the broker listens, as that of the default one does, so that readers know.
 """
 
+import os
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
 
@@ -22,8 +24,10 @@ from log.root import DEFAULT_VHOST
 from log.vhosts import VirtualHosts
 from log.worker import ThreadWorkers
 from protocol.host import Ground
+from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
 from tools.settings import Settings
+from tools.target import holder_text
 
 __all__ = ["VhostStore"]
 
@@ -39,7 +43,7 @@ class VhostStore:
         self._directory = directory
         self._settings = settings
         self._storage = DiskStorage()
-        self._holder_text = ""
+        self._url: BrokerUrl | None = None
         self._vhosts: VirtualHosts
         self.grounds: dict[str, Ground] = {}
         """By name: all that are open."""
@@ -62,11 +66,11 @@ class VhostStore:
                 self.grounds[name] = self._open(name, self._path(name))
             stack.pop_all()
 
-    def announce(self, holder_text: str) -> None:
-        """Say in the lock files who serves the logs."""
-        self._holder_text = holder_text
+    def announce(self, url: BrokerUrl) -> None:
+        """Say in the lock files who serves the logs, and where."""
+        self._url = url
         for name in self._vhosts.names():
-            self._announce(self._path(name))
+            self._announce(name, self._path(name))
 
     def close(self) -> None:
         """Close all logs; raises LogFailed when all are closed, where one of them could not be written to its end."""
@@ -90,7 +94,7 @@ class VhostStore:
         ground = self._open(name, path)
         try:
             self._vhosts.adopt(name, directory)
-            self._announce(path)
+            self._announce(name, path)
         except BaseException:
             ground.close()
             raise
@@ -110,9 +114,10 @@ class VhostStore:
         assert path is not None
         return path
 
-    def _announce(self, path: str) -> None:
-        if self._holder_text:
-            Path(lock_path(path)).write_text(self._holder_text, encoding="utf-8")
+    def _announce(self, name: str, path: str) -> None:
+        if self._url is not None:
+            url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
+            Path(lock_path(path)).write_text(holder_text(os.getpid(), str(url)), encoding="utf-8")
 
     def _open(self, name: str, path: str) -> Ground:
         began, now_us = time.monotonic(), _now_us()

@@ -11,13 +11,14 @@ from tools.broker_url import BrokerUrl
     [
         ("amqp://localhost", BrokerUrl("localhost", 5672)),
         ("amqp://127.0.0.1:1/vhost", BrokerUrl("127.0.0.1", 1)),
+        ("amqp://127.0.0.1:1/vhost:orders", BrokerUrl("127.0.0.1", 1, vhost="orders")),
         ("amqp://[::1]:7", BrokerUrl("::1", 7)),
         ("amqp://alice@h", BrokerUrl("h", 5672, "alice")),
         ("amqp://al%40ice:s%3Acret@h:9", BrokerUrl("h", 9, "al@ice", "s:cret")),
     ],
 )
 def test_a_url_names_host_port_and_user(text: str, expected: BrokerUrl) -> None:
-    """Percent-encoding is undone; the port is 5672 unless named; the path is ignored."""
+    """Percent-encoding is undone; the port is 5672 unless named; a path means a virtual host, or nothing."""
     assert BrokerUrl.parse(text) == expected
 
 

@@ -1,0 +1,65 @@
+"""The engine of a log whose broker does not run: opened, asked a few things, and closed again.
+
+It is a start of the broker that nobody connects to, so the log says so: a new epoch begins, and what was out for
+delivery has come back.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from select import POLLIN, poll
+from typing import Any, Final
+
+from engine.commands import Command
+from engine.durable import DurableLoop
+from engine.effects import Answered, Effect, RefusedCommand
+from engine.recovery import recover
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.recovery import Recovery
+from tools.errors import ToolError
+from tools.settings import Settings
+
+__all__ = ["ask", "stopped_engine"]
+
+_LOOK_MS: Final = 20
+
+
+@contextmanager
+def stopped_engine(directory: str) -> Iterator[DurableLoop]:
+    """Open the engine of the log in `directory`, alone with it; LockedError where a broker runs, and other LogError."""
+    now_us, settings = _now_us(), Settings()
+    recovery = Recovery.open(DiskStorage(), directory, LogConfig(), now_us)
+    try:
+        engine = recover(recovery, settings.engine, now_us)
+    except BaseException:
+        recovery.close()
+        raise
+    try:
+        yield engine
+    finally:
+        engine.log.close()
+
+
+def ask(engine: DurableLoop, command: Command) -> Any:
+    """Return the answer to a command with a key, once it is durable; ToolError where it is refused."""
+    news = poll()
+    news.register(engine.fileno(), POLLIN)
+    engine.submit(command)
+    while True:
+        for effect in (*engine.step(_now_us()), *engine.completed(_now_us())):
+            if _answers(effect, command):
+                return effect.value if isinstance(effect, Answered) else None
+        news.poll(_LOOK_MS)
+
+
+def _answers(effect: Effect, command: Any) -> bool:
+    if not isinstance(effect, Answered | RefusedCommand) or effect.key is not command.key:
+        return False
+    if isinstance(effect, RefusedCommand):
+        raise ToolError(effect.description)
+    return True
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,233 @@
+"""Who is asked about virtual hosts: the broker that runs, or its directory when none does.
+
+Rule 1. A running broker alone changes its virtual hosts; it is asked over `$management`. A copy is made beside it, in a
+        directory that it has prepared and adopts in the end.
+Rule 2. Without a broker the same is done under the lock of the data directory.
+Rule 3. Whatever ends a copy leaves a whole virtual host or none: what is left over is deleted, at the latest when the
+        broker starts again.
+"""
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Final, Protocol, final
+
+from engine.commands import DeleteSnapshot, ResetHost, TakeSnapshot
+from engine.durable import DurableLoop
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.recovery import Recovery, lock_path
+from log.root import DEFAULT_VHOST, vhosts_path
+from log.vhosts import VirtualHosts, load_root
+from protocol.vhost_management import VHOST_TYPE
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.management import Management, SnapshotManagement
+from tools.stopped_engine import ask, stopped_engine
+
+__all__ = ["Keeper", "RunningVhosts", "StoppedVhosts"]
+
+_RECOVERY_SECONDS: Final = 600.0
+"""A log that is adopted is read first, and one that is deleted may be large."""
+
+
+class Keeper(Protocol):
+    """What can be asked and done about virtual hosts. All may raise ToolError and LogError."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what there is to say of each."""
+
+    def create(self, name: str) -> None:
+        """Make an empty one."""
+
+    def reset(self, name: str) -> Mapping[str, Any]:
+        """Empty one; return how many `queues` and `messages` it held."""
+
+    def delete(self, name: str, *, force: bool) -> None:
+        """Delete one; `force` closes its connections."""
+
+    def new(self, name: str) -> AbstractContextManager[str]:
+        """Yield a directory, which does not exist yet; the log that lies there in the end is a virtual host then."""
+
+    def snapshot(self, name: str) -> AbstractContextManager[tuple[str, str]]:
+        """Take a snapshot of one; yield the directory of its log and the snapshot's name. It goes in the end."""
+
+
+@final
+class RunningVhosts:
+    """The virtual hosts of a broker that runs."""
+
+    def __init__(self, url: str, directory: str | None) -> None:
+        """`directory` is its data directory, which copies are made in; None where it is not known."""
+        self._url = replace(BrokerUrl.parse(url), vhost="")
+        self._directory = directory
+
+    def rows(self) -> list[dict[str, Any]]:
+        """See Keeper."""
+        with LinkClient.connect(self._url) as client:
+            return list(Management(client).rows(VHOST_TYPE))
+
+    def create(self, name: str) -> None:
+        """See Keeper."""
+        self._ask("CREATE", name)
+
+    def reset(self, name: str) -> Mapping[str, Any]:
+        """See Keeper."""
+        return self._ask("RESET", name)
+
+    def delete(self, name: str, *, force: bool) -> None:
+        """See Keeper."""
+        self._ask("DELETE", name, force=force)
+
+    @contextmanager
+    def new(self, name: str) -> Iterator[str]:
+        """See Keeper."""
+        below = vhosts_path(self._known_directory())
+        directory = str(self._ask("PREPARE", name)["directory"])
+        path = f"{below}/{directory}"
+        try:
+            yield path
+            self._ask("CREATE", name, body={"directory": directory})
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+
+    @contextmanager
+    def snapshot(self, name: str) -> Iterator[tuple[str, str]]:
+        """See Keeper."""
+        path = _log_of(self._known_directory(), name)
+        url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
+        taken = _snapshot_name()
+        with LinkClient.connect(url) as client:
+            SnapshotManagement(client).create(taken, waits=True)
+        try:
+            yield path, taken
+        finally:
+            with suppress(ToolError), LinkClient.connect(url) as client:
+                SnapshotManagement(client).delete(taken)
+
+    def _ask(self, operation: str, name: str, *, body: Mapping[str, Any] | None = None, **asked: Any) -> dict[str, Any]:
+        with LinkClient.connect(self._url) as client:
+            properties = {"name": name, **asked}
+            return Management(client).request(operation, VHOST_TYPE, properties, body, timeout_s=_RECOVERY_SECONDS)[1]
+
+    def _known_directory(self) -> str:
+        if self._directory is None:
+            advice = "give --data, the broker's directory, on the machine where it lies"
+            raise ToolError("a copy is made of files", where=str(self._url), advice=advice, code=ExitCode.USAGE)
+        return self._directory
+
+
+@final
+class StoppedVhosts:
+    """The virtual hosts of a data directory on which no broker runs."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._storage = DiskStorage()
+        self._is_held = False
+
+    def rows(self) -> list[dict[str, Any]]:
+        """See Keeper."""
+        vhosts = VirtualHosts(self._storage, self._directory)
+        return [{"name": name, "directory": vhosts.path_of(name)} for name in vhosts.names()]
+
+    def create(self, name: str) -> None:
+        """See Keeper."""
+        with self.new(name) as path:
+            Recovery.open(self._storage, path, LogConfig(), 0).close()
+
+    def reset(self, name: str) -> Mapping[str, Any]:
+        """See Keeper."""
+        with self._engine(name) as (engine, _):
+            value: Mapping[str, Any] = ask(engine, ResetHost(object()))
+            return value
+
+    def delete(self, name: str, *, force: bool) -> None:
+        """See Keeper."""
+        del force
+        with self._locked() as vhosts:
+            self._existing(vhosts, name)
+            vhosts.remove(name)
+
+    @contextmanager
+    def new(self, name: str) -> Iterator[str]:
+        """See Keeper."""
+        with self._locked() as vhosts:
+            directory = vhosts.reserve(name)
+            try:
+                yield vhosts.reserved_path(directory)
+                vhosts.adopt(name, directory)
+            except BaseException:
+                vhosts.discard(directory)
+                raise
+
+    @contextmanager
+    def snapshot(self, name: str) -> Iterator[tuple[str, str]]:
+        """See Keeper."""
+        with self._engine(name) as (engine, path):
+            taken = _snapshot_name()
+            ask(engine, TakeSnapshot(object(), taken))
+            try:
+                yield path, taken
+            finally:
+                with suppress(ToolError):
+                    ask(engine, DeleteSnapshot(object(), taken))
+
+    @contextmanager
+    def _engine(self, name: str) -> Iterator[tuple[DurableLoop, str]]:
+        """Open a virtual host's engine, with the data directory locked."""
+        if name == DEFAULT_VHOST:
+            # Its lock is that of the data directory.
+            with stopped_engine(self._directory) as engine:
+                self._is_held = True
+                try:
+                    yield engine, self._directory
+                finally:
+                    self._is_held = False
+            return
+        with self._locked() as vhosts:
+            path = self._existing(vhosts, name)
+            with stopped_engine(path) as engine:
+                yield engine, path
+
+    @contextmanager
+    def _locked(self) -> Iterator[VirtualHosts]:
+        if self._is_held:
+            yield VirtualHosts(self._storage, self._directory)
+            return
+        lock = self._storage.lock(lock_path(self._directory))
+        self._is_held = True
+        try:
+            yield VirtualHosts(self._storage, self._directory)
+        finally:
+            self._is_held = False
+            lock.release()
+
+    def _existing(self, vhosts: VirtualHosts, name: str) -> str:
+        path = vhosts.path_of(name)
+        if path is None:
+            raise _unknown(self._directory, name, vhosts.names())
+        return path
+
+
+def _log_of(directory: str, name: str) -> str:
+    if name == DEFAULT_VHOST:
+        return directory
+    root = load_root(DiskStorage(), directory)
+    below = root.directory_of(name)
+    if below is None:
+        raise _unknown(directory, name, [DEFAULT_VHOST, *(vhost.name for vhost in root.vhosts)])
+    return f"{vhosts_path(directory)}/{below}"
+
+
+def _unknown(directory: str, name: str, names: list[str]) -> ToolError:
+    return ToolError(f"no virtual host {name!r}", where=directory, found=", ".join(names), code=ExitCode.NOT_FOUND)
+
+
+def _snapshot_name() -> str:
+    return f"copy-{secrets.token_hex(4)}"

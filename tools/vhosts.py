@@ -1,0 +1,112 @@
+"""`ambermq vhost`: the virtual hosts of a broker, listed, made, copied, emptied and deleted.
+
+A broker that runs is asked; on the directory of one that does not run the same is done to its files.
+"""
+
+import os
+from typing import Any, Final
+
+import click
+
+from log.root import check_name
+from tools.errors import ToolError
+from tools.output import output_option, print_json, print_line, print_rows
+from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, holder_of, place_options
+from tools.vhost_copy import copy_log
+from tools.vhost_keepers import Keeper, RunningVhosts, StoppedVhosts
+
+__all__ = ["keeper_of", "vhost"]
+
+_RUNNING_COLUMNS: Final = ("name", "connections", "queues", "messages", "bytes")
+_STOPPED_COLUMNS: Final = ("name", "directory")
+
+
+@click.group(epilog="Example: ambermq vhost copy default rehearsal --data ./data")
+def vhost() -> None:
+    """List, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log."""
+
+
+@vhost.command("list", epilog="Example: ambermq vhost list --data ./data --output json")
+@place_options
+@output_option
+def list_vhosts(url: str | None, data: str | None, output: str) -> None:
+    """List all virtual hosts, the default one first; of a broker that does not run, where their logs lie."""
+    keeper = _keeper(url, data)
+    columns = _RUNNING_COLUMNS if isinstance(keeper, RunningVhosts) else _STOPPED_COLUMNS
+    print_rows(keeper.rows(), columns, output)
+
+
+@vhost.command("create", epilog="Example: ambermq vhost create rehearsal --data ./data")
+@click.argument("name")
+@place_options
+@output_option
+def create(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Make the virtual host NAME, with nothing on it; exits 1 where there is one of that name."""
+    check_name(name)
+    _keeper(url, data).create(name)
+    _tell(output, f"created {name}", {"name": name, "created": True})
+
+
+@vhost.command("copy", epilog="Example: ambermq vhost copy default rehearsal --data ./data")
+@click.argument("source")
+@click.argument("name")
+@place_options
+@output_option
+def copy(source: str, name: str, url: str | None, data: str | None, output: str) -> None:
+    """Make the virtual host NAME of all that SOURCE holds at one moment, while both and the others are served.
+
+    It is read from the log's files, so --data is needed. Links and what was out for delivery are not copied: those
+    messages wait again.
+    """
+    check_name(name)
+    keeper = _keeper(url, data)
+    if any(row["name"] == name for row in keeper.rows()):
+        raise ToolError(f"there is a virtual host {name!r} already")
+    with keeper.snapshot(source) as (directory, snapshot), keeper.new(name) as target:
+        table = copy_log(directory, snapshot, target)
+    counts = {"queues": table.queue_count, "messages": table.message_count, "end": table.end}
+    told = f"{table.queue_count:,} queues, {table.message_count:,} messages, events below {table.end:,}"
+    _tell(output, f"copied {source} to {name}: {told}", {"name": name, "source": source, **counts})
+
+
+@vhost.command("reset", epilog="Example: ambermq vhost reset rehearsal --data ./data")
+@click.argument("name")
+@place_options
+@output_option
+def reset(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Remove all queues and messages of the virtual host NAME, and end its links; its history stays."""
+    counts = dict(_keeper(url, data).reset(name))
+    told = f"{counts.get('queues', 0):,} queues and {counts.get('messages', 0):,} messages are gone"
+    _tell(output, f"reset {name}: {told}", {"name": name, **counts})
+
+
+@vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --data ./data")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Close the connections that it has; else it is refused.")
+@place_options
+@output_option
+def delete(name: str, force: bool, url: str | None, data: str | None, output: str) -> None:
+    """Delete the virtual host NAME with its whole log, history and snapshots; exits 6 where there is none."""
+    _keeper(url, data).delete(name, force=force)
+    _tell(output, f"deleted {name}", {"name": name, "deleted": True})
+
+
+def keeper_of(directory: str) -> Keeper:
+    """Return who is asked about the virtual hosts of a data directory."""
+    holder = holder_of(directory)
+    return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
+
+
+def _keeper(url: str | None, data: str | None) -> Keeper:
+    if not url and not data and not os.environ.get(URL_VARIABLE):
+        data = os.environ.get(DATA_VARIABLE)
+    if data and not url:
+        return keeper_of(data_directory(data))
+    return RunningVhosts(broker_url(url, data), None)
+
+
+def _tell(output: str, text: str, values: dict[str, Any]) -> None:
+    if output == "json":
+        print_json(values)
+    else:
+        print_line(text)
