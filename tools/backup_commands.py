@@ -7,7 +7,7 @@ Rule 2: what is wrong with a backup is told with what to do about it, and nothin
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,37 +15,45 @@ import click
 
 from log.errors import DamageError, ForeignError
 from log.manifest import Manifest
+from log.root import DEFAULT_VHOST
 from tools.backup import export_backup
 from tools.backup_check import verify_backup
 from tools.backup_format import Table
 from tools.backup_reader import BackupReader
+from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.management import SnapshotManagement
 from tools.output import output_option, print_json, print_line
 from tools.restore import restore_backup
-from tools.target import data_directory, data_option, holder_of, log_directory
+from tools.target import data_directory, data_option, directory_option, holder_of, log_directory, running_broker
+from tools.vhost_keepers import keeper_of
 
 __all__ = ["backup_values", "export", "restore", "verified_backup"]
 
 _MIB: Final = 1 << 20
 _NICE: Final = 10
-_VHOST: Final = "default"
 
 
 @click.command("export", epilog="Example: ambermq snapshot export before-upgrade ./before-upgrade.backup --data ./data")
 @click.argument("name")
 @click.argument("path")
 @data_option
+@click.option("--take", is_flag=True, help="Let the running broker take the snapshot NAME first.")
 @click.option(
-    "--rate", type=click.IntRange(0), default=64, show_default=True, metavar="MIB", help="MiB a second; 0: no bound."
+    "--rate", type=click.IntRange(0), default=32, show_default=True, metavar="MIB", help="MiB a second; 0: no bound."
 )
 @output_option
-def export(name: str, path: str, data: str | None, rate: int, output: str) -> None:
+def export(name: str, path: str, data: str | None, take: bool, rate: int, output: str) -> None:
     """Write the snapshot NAME and the messages that were live in it to a backup at PATH.
 
     The backup is a directory if PATH is an empty one or ends in /, else one file. The broker may run meanwhile.
     """
     directory = log_directory(data)
+    if take:
+        with LinkClient.connect(BrokerUrl.parse(running_broker(directory).url)) as client:
+            SnapshotManagement(client).create(name, waits=True)
     if holder_of(directory) is not None:
         os.nice(_NICE)
     as_directory = path.endswith("/") or Path(path).is_dir()
@@ -55,27 +63,27 @@ def export(name: str, path: str, data: str | None, rate: int, output: str) -> No
 
 @click.command("restore", epilog="Example: ambermq snapshot restore ./before-upgrade.backup --data ./restored")
 @click.argument("path")
-@data_option
-@click.option("--as-vhost", "vhost", default=_VHOST, show_default=True, metavar="V", help="Name of the virtual host.")
+@directory_option
+@click.option("--as-vhost", "vhost", default=DEFAULT_VHOST, show_default=True, metavar="V", help="Name for it in DIR.")
 @output_option
 def restore(path: str, data: str | None, vhost: str, output: str) -> None:
     """Make a log in the directory DIR, which must not hold one, from the backup at PATH.
 
-    All of the backup is checked first; nothing is in DIR until all of it is. Start a broker on it then.
+    All of the backup is checked first; nothing is in DIR until all of it is. Start a broker on it then. With --as-vhost
+    it becomes a new virtual host of the broker whose directory DIR is, at once where that runs.
     """
-    if vhost != _VHOST:
-        raise ToolError(
-            f"a backup cannot be restored as {vhost!r}",
-            expected=f"--as-vhost {_VHOST}",
-            advice="restore it to a directory of its own",
-            code=ExitCode.USAGE,
-        )
-    directory = data_directory(data, must_exist=False)
-    with _backup_errors():
+    with _backup_errors(), _place(data, vhost) as directory:
         manifest = restore_backup(path, directory)
         with BackupReader(path) as reader:
             table = reader.table
     _tell(output, f"restored {table.name} to {directory}: {_summary(table)}", _restored(directory, table, manifest))
+
+
+def _place(data: str | None, vhost: str) -> AbstractContextManager[str]:
+    """Return what yields the directory that is to be filled."""
+    if vhost == DEFAULT_VHOST:
+        return nullcontext(data_directory(data, must_exist=False))
+    return keeper_of(data_directory(data)).new(vhost)
 
 
 def verified_backup(path: str) -> Table:

@@ -126,9 +126,7 @@ class LinkClient:
         self._exchange(0.0 if kept else until, watch)
         return kept + self._taken()
 
-    def await_event(
-        self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float | None = None
-    ) -> Event:
+    def await_event(self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float | None = None) -> Event:
         """Return the first event that is wanted and keep the others; ToolError when `what` is too long in coming."""
         timeout_s = TIMEOUT_SECONDS if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s

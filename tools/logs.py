@@ -29,7 +29,7 @@ from tools.exit_codes import ExitCode
 from tools.names import Names
 from tools.output import output_option, print_json, print_line, print_rows, print_values
 from tools.story import EVENT_TYPES, Line, tell, type_of
-from tools.target import data_directory, data_option, log_directory
+from tools.target import data_option, log_directory, vhost_directory
 
 __all__ = ["log", "segment_rows"]
 
@@ -167,7 +167,7 @@ def repair(data: str | None, dry_run: bool, output: str) -> None:
     The broker must be stopped. Does nothing to a log that opens: a message whose body alone is damaged is parked by the
     broker when its turn comes.
     """
-    directory = data_directory(data)
+    directory = vhost_directory(data)
     found = repairs.plan(directory) if dry_run else repairs.apply(directory)
     faults, steps = [str(fault) for fault in found.faults], found.steps()
     if output == "json":

@@ -38,7 +38,6 @@ __all__ = ["snapshot"]
 _COLUMNS: Final = ("name", "end", "time", "created", "bytes", "automatic")
 _VERIFY_COLUMNS: Final = ("name", "end", "queues", "messages", "bytes", "whole")
 _DIFF_COLUMNS: Final = ("what", "name", "change", "depth_before", "depth_after", "came", "went", "counters")
-_VHOST: Final = "default"
 
 
 @click.group(epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
@@ -49,12 +48,10 @@ def snapshot() -> None:
 @snapshot.command("create", epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
 @click.option("--name", metavar="N", help="How to call it; else the broker finds a name.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is written, and there for good.")
-@click.option("--vhost", default=_VHOST, show_default=True, metavar="V", help="The virtual host.")
 @broker_options
 @output_option
-def create(name: str | None, wait: bool, vhost: str, url: str | None, data: str | None, output: str) -> None:
+def create(name: str | None, wait: bool, url: str | None, data: str | None, output: str) -> None:
     """Let the running broker take a snapshot of everything, at one moment, beside its work."""
-    _check_vhost(vhost)
     with _management(url, data) as management:
         values = management.create(name, waits=wait)
     row = _shown(values)
@@ -155,17 +152,6 @@ snapshot.add_command(restore)
 def _management(url: str | None, data: str | None) -> Iterator[SnapshotManagement]:
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield SnapshotManagement(client)
-
-
-def _check_vhost(vhost: str) -> None:
-    if vhost != _VHOST:
-        raise ToolError(
-            "no such virtual host",
-            where=vhost,
-            expected=f"--vhost {_VHOST}",
-            advice="a broker has this one only",
-            code=ExitCode.USAGE,
-        )
 
 
 def _manifest(directory: str) -> Manifest:

@@ -28,8 +28,9 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import Management, SnapshotManagement
 from tools.stopped_engine import ask, stopped_engine
+from tools.target import holder_of
 
-__all__ = ["Keeper", "RunningVhosts", "StoppedVhosts"]
+__all__ = ["Keeper", "RunningVhosts", "StoppedVhosts", "keeper_of"]
 
 _RECOVERY_SECONDS: Final = 600.0
 """A log that is adopted is read first, and one that is deleted may be large."""
@@ -213,6 +214,12 @@ class StoppedVhosts:
         if path is None:
             raise _unknown(self._directory, name, vhosts.names())
         return path
+
+
+def keeper_of(directory: str) -> Keeper:
+    """Return who is asked about the virtual hosts of a data directory."""
+    holder = holder_of(directory)
+    return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
 
 
 def _log_of(directory: str, name: str) -> str:

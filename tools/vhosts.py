@@ -11,11 +11,11 @@ import click
 from log.root import check_name
 from tools.errors import ToolError
 from tools.output import output_option, print_json, print_line, print_rows
-from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, holder_of, place_options
+from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from tools.vhost_copy import copy_log
-from tools.vhost_keepers import Keeper, RunningVhosts, StoppedVhosts
+from tools.vhost_keepers import Keeper, RunningVhosts, keeper_of
 
-__all__ = ["keeper_of", "vhost"]
+__all__ = ["vhost"]
 
 _RUNNING_COLUMNS: Final = ("name", "connections", "queues", "messages", "bytes")
 _STOPPED_COLUMNS: Final = ("name", "directory")
@@ -89,12 +89,6 @@ def delete(name: str, force: bool, url: str | None, data: str | None, output: st
     """Delete the virtual host NAME with its whole log, history and snapshots; exits 6 where there is none."""
     _keeper(url, data).delete(name, force=force)
     _tell(output, f"deleted {name}", {"name": name, "deleted": True})
-
-
-def keeper_of(directory: str) -> Keeper:
-    """Return who is asked about the virtual hosts of a data directory."""
-    holder = holder_of(directory)
-    return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
 
 
 def _keeper(url: str | None, data: str | None) -> Keeper:

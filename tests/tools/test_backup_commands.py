@@ -68,7 +68,7 @@ def test_refusals_are_one_message_and_a_code(source: Path, tmp_path: Path) -> No
         (("restore", tmp_path / "foreign", "--data", tmp_path / "x"), ExitCode.FAILED, "is no backup"),
         (("restore", tmp_path / "nothing", "--data", tmp_path / "x"), ExitCode.NOT_FOUND, "does not exist"),
         (("restore", tmp_path, "--data", tmp_path / "x"), ExitCode.FAILED, "expected a file TABLE"),
-        (("restore", path, "--data", tmp_path / "x", "--as-vhost", "v"), ExitCode.USAGE, "--as-vhost default"),
+        (("restore", path, "--data", tmp_path / "x", "--as-vhost", "v"), ExitCode.NOT_FOUND, "no such directory"),
     ):
         result = run(*arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (code, 1), result.stderr

@@ -73,10 +73,10 @@ def test_a_name_that_is_had_is_refused(run: Run, filled: ChildBroker) -> None:
     assert "409: there is a snapshot 'first' already" in result.stderr
 
 
-def test_only_the_virtual_host_that_there_is(run: Run, filled: ChildBroker) -> None:
-    """Another one is a wrong command line."""
+def test_a_virtual_host_that_is_not_there_is_told(run: Run, filled: ChildBroker) -> None:
+    """Exit code 6, and no snapshot of another one is taken."""
     result = run("snapshot", "create", "--vhost", "other", "--url", filled.url)
-    assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
+    assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
 
 
 def test_show_tells_what_it_holds(run: Run, filled: ChildBroker) -> None:
