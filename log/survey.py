@@ -124,16 +124,37 @@ def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max
 
 def _survey_chain(found: Survey, manifest: Manifest, parts: Iterator[Part]) -> None:
     for part in parts:
-        walk = part.walk()
         if continues(manifest, found.valid_end, part.header.base_offset):
             found.parts.append(part)
-            broken = _follow(found, manifest, part, walk)
-            found.fault = _fault(part, broken or walk.mismatch)
-        else:
-            _note_all(found, walk)
+            _survey_part(found, manifest, part)
+            continue
+        walk = part.walk()
+        _note_all(found, walk)
         for later in find_later(walk):
             assert later.header is not None
             _note(found, later, later.header)
+
+
+def _survey_part(found: Survey, manifest: Manifest, part: Part) -> None:
+    """Follow the chain through a part, and take note of valid batches beyond its end.
+
+    Where a broker writes beside, those may be of the chain by now: it is followed again from its end before any of
+    them is believed to lie beyond a hole.
+    """
+    walk = part.walk()
+    broken = _follow(found, manifest, part, walk)
+    beyond, is_sure = find_later(walk), False
+    while (later := next(beyond, None)) is not None:
+        if not is_sure and broken is None:
+            end, again = part.end, part.walk(part.end)
+            broken = _follow(found, manifest, part, again)
+            if part.end > end:
+                walk, beyond = again, find_later(again)
+                continue
+        is_sure = True
+        assert later.header is not None
+        _note(found, later, later.header)
+    found.fault = _fault(part, broken or walk.mismatch)
 
 
 def continues(manifest: Manifest, valid_end: int, base_offset: int) -> bool:

@@ -1,14 +1,17 @@
 """Verification and reading from outside: a flipped bit anywhere is named, and a running log is not disturbed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from log.disk import DiskStorage
+from log import inspect
+from log.disk import DiskFile, DiskStorage
 from log.errors import DamageError, LogError
 from log.index import build, path_of_index
 from log.inspect import SegmentState, open_reader
 from log.manifest import load, manifest_path
+from log.survey import Survey, survey
 from log.verify import verify
 from tests.log.lives import CONFIG, Life, body_of
 
@@ -156,4 +159,31 @@ def test_a_reader_yields_what_was_written(tmp_path: Path) -> None:
     assert [info.next_offset for info in infos[:-2]] == [info.base_offset for info in infos[1:-1]]
     assert infos[-1].state == SegmentState.SPARE
     assert infos[-2].next_offset == life.log.log_end
+    life.log.close()
+
+
+def test_a_reader_is_not_held_up_by_a_busy_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written while it looks for the end is of the chain: it goes on from there, and begins once."""
+    life = written(tmp_path, batches=2)
+    read, asked, left = DiskFile.read, [0], [24]
+
+    def busy_read(file: DiskFile, length: int, position: int) -> bytes:
+        content = read(file, length, position)
+        for _ in range(min(3, left[0])):
+            left[0] -= 1
+            life.write([b"meanwhile"])
+            life.sync()
+        return content
+
+    def counted(*arguments: Any, **named: Any) -> Survey:
+        asked[0] += 1
+        return survey(*arguments, **named)
+
+    monkeypatch.setattr(DiskFile, "read", busy_read)
+    monkeypatch.setattr(inspect, "survey", counted)
+    end = life.log.log_end
+    with open_reader(str(tmp_path), CONFIG) as reader:
+        assert asked[0] == 1
+        assert not left[0]
+        assert end < reader.survey.valid_end <= life.log.log_end
     life.log.close()
