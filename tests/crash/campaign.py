@@ -12,7 +12,7 @@ from tests.crash.pair import Pair
 from tools.child_broker import ChildBroker
 from tools.errors import ToolError
 
-__all__ = ["Result", "run_campaign"]
+__all__ = ["Result", "drain", "run_campaign"]
 
 _DRAIN_SECONDS = 60.0
 
@@ -48,7 +48,7 @@ def run_campaign(directory: Path, *, seed: int, kills: int, pairs: int = 3, rate
             recovering += _restart(broker, chance)
         for pair in traffic:
             pair.stop_sending()
-        _drain(traffic)
+        drain(traffic)
         for pair in traffic:
             pair.stop_receiving()
     finally:
@@ -82,7 +82,7 @@ def _restart(broker: ChildBroker, chance: random.Random) -> int:
     return killed
 
 
-def _drain(traffic: list[Pair]) -> None:
+def drain(traffic: list[Pair]) -> None:
     """Wait until nothing has arrived anywhere for two seconds."""
     deadline = time.monotonic() + _DRAIN_SECONDS
     before, since = -1, time.monotonic()

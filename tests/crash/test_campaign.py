@@ -1,9 +1,10 @@
-"""The short campaign: twenty kills, in every test run."""
+"""The short campaigns, in every test run: twenty kills under load, ten of snapshots."""
 
 import secrets
 from pathlib import Path
 
 from tests.crash.campaign import run_campaign
+from tests.crash.snapshots import run_snapshot_campaign
 
 
 def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
@@ -14,3 +15,12 @@ def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
     assert result.faults == (), f"seed {seed}: {result.faults}"
     assert result.accepted > 0
     assert result.arrived >= result.accepted
+
+
+def test_snapshots_and_backups_are_whole_or_not_there(tmp_path: Path) -> None:
+    """SIGKILL while one is taken, exported or restored loses nothing, leaves no half, and the next try succeeds."""
+    seed = secrets.randbits(32)
+    print(f"seed {seed}")
+    result = run_snapshot_campaign(tmp_path, seed=seed, kills=10)
+    assert result.faults == [], f"seed {seed}: {result.faults}"
+    assert result.kills == 10
