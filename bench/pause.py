@@ -1,0 +1,104 @@
+"""What a snapshot costs those who use the broker meanwhile: pauses of its event loop, and latency of deliveries.
+
+One broker with the probe (probed.py): 100 queues hold 5,000,000 messages of 100 B, and another queue moves messages at
+half the rate that it moved them at when it was pushed. Two windows of equal length follow: one without, one in which a
+snapshot is taken again as soon as the last is named. Then SIGKILL, and a start from the newest snapshot.
+"""
+
+import threading
+import time
+from pathlib import Path
+from typing import Final, Self
+
+from bench.brokers import AmberMQ, Broker
+from bench.load import Load, Window, fill_queue, run_load
+from bench.probed import LatenessFile
+from tools.broker_url import BrokerUrl
+from tools.link_client import LinkClient
+from tools.management import SnapshotManagement
+
+__all__ = ["measure_pause"]
+
+_QUEUES: Final = 100
+_WAITING: Final = 5_000_000
+_BODY_BYTES: Final = 100
+_TOP_WINDOW: Final = Window(1.0, 3.0)
+
+
+def measure_pause(broker: Broker, window: Window, directory: Path) -> dict[str, float]:
+    """Measure all of it; pauses and latencies in ms, sizes in bytes a waiting message, the restart in seconds."""
+    assert isinstance(broker, AmberMQ)
+    broker.kill()
+    lateness = LatenessFile(directory / "lateness")
+    broker.start(probe=directory / "lateness")
+    fill_queue(broker, "bench-held-{}", _WAITING, _BODY_BYTES, directory, connections=_QUEUES)
+    top = run_load(broker, Load(_BODY_BYTES), _TOP_WINDOW, directory)["received"]
+    load = Load(_BODY_BYTES, rate=int(top / 2))
+    without = _window(broker, load, window, directory, lateness)
+    with _Snapshots(broker.url) as snapshots:
+        during = _window(broker, load, window, directory, lateness)
+    broker.kill()
+    restart = broker.start()
+    return {
+        "rate": during["received"],
+        "snapshots": float(snapshots.count),
+        "snapshot_s": snapshots.seconds / max(snapshots.count, 1),
+        "pause_without": without["pause"],
+        "pause_with": during["pause"],
+        "pause": during["pause"] - without["pause"],
+        "p99_without": without["delivery_p99"],
+        "p99_with": during["delivery_p99"],
+        "p99": during["delivery_p99"] / without["delivery_p99"],
+        "bytes": snapshots.size / _WAITING,
+        "restart": restart,
+    }
+
+
+def _window(broker: Broker, load: Load, window: Window, directory: Path, lateness: LatenessFile) -> dict[str, float]:
+    """Run the load; the pause counts from when its window opens."""
+    timer = threading.Timer(window.warm_seconds, lateness.reset)
+    timer.start()
+    figures = run_load(broker, load, window, directory)
+    timer.join()
+    return figures | {"pause": lateness.longest_ms}
+
+
+class _Snapshots:
+    """Takes snapshots one after the other beside the load, by a thread that mostly waits for answers."""
+
+    def __init__(self, url: str) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self.size = 0
+        self._url = url
+        self._failure: Exception | None = None
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            self._take()
+        except Exception as failure:  # noqa: BLE001 - raised where the thread is joined
+            self._failure = failure
+
+    def _take(self) -> None:
+        with LinkClient.connect(BrokerUrl.parse(self._url)) as client:
+            management = SnapshotManagement(client)
+            while not self._is_over.is_set():
+                began = time.monotonic()
+                name = f"bench-{self.count}"
+                self.size = int(management.create(name)["bytes"])
+                self.count += 1
+                self.seconds += time.monotonic() - began
+                if self.count > 1:
+                    management.delete(f"bench-{self.count - 2}")
