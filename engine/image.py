@@ -39,7 +39,7 @@ from snapshot.queue import EMPTY_QUEUE, PersistentQueue
 __all__ = ["ImageFault", "image_of", "state_of"]
 
 _RUN: Final = Struct("<qqII")
-_WORDS_BYTES: Final = 256 << 10
+_WORDS_BYTES: Final = 64 << 10
 """Runs of words are gathered to about this size."""
 _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
@@ -98,7 +98,7 @@ class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def image_of(state: State) -> Iterator[Block]:
-    """Yield the blocks of a state, each of a few hundred KiB at most."""
+    """Yield the blocks of a state, each of less than a hundred KiB."""
     yield Block(BlockKind.STATE, [_encode(_head(state))])
     yield from _json_blocks(BlockKind.MUXERS, _muxer_rows(state))
     yield from _json_blocks(BlockKind.ROUTES, _route_rows(state))
