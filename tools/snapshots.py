@@ -19,7 +19,7 @@ from engine.snapshots import load_snapshot
 from engine.state import State
 from engine.times import iso_time
 from log.disk import DiskStorage
-from log.errors import LogError
+from log.errors import DamageError, LogError
 from log.inspect import Reader, open_reader
 from log.manifest import Manifest, Snapshot, commit, forget_removed, forget_snapshots, load, snapshot_path
 from log.pins import Pins
@@ -93,7 +93,8 @@ def show(name: str, data: str | None, output: str) -> None:
 def verify(name: str | None, data: str | None, output: str) -> None:
     """Read the snapshot NAME, or all of them, or the backup at the path NAME, and check every byte.
 
-    Exits 5 at damage, naming file and position; the others are checked all the same.
+    Exits 5 at damage, naming file and position, and 1 where a newer program wrote it; the others are checked all the
+    same.
     """
     if name is not None and ("/" in name or name.endswith(".backup")) and Path(name).exists():
         print_values(backup_values(name, verified_backup(name)), output)
@@ -105,8 +106,10 @@ def verify(name: str | None, data: str | None, output: str) -> None:
         rows = [_verified(reader, directory, one, faults) for one in chosen]
     print_rows(rows, _VERIFY_COLUMNS, output)
     if faults:
-        advice = "recovery uses the one before it; delete it and take another"
-        raise ToolError(str(faults[0]), advice=advice, code=ExitCode.DAMAGED)
+        damage = next((fault for fault in faults if isinstance(fault, DamageError)), None)
+        advice = "a start uses the one before it; delete it and take another"
+        code = ExitCode.FAILED if damage is None else ExitCode.DAMAGED
+        raise ToolError(str(damage or faults[0]), advice=advice, code=code)
 
 
 @snapshot.command("delete", epilog="Example: ambermq snapshot delete before-upgrade --data ./data")
