@@ -24,6 +24,9 @@ U64: Final = Struct("=Q")
 U32: Final = Struct("=I")
 _DELTA_AND_HASH: Final = Struct("<I8xI32x")
 _PUTS_A_STEP: Final = 1024
+_RECORDS_A_STEP: Final = 2048
+_RECORDS_A_BATCH: Final = 16
+"""What stepping to a batch costs, in records."""
 _OF_MANY: Final = {"integerkey": True, "dupsort": True, "integerdup": True, "dupfixed": True}
 
 
@@ -47,7 +50,7 @@ class Tables:
 
     def collect(self, walk: Walk) -> Iterator[None]:
         """Take in every batch of a walk; raise ValueError where it does not reach its end."""
-        next_position = 0
+        next_position = work = 0
         for header in walk:
             if walk.position >= next_position:
                 next_position = walk.position + SPACING_BYTES
@@ -55,6 +58,9 @@ class Tables:
                 self._times[header.base_timestamp_us] = header.base_offset
             if header.count:
                 self._take(walk.batch())
+            work += _RECORDS_A_BATCH + header.count
+            if work >= _RECORDS_A_STEP:
+                work = 0
                 yield
         if walk.mismatch is not None or walk.position < walk.end:
             raise ValueError(f"the segment is not valid beyond position {walk.position}")
@@ -84,7 +90,6 @@ class Tables:
         first_offset = self._first_offset
         for heap in self._heaps:
             heap.sort()
-            yield
             for start in range(0, len(heap), _PUTS_A_STEP):
                 part = heap[start : start + _PUTS_A_STEP]
                 rows = [(U32.pack(one >> 64), U64.pack(first_offset + (one & (1 << 64) - 1))) for one in part]
@@ -92,12 +97,16 @@ class Tables:
                 yield
 
     def _put_touches(self, cursor: Any) -> Iterator[None]:
+        rows: list[tuple[bytes, bytes]] = []
         for key in sorted(self._touches):
             packed, offsets = U64.pack(key), self._touches[key]
             for start in range(0, len(offsets), _PUTS_A_STEP):
-                rows = [(packed, U64.pack(offset)) for offset in offsets[start : start + _PUTS_A_STEP]]
-                cursor.putmulti(rows, append=True)
-                yield
+                rows += [(packed, U64.pack(offset)) for offset in offsets[start : start + _PUTS_A_STEP]]
+                if len(rows) >= _PUTS_A_STEP:
+                    cursor.putmulti(rows, append=True)
+                    rows = []
+                    yield
+        cursor.putmulti(rows, append=True)
 
 
 def _put(environment: Any, transaction: Any, name: bytes, rows: Iterable[tuple[int, int]]) -> Iterator[None]:
