@@ -116,6 +116,8 @@ def _picked(reader: Reader, kept: Sequence[int], *, salt_crc: int) -> Iterator[l
             part = reader.open_sealed(sealed)
             walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
             yield from pick_records(walks, wanted, path=part.path, salt_crc=salt_crc)
+            # Old pages are of no use to a broker that runs beside, and take the place of its own.
+            part.file.drop_cache(0, 0)
             part.file.close()
     parts = reader.survey.parts
     ends = [part.header.base_offset for part in parts[1:]] + [reader.survey.valid_end]

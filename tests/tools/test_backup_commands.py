@@ -4,18 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.tools.backups import folded, lived_with_snapshot
-from tools.backup_commands import export, restore
-from tools.errors import TranslatingGroup
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
 
 
-def run(*arguments: str | Path) -> Result:
-    """Run one of the two commands."""
-    group = TranslatingGroup("snapshot", commands=[export, restore])
-    return CliRunner().invoke(group, [str(argument) for argument in arguments])
+@pytest.fixture
+def on_snapshot(run: Run) -> Run:
+    """Run a command of the group `snapshot`."""
+    return lambda *arguments: run("snapshot", *arguments)
 
 
 @pytest.fixture
@@ -25,36 +24,38 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def test_a_backup_is_exported_and_restored(source: Path, tmp_path: Path) -> None:
+def test_a_backup_is_exported_and_restored(on_snapshot: Run, source: Path, tmp_path: Path) -> None:
     """One line for people, an object for programs: both tell what is in it and where it is."""
     path, target = tmp_path / "backup", tmp_path / "target"
-    exported = run("export", "one", path, "--data", source, "--output", "json")
+    exported = on_snapshot("export", "one", path, "--data", source, "--output", "json")
     assert exported.exit_code == ExitCode.OK
     values = json.loads(exported.stdout)
     assert values["path"] == str(path)
     assert values["stored_bytes"] < path.stat().st_size
-    restored = run("restore", path, "--data", target)
+    restored = on_snapshot("restore", path, "--data", target)
     assert restored.exit_code == ExitCode.OK
     assert restored.stdout.startswith(f"restored one to {target}: {values['queues']} queues, {values['messages']} mess")
-    again = json.loads(run("restore", path, "--data", tmp_path / "other", "--output", "json").stdout)
+    again = json.loads(on_snapshot("restore", path, "--data", tmp_path / "other", "--output", "json").stdout)
     assert again["from_log_id"] == values["log_id"] != again["log_id"]
     state, _ = folded(str(target))
     assert len(state.queues) == values["queues"]
 
 
 @pytest.mark.parametrize("target", ["directory/", "empty"])
-def test_a_backup_is_a_directory_where_the_path_says_so(target: str, source: Path, tmp_path: Path) -> None:
+def test_a_backup_is_a_directory_where_the_path_says_so(
+    on_snapshot: Run, target: str, source: Path, tmp_path: Path
+) -> None:
     """If it ends in a slash, or names an empty directory."""
     (tmp_path / "empty").mkdir()
-    assert run("export", "one", f"{tmp_path}/{target}", "--data", source).exit_code == ExitCode.OK
+    assert on_snapshot("export", "one", f"{tmp_path}/{target}", "--data", source).exit_code == ExitCode.OK
     assert (tmp_path / target / "TABLE").exists()
-    assert run("restore", f"{tmp_path}/{target}", "--data", tmp_path / "restored").exit_code == ExitCode.OK
+    assert on_snapshot("restore", f"{tmp_path}/{target}", "--data", tmp_path / "restored").exit_code == ExitCode.OK
 
 
-def test_refusals_are_one_message_and_a_code(source: Path, tmp_path: Path) -> None:
+def test_refusals_are_one_message_and_a_code(on_snapshot: Run, source: Path, tmp_path: Path) -> None:
     """What, where, expected, found, what to do; nothing is made."""
     path = tmp_path / "backup"
-    assert run("export", "one", path, "--data", source).exit_code == ExitCode.OK
+    assert on_snapshot("export", "one", path, "--data", source).exit_code == ExitCode.OK
     damaged = bytearray(path.read_bytes())
     damaged[100] ^= 1
     (tmp_path / "damaged").write_bytes(damaged)
@@ -70,7 +71,44 @@ def test_refusals_are_one_message_and_a_code(source: Path, tmp_path: Path) -> No
         (("restore", tmp_path, "--data", tmp_path / "x"), ExitCode.FAILED, "expected a file TABLE"),
         (("restore", path, "--data", tmp_path / "x", "--as-vhost", "v"), ExitCode.NOT_FOUND, "no such directory"),
     ):
-        result = run(*arguments)
+        result = on_snapshot(*arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (code, 1), result.stderr
         assert words in result.stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_a_backup_is_verified_by_its_path(on_snapshot: Run, source: Path, tmp_path: Path) -> None:
+    """As snapshots are by their names: every byte, exit 5 where one is wrong."""
+    path = tmp_path / "backup"
+    assert on_snapshot("export", "one", path, "--data", source).exit_code == ExitCode.OK
+    verified = on_snapshot("verify", path, "--output", "json")
+    assert verified.exit_code == ExitCode.OK
+    assert json.loads(verified.stdout)["name"] == "one"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert on_snapshot("verify", path).exit_code == ExitCode.DAMAGED
+
+
+def test_a_running_broker_is_backed_up_and_its_copy_serves(run: Run, broker: ChildBroker, tmp_path: Path) -> None:
+    """One command takes a snapshot and exports it; a broker on the restored directory has all of its messages."""
+    run("send", "copied", "first", "--count", 20, "--url", broker.url)
+    path, target = tmp_path / "copy.backup", tmp_path / "copy"
+    exported = run("snapshot", "export", "now", path, "--take", "--data", broker.directory)
+    assert exported.exit_code == ExitCode.OK, exported.stderr
+    run("send", "copied", "later", "--url", broker.url)
+    assert run("snapshot", "restore", path, "--data", target).exit_code == ExitCode.OK
+    copy = ChildBroker(target)
+    copy.start()
+    try:
+        received = run("receive", "copied", "--count", 21, "--timeout", 1, "--url", copy.url)
+        assert received.stdout.splitlines() == ["first"] * 20
+        assert run("send", "copied", "after", "--url", copy.url).exit_code == ExitCode.OK
+        assert run("receive", "copied", "--url", copy.url).stdout.splitlines() == ["after"]
+    finally:
+        copy.kill()
+
+
+def test_taking_first_needs_a_running_broker(on_snapshot: Run, source: Path, tmp_path: Path) -> None:
+    """Nobody else takes one; the message says how to start it."""
+    result = on_snapshot("export", "new", tmp_path / "backup", "--take", "--data", source)
+    assert result.exit_code == ExitCode.CANNOT_CONNECT
+    assert "no broker runs on this directory" in result.stderr
