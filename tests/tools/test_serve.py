@@ -172,6 +172,19 @@ def test_wrong_command_lines_touch_nothing(run: Run, tmp_path: Path, arguments: 
     assert not (tmp_path / "data").exists()
 
 
+def test_permissions_are_for_users(run: Run, tmp_path: Path) -> None:
+    """A name in [permissions] that is nobody's is exit code 2; users of the command line count too."""
+    config = tmp_path / "broker.toml"
+    config.write_text('[users]\nbob = "word"\n[permissions]\nlog = ["bob", "alice"]\n')
+    result = run("serve", "--data", tmp_path / "data", "--config", config)
+    assert result.exit_code == ExitCode.USAGE
+    assert (
+        "broker.toml [permissions]: log names somebody who is no user: expected one of bob, found 'alice'"
+        in result.stderr
+    )
+    assert not (tmp_path / "data").exists()
+
+
 def test_no_directory_is_a_wrong_command_line(run: Run) -> None:
     """The message names both ways to give one."""
     result = run("serve")

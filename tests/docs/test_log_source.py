@@ -1,0 +1,80 @@
+"""docs/log-source.md lists every event with its facts, and its example runs."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+from engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Event,
+    Lost,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    Reset,
+    Settled,
+    Started,
+)
+from engine.facts import facts_of, type_of
+from engine.muxer import MuxerKind
+from engine.outcome import Outcome, OutcomeKind
+from engine.queue import Settings
+from tests.docs.pages import blocks, rows
+from tools.child_broker import ChildBroker
+
+_PAGE = "docs/log-source.md"
+_FULL = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, condition="app:why", description="so")
+_EVENTS: tuple[Event, ...] = (
+    Started(1, 2, 3),
+    QueueDeclared(1, 2, "q", Settings()),
+    QueueDeleted(1, 2, 3),
+    MuxerDeclared(1, 2, "m", next(iter(MuxerKind))),
+    Attached(1, 2, 3, 4, "q"),
+    Detached(1, 2, 3, 4, "q"),
+    ProducerAttached(1, 2, 3, "q", "c", "l"),
+    ProducerDetached(1, 2, 3),
+    ConsumerAttached(1, 2, 3, "c", "l"),
+    ConsumerDetached(1, 2, 3),
+    Chunked(1, 2, 3, b""),
+    Published(1, 2, (3,), 4, bytes(8), 0, chunks=(5,)),
+    Acquired(1, 2, 3, (4,), bytes(8)),
+    Settled(1, 2, 3, 4, _FULL, bytes(8)),
+    Purged(1, 2, 3, 4),
+    Damaged(1, 2, 3, 4),
+    Lost(1, 2, 3, 4),
+    Reset(1, 2),
+)
+
+
+def test_every_fact_is_listed() -> None:
+    """The table names each type once, in the order of the records, and its facts as they are."""
+    listed = [(kind.strip("`| "), set(re.findall(r"`(\w+)`", cell))) for kind, cell in rows(_PAGE, "## Facts")]
+    assert listed == [(type_of(event), set(facts_of(event, lambda _: "q"))) for event in _EVENTS]
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """The first events of a young broker, by a client that knows nothing but AMQP."""
+    (example,) = blocks(_PAGE, "python")
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said):
+            exec(compile(example, _PAGE, "exec"), {"URL": broker.url})
+    finally:
+        broker.kill()
+    assert said.getvalue().splitlines() == [
+        "0 started {'epoch': 1}",
+        "1 muxer-declared {'muxer': 'QUEUE', 'class': 'DESTINATION'}",
+    ]
