@@ -53,7 +53,7 @@ def queue_changes(between: Between) -> Iterator[dict[str, Any]]:
     for queue_id in sorted({*before, *after, *between.gone}):
         then, now = before.get(queue_id), after.get(queue_id)
         last = now or between.gone[queue_id]
-        if then is not now:
+        if then is not now or queue_id in between.gone:
             yield _queue_change(then, now, last)
 
 

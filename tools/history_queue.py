@@ -8,6 +8,7 @@ import click
 
 from engine.address import queue_name
 from engine.past import Past
+from engine.queue import Queue
 from engine.times import iso_time
 from tools.chart import spark
 from tools.errors import ToolError
@@ -21,7 +22,7 @@ from tools.when import WHEN_HELP, parse_duration
 
 __all__ = ["queue"]
 
-_COLUMNS: Final = (
+_COLUMNS: Final[tuple[str, ...]] = (
     "time",
     "depth",
     "available",
@@ -82,22 +83,23 @@ def _times(begin_us: int, end_us: int, step: str | None) -> list[int]:
 
 
 def _row(past: Past, before_us: int, sample: Sample) -> dict[str, Any]:
-    found, seconds = sample.queue, max(sample.time_us - before_us, 1) / 1_000_000
-    if found is None:
-        return {"time": iso_time(sample.time_us)} | dict.fromkeys(_COLUMNS[1:])
-    oldest = oldest_entry(found)
-    age_us = 0 if oldest is None else sample.time_us - past.published_us(oldest)
+    counts = {"published": sample.published, "settled": sample.settled}
+    shown = dict.fromkeys(_COLUMNS[1:]) if sample.queue is None else _values(past, before_us, sample, sample.queue)
+    return {"time": iso_time(sample.time_us), **shown, **counts}
+
+
+def _values(past: Past, before_us: int, sample: Sample, found: Queue) -> dict[str, float]:
+    seconds, oldest = max(sample.time_us - before_us, 1) / 1_000_000, oldest_entry(found)
+    age_us = 0 if oldest is None else max(0, sample.time_us - past.published_us(oldest))
     values = (
-        iso_time(sample.time_us),
         found.depth,
         found.available,
         found.acquired_count,
         round(sample.published / seconds, 3),
         round(sample.settled / seconds, 3),
-        round(max(0, age_us) / 1_000_000, 3),
+        round(age_us / 1_000_000, 3),
     )
-    counts = {"published": sample.published, "settled": sample.settled, "oldest_offset": oldest}
-    return dict(zip(_COLUMNS, values, strict=True)) | counts
+    return dict(zip(_COLUMNS[1:], values, strict=True))
 
 
 def _print(rows: Sequence[dict[str, Any]], output: str) -> None:

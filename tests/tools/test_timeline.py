@@ -87,6 +87,7 @@ def test_what_changed_is_the_difference_of_the_states(events: list[Event], data:
     assert between.after == states[last]
     assert sum(between.counts.values()) == len(inner)
     rows = {row["id"]: row for row in queue_changes(between)}
+    assert set(between.gone) <= set(rows)
     for queue in {*states[first].queues, *states[last].queues} - set(rows):
         assert states[first].queues[queue] is states[last].queues[queue]
     for queue, row in rows.items():
