@@ -172,10 +172,11 @@ class _Progress:
 
 def _tell_of_snapshot(fault: LogError) -> None:
     """Say what is wrong with a snapshot; an older one, or the log from its beginning, stands in for it."""
-    details = {}
     if isinstance(fault, DamageError):
-        details = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
-    structlog.get_logger().warning("a snapshot cannot be used: the one before it is", reason=str(fault), **details)
+        told = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
+    else:
+        told = {"reason": str(fault)}
+    structlog.get_logger().warning("a snapshot was passed over", **told)
 
 
 def _now_us() -> int:
