@@ -150,7 +150,9 @@ def _gap(life: Life) -> dict[str, Any]:
 def _place_line(life: Life, place: Place, now_us: int) -> str:
     queue, last = _queue(life, place.queue), place.last
     since = f" for {duration_text(now_us - last.time_us)}" if last and now_us >= last.time_us else ""
-    counts = f", {_deliveries(place.attempts)}, {place.count} failed" if place.attempts else ", never delivered"
+    counts = ", never delivered" if life.is_whole else ""
+    if place.attempts:
+        counts = f", {_deliveries(place.attempts)}, {place.count} failed"
     match place.state:
         case PlaceState.AVAILABLE:
             return f"available on {queue!r}{since}{counts}"

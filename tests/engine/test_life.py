@@ -15,15 +15,17 @@ from engine.events import Attached, Published
 from engine.life import Life, find_message, life_of, open_search
 from engine.past import Past, PastError, PastKind, open_past
 from engine.state import EMPTY_STATE, State
-from engine.steps import PlaceState
+from engine.steps import Place, PlaceState
 from engine.touches import touches_of
 from log.buffer import Buffer
 from log.disk import DiskStorage
 from log.index import build
+from log.manifest import Horizon
 from log.search import Search
-from tests.engine.lived import LIVED, Lived, singles
+from tests.engine.lived import LIVED, Lived, singles, states_of
+from tests.engine.test_past import name_snapshots
 
-PROOF = settings(max_examples=10, deadline=None)
+PROOF = settings(max_examples=6, deadline=None)
 
 
 @contextmanager
@@ -100,7 +102,7 @@ def test_the_story_is_what_the_fold_says(seed: int, lives: list[bool], data: st.
     """For any message of random lives, with indexes and without: a step for each change of its place, no other."""
     with lived_in(seed, lives, indexed=indexed) as (lived, past, search):
         published = [event for event in singles(lived.events()) if type(event) is Published]
-        for event in published and data.draw(st.lists(st.sampled_from(published), min_size=1, max_size=8)):
+        for event in published and data.draw(st.lists(st.sampled_from(published), min_size=1, max_size=5)):
             check(lived, life_of(past, search, event.offset))
 
 
@@ -121,6 +123,40 @@ def test_messages_are_found_by_their_id(seed: int, *, indexed: bool) -> None:
             assert find_message(past, search, range(1, 8), partial(begins_with, head)) == same
             alone = [find_message(past, search, [number], partial(begins_with, head)) for number in range(1, 8)]
             assert sorted(offset for some in alone for offset in some) == same
+
+
+@PROOF
+@given(seed=st.integers(0, 1 << 32), lives=st.lists(st.booleans(), min_size=1, max_size=2), data=st.data())
+def test_before_the_horizon_a_story_begins_with_where_the_message_was(
+    seed: int, lives: list[bool], data: st.DataObject
+) -> None:
+    """Of a message that was live at the horizon: the steps since, and where it is, as if nothing were compacted."""
+    with lived_in(seed, lives, indexed=False) as (lived, past, _):
+        states = states_of(lived.events())
+        base = data.draw(st.sampled_from(sorted(states)[5:]))
+        published = [event for event in singles(lived.events()) if type(event) is Published and event.offset <= base]
+        name_snapshots(lived.directory, states, [base + 1], horizon=Horizon(base + 1, states[base].time_us))
+        with open_past(lived.directory, LIVED) as shortened:
+            search = open_search(shortened)
+            for event in published:
+                if base + 1 < past.end and _lives(states[base], event):
+                    life = life_of(shortened, search, event.offset)
+                    way = [offset for offset, _ in way_of(lived, event) if offset > base]
+                    assert not life.is_whole
+                    assert sorted({step.offset for step in life.steps[1:]}) == way
+                    assert [place_of(place) for place in life.places] == list(way_of(lived, event)[-1][1].values())
+                    assert set(life.queues) == set(event.queues)
+                    assert life.producer is None or life.producer.id == event.producer
+            search.close()
+
+
+def _lives(state: State, event: Published) -> bool:
+    return any(place_in(state, queue, event.words)[0] is not PlaceState.ARCHIVED for queue in event.queues)
+
+
+def place_of(place: Place) -> tuple[PlaceState, int, int]:
+    """A place as `place_in` has it."""
+    return place.state, place.consumer, -1 if place.state is PlaceState.ARCHIVED else place.count
 
 
 @pytest.fixture(scope="module")
