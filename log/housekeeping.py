@@ -170,8 +170,6 @@ class Housekeeper:
         """Do all that there is to do. Raises OSError where the disk failed other than by being full."""
         if not self._succeeds(self._go_ahead) and self._release_ballast():
             self._succeeds(self._go_ahead)
-        while self._placements:
-            self._place(self._placements.popleft())
         self._succeeds(self._hold_ballast)
         if self._has_ballast and self._has_spare:
             self._is_full = False
@@ -192,12 +190,20 @@ class Housekeeper:
 
     def _go_ahead(self) -> None:
         self._enter_rolls()
-        while self._edits:
-            self._commit(self._edits[0])
-            self._edits.popleft()
+        if self._edits or self._placements:
+            self._commit_asked()
         if not self._has_spare:
             self._prepare_spare()
         self._delete_removed()
+
+    def _commit_asked(self) -> None:
+        """Do what somebody waits for, and say so at once: a spare and indexes may take seconds."""
+        while self._edits:
+            self._commit(self._edits[0])
+            self._edits.popleft()
+        while self._placements:
+            self._place(self._placements.popleft())
+        self.lane.tell()
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
         self.manifest = commit(self._storage, self._directory, change)

@@ -58,6 +58,10 @@ class SyncLane:
         """See Lane; nothing waits here."""
         raise NotImplementedError
 
+    def tell(self) -> None:
+        """See Lane; no function runs here."""
+        raise NotImplementedError
+
     def collect(self) -> None:
         """Take the end of a sync, and begin the next where one is wanted."""
         if self.error is not None:

@@ -36,6 +36,9 @@ class Lane(Protocol):
     def pause(self, seconds: float) -> bool:
         """Wait, called by the function itself; tell, at once, when the lane is being closed."""
 
+    def tell(self) -> None:
+        """Let the loop look now, called by the function itself: the end of its run is far."""
+
 
 class Workers(Protocol):
     """Whoever runs the lanes of one log."""
@@ -81,6 +84,10 @@ class ThreadLane:
     def pause(self, seconds: float) -> bool:
         """See Lane."""
         return self._closing.wait(seconds)
+
+    def tell(self) -> None:
+        """See Lane."""
+        os.eventfd_write(self._done_fd, 1)
 
     def close(self) -> None:
         """End the thread after its run and wait for it."""
@@ -179,6 +186,9 @@ class InlineLane:
     def pause(self, seconds: float) -> bool:  # noqa: ARG002 - time stands still here
         """See Lane."""
         return False
+
+    def tell(self) -> None:
+        """See Lane; whoever runs it looks when it has ended."""
 
     def run(self) -> bool:
         """Run once if it was woken, and tell whether it did."""
