@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from engine.commands import ResetHost
 from engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from engine.errors import EngineError, Refused
-from log.errors import LogError
+from log.errors import LogError, LogFailed
 from log.root import DEFAULT_VHOST, check_name
 from protocol.gateway import Gateway
 from protocol.host import Ground, Host
@@ -95,8 +95,10 @@ class Hosting:
                 answer = None if self._is_over else await self._answer(command)
             except Refused as refused:
                 answer = RefusedCommand(command.key, refused.condition, refused.description)
-            except (LogError, EngineError, OSError) as error:
+            except (LogFailed, OSError) as error:
                 answer = RefusedCommand(command.key, AmqpCondition.INTERNAL_ERROR, str(error))
+            except (LogError, EngineError) as error:
+                answer = RefusedCommand(command.key, AmqpCondition.PRECONDITION_FAILED, str(error))
             except Exception as mistake:  # noqa: BLE001 - ours, and it costs the connection that has asked alone
                 answer = CommandFailed(command, mistake)
             if answer is not None:

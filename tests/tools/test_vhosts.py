@@ -1,0 +1,236 @@
+"""`ambermq vhost`, and `--vhost` of the others: on a broker that runs and on the directory of one that does not."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.past import open_past
+from engine.state import State
+from log.disk import DiskStorage
+from log.manifest import load as load_manifest
+from log.vhosts import load_root
+from tests.interop.proton_peer import ProtonPeer
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.exit_codes import ExitCode
+
+CONFIG = "[log]\nballast_bytes = 0\nsegment_bytes_min = 1048576\n"
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[ChildBroker]:
+    """A broker of one's own with three messages on `orders`."""
+    (tmp_path / "broker.toml").write_text(CONFIG)
+    broker = ChildBroker(tmp_path / "data", arguments=["--config", str(tmp_path / "broker.toml")])
+    broker.start()
+    put(broker.url, "1", "2", "3")
+    yield broker
+    broker.kill()
+
+
+def put(url: str, *bodies: str, queue: str = "orders", vhost: str = "") -> None:
+    """Send durable messages."""
+    peer = ProtonPeer(url, **({"virtual_host": f"vhost:{vhost}"} if vhost else {}))
+    peer.sender(queue).send(*bodies)
+    peer.blocking.close()
+
+
+def names(run: Run, directory: Path) -> list[str]:
+    """The virtual hosts that `list` tells."""
+    result = run("vhost", "list", "--data", directory, "--output", "json")
+    assert result.exit_code == ExitCode.OK, result.stderr
+    return [row["name"] for row in json.loads(result.stdout)]
+
+
+def browsed(run: Run, directory: Path, vhost: str, queue: str = "orders") -> list[str]:
+    """The bodies on a queue of a virtual host, from the log."""
+    place = ("--data", directory, "--vhost", vhost)
+    result = run("queue", "browse", queue, *place, "--limit", 100_000, "--output", "json")
+    assert result.exit_code == ExitCode.OK, result.stderr
+    return [row["body"] for row in json.loads(result.stdout)]
+
+
+def place_of(directory: Path, name: str) -> Path:
+    """Where the log of a virtual host lies."""
+    below = load_root(DiskStorage(), str(directory)).directory_of(name)
+    assert below is not None
+    return directory / "vhosts" / below
+
+
+def state_at(directory: Path, offset: int) -> State:
+    """What a log held."""
+    past = open_past(str(directory))
+    try:
+        return past.state_at(offset)
+    finally:
+        past.close()
+
+
+@pytest.mark.parametrize("runs", [True, False], ids=["running", "stopped"])
+def test_the_life_of_a_virtual_host(run: Run, child: ChildBroker, *, runs: bool) -> None:
+    """Made, copied, emptied and deleted, the same with a broker and without one; the default one is as it was."""
+    data = child.directory
+    if not runs:
+        child.stop()
+    assert run("vhost", "create", "empty", "--data", data).stdout == "created empty\n"
+    copied = run("vhost", "copy", "default", "copied", "--data", data)
+    assert copied.stdout.startswith("copied default to copied: 1 queues, 3 messages, events below "), copied.stderr
+    assert names(run, data) == ["default", "empty", "copied"]
+    assert browsed(run, data, "copied") == ["1", "2", "3"]
+    again = run("vhost", "copy", "copied", "again", "--data", data, "--output", "json")
+    assert json.loads(again.stdout)["messages"] == 3
+    reset = run("vhost", "reset", "copied", "--data", data)
+    assert reset.stdout == "reset copied: 1 queues and 3 messages are gone\n"
+    assert run("vhost", "delete", "empty", "--data", data).stdout == "deleted empty\n"
+    if not runs:
+        child.start()
+    assert names(run, data) == ["default", "copied", "again"]
+    listed = json.loads(run("vhost", "list", "--url", child.url, "--output", "json").stdout)
+    assert [row["messages"] for row in listed] == [3, 0, 3]
+    assert [row["name"] for row in json.loads(run("snapshot", "list", "--data", data, "--output", "json").stdout)] == []
+
+
+def test_what_cannot_be_done_is_one_message(run: Run, child: ChildBroker) -> None:
+    """With its exit code, on a running and on a stopped broker, and nothing changed."""
+    data = child.directory
+    run("vhost", "create", "one", "--data", data)
+    for runs in (True, False):
+        if not runs:
+            child.stop()
+        for command, code, told in (
+            (("create", "a/b"), ExitCode.FAILED, "cannot be a virtual host's name"),
+            (("create", "default"), ExitCode.FAILED, "always there"),
+            (("create", "one"), ExitCode.FAILED, "there is a virtual host 'one' already"),
+            (("copy", "one", "one"), ExitCode.FAILED, "there is a virtual host 'one' already"),
+            (("copy", "two", "three"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
+            (("reset", "two"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
+            (("delete", "two"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
+            (("delete", "default"), ExitCode.FAILED, "default"),
+        ):
+            result = run("vhost", *command, "--data", data)
+            assert (result.exit_code, result.stdout) == (code, ""), (runs, command, result.stderr)
+            assert told in result.stderr
+            assert len(result.stderr.splitlines()) == 1
+        assert names(run, data) == ["default", "one"]
+    child.start()
+    result = run("vhost", "copy", "default", "two", "--url", child.url)
+    assert result.exit_code == ExitCode.USAGE
+    assert "give --data" in result.stderr
+
+
+def test_a_copy_under_load_is_the_source_at_one_moment(run: Run, child: ChildBroker) -> None:
+    """To the last word and counter: what came later is not in it, what came before is; the source goes on."""
+    stop = threading.Event()
+
+    def load() -> None:
+        peer = ProtonPeer(child.url)
+        sender = peer.sender("busy")
+        number = 0
+        while not stop.is_set():
+            sender.send(*(str(number + index) for index in range(20)))
+            number += 20
+            time.sleep(0.01)
+        peer.blocking.close()
+
+    sending = threading.Thread(target=load)
+    sending.start()
+    try:
+        time.sleep(0.3)
+        result = run("vhost", "copy", "default", "copied", "--data", child.directory, "--output", "json")
+    finally:
+        stop.set()
+        sending.join()
+    end = json.loads(result.stdout)["end"]
+    child.stop()
+    source, copy = child.directory, place_of(child.directory, "copied")
+    before = state_at(source, end - 1)
+    assert state_at(copy, end - 1) == before
+    bodies = browsed(run, source, "copied", "busy")
+    assert bodies == [str(number) for number in range(len(bodies))]
+    queue = before.queue_named("busy")
+    assert queue is not None
+    assert len(bodies) == queue.depth > 0
+
+
+@pytest.mark.parametrize("victim", ["command", "broker"])
+def test_a_copy_that_is_cut_short_leaves_nothing_or_all(run: Run, child: ChildBroker, victim: str) -> None:
+    """Whenever the SIGKILL comes: the name is not there, or is with all messages; the same copy can be made then."""
+    rng = random.Random(1)
+    data = child.directory
+    command = [sys.executable, "-m", "tools", "vhost", "copy", "default", "copied", "--data", str(data)]
+    for _ in range(4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.3, 0.9))
+        if victim == "command":
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        else:
+            child.kill()
+            process.wait()
+            child.start()
+        if "copied" in names(run, data):
+            assert browsed(run, data, "copied") == ["1", "2", "3"]
+            run("vhost", "delete", "copied", "--data", data)
+    assert run("vhost", "copy", "default", "copied", "--data", data).exit_code == ExitCode.OK
+    child.kill()
+    child.start()
+    assert names(run, data) == ["default", "copied"]
+    assert list((data / "vhosts").iterdir()) == [place_of(data, "copied")]
+    assert browsed(run, data, "copied") == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("runs", [True, False], ids=["running", "stopped"])
+def test_a_backup_becomes_a_virtual_host(run: Run, child: ChildBroker, tmp_path: Path, *, runs: bool) -> None:
+    """Of the broker that runs on the directory at once, of a stopped one when it starts."""
+    data, backup = child.directory, tmp_path / "orders.backup"
+    run("snapshot", "create", "--name", "first", "--data", data)
+    assert run("snapshot", "export", "first", backup, "--data", data).exit_code == ExitCode.OK
+    if not runs:
+        child.stop()
+    result = run("snapshot", "restore", backup, "--data", data, "--as-vhost", "old")
+    assert result.exit_code == ExitCode.OK, result.stderr
+    again = run("snapshot", "restore", backup, "--data", data, "--as-vhost", "old")
+    assert (again.exit_code, "there is a virtual host 'old' already" in again.stderr) == (ExitCode.FAILED, True)
+    backup.write_bytes(backup.read_bytes()[:-9])
+    assert run("snapshot", "restore", backup, "--data", data, "--as-vhost", "cut").exit_code == ExitCode.DAMAGED
+    assert names(run, data) == ["default", "old"]
+    if not runs:
+        child.start()
+    received = run("receive", "orders", "--count", 3, "--data", data, "--vhost", "old")
+    assert received.stdout == "1\n2\n3\n"
+    assert browsed(run, data, "default") == ["1", "2", "3"]
+
+
+def test_every_command_can_be_about_a_virtual_host(run: Run, child: ChildBroker) -> None:
+    """Over the broker and on its directory; one that is not there is exit code 6, and nothing falls to the default."""
+    data = child.directory
+    run("vhost", "create", "one", "--data", data)
+    assert run("send", "q", "x", "--url", child.url, "--vhost", "one").exit_code == ExitCode.OK
+    assert run("queue", "list", "--url", f"{child.url}/vhost:one").stdout.splitlines()[1].split()[0] == "q"
+    assert run("queue", "list", "--data", data, "--vhost", "one").stdout.splitlines()[1].split()[0] == "q"
+    assert (
+        run("queue", "list", "--data", data, "--vhost", "one", "--at", "now").stdout.splitlines()[1].split()[0] == "q"
+    )
+    assert "published" in run("log", "dump", "--data", data, "--vhost", "one").stdout
+    taken = run("snapshot", "create", "--name", "mine", "--data", data, "--vhost", "one")
+    assert taken.exit_code == ExitCode.OK
+    (snapshot,) = json.loads(run("snapshot", "list", "--data", data, "--vhost", "one", "--output", "json").stdout)
+    assert snapshot["name"] == "mine"
+    manifest = load_manifest(DiskStorage(), str(data))
+    assert manifest is not None
+    assert manifest.snapshots == ()
+    for command in (("queue", "list"), ("log", "dump"), ("log", "verify"), ("snapshot", "list"), ("send", "q", "x")):
+        result = run(*command, "--data", data, "--vhost", "two")
+        assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, ""), command
+        assert "no virtual host 'two': found default, one" in result.stderr
+    assert run("send", "q", "x", "--url", child.url, "--vhost", "two").exit_code == ExitCode.NOT_FOUND
+    child.stop()
+    assert run("log", "verify", "--data", data, "--vhost", "one").exit_code == ExitCode.OK
