@@ -25,6 +25,9 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.restore import restore_backup
 
+GOLDEN = Path(__file__).parent.parent / "golden" / "backup.hex"
+GOLDEN_CONTENT = ("one", 3, 11, 2)
+
 
 def _names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
@@ -273,3 +276,14 @@ def test_the_header_is_as_it_is_drawn(backup: bytes) -> None:
     """Magic, version and size of what stands in front."""
     assert backup[:16] == b"AMBERBAK" + bytes([1, 0, 0, 0, 0, 0, 0, 0])
     assert HEADER_BYTES == 64
+
+
+def test_a_backup_of_old_is_restored(tmp_path: Path) -> None:
+    """Golden bytes: what was exported once stays readable."""
+    path = tmp_path / "backup"
+    path.write_bytes(bytes.fromhex("".join(GOLDEN.read_text().split())))
+    table = verify_backup(str(path))
+    assert (table.name, table.queue_count, table.message_count, len(table.parts)) == GOLDEN_CONTENT
+    restore_backup(str(path), str(tmp_path / "restored"))
+    state, _ = folded(str(tmp_path / "restored"))
+    assert sum(queue.depth for queue in state.queues.values()) == table.message_count
