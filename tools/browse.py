@@ -24,9 +24,10 @@ from tools.exit_codes import ExitCode
 from tools.messages import plain
 from tools.output import output_option, print_rows
 from tools.past_queues import queue_of
-from tools.pasts import at_option, offset_of, opened_past, state_of
+from tools.pasts import offset_of, opened_past, state_of
 from tools.preview import message_facts, one_line, pairs_text
 from tools.target import broker_options
+from tools.when import at_option
 
 __all__ = ["browse"]
 

@@ -7,9 +7,9 @@ so within a second after the last write, and that is waited for.
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
@@ -20,19 +20,13 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.progress import progress_bar
 from tools.target import DATA_VARIABLE, URL_VARIABLE, log_directory
-from tools.when import WHEN_HELP, AtOffset, parse_when
+from tools.when import AtOffset, parse_when
 
-__all__ = ["at_option", "moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
+__all__ = ["moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _DURABLE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.2
 _TOLD_OFFSETS: Final = 1 << 16
-
-
-def at_option(command: _Command) -> _Command:
-    """Give a command `--at WHEN`; it arrives as `at`."""
-    return click.option("--at", metavar="WHEN", help=f"As it was then: {WHEN_HELP[0].lower()}{WHEN_HELP[1:]}")(command)
 
 
 def past_directory(url: str | None, data: str | None) -> str:

@@ -9,22 +9,29 @@ from typing import Any, Final
 
 import click
 
-from engine.state import State
 from tools.broker_url import BrokerUrl
-from tools.browse import browse
+from tools.lazy import LazyGroup
 from tools.link_client import LinkClient
 from tools.management import QueueManagement
 from tools.output import output_option, print_json, print_line, print_rows, print_values
-from tools.past_queues import queue_row, queue_rows
-from tools.pasts import at_option, offset_of, opened_past, state_of
 from tools.target import broker_options, broker_url
+from tools.when import at_option
 
 __all__ = ["queue"]
 
 _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "published", "accepted", "failed")
 
 
-@click.group(epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
+_LAZY: Final = {
+    "browse": (
+        "tools.browse:browse",
+        "Show the messages on the queue NAME from its head, taking none; with --at those that were on it then.",
+    ),
+}
+"""Commands that need more than a client does."""
+
+
+@click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
 def queue() -> None:
     """List, show, browse, declare, delete and purge queues."""
 
@@ -36,7 +43,7 @@ def queue() -> None:
 def list_queues(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all queues, ordered by age, with their counts; JSON has every attribute."""
     if at is not None:
-        print_rows(queue_rows(_state_at(at, url, data)), _COLUMNS, output)
+        print_rows(_rows_at(at, url, data), _COLUMNS, output)
         return
     with _management(url, data) as management:
         print_rows(management.queues(), _COLUMNS, output)
@@ -50,7 +57,7 @@ def list_queues(at: str | None, url: str | None, data: str | None, output: str) 
 def show(name: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
     """Show everything known of the queue NAME; exits 6 where there is none."""
     if at is not None:
-        print_values(queue_row(_state_at(at, url, data), name), output)
+        print_values(_rows_at(at, url, data, name)[0], output)
         return
     with _management(url, data) as management:
         print_values(management.read(name), output)
@@ -92,18 +99,20 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
     _tell(output, f"purged {count:,} messages from {name}", {"name": name, "messages": count})
 
 
-def _state_at(at: str, url: str | None, data: str | None) -> State:
+def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:
+    """Return the rows of all queues of a moment in the past, or that of one."""
+    from tools.past_queues import queue_row, queue_rows  # noqa: PLC0415 - a tenth of a second that only --at needs
+    from tools.pasts import offset_of, opened_past, state_of  # noqa: PLC0415
+
     with opened_past(url, data) as past:
-        return state_of(past, offset_of(past, at))
+        state = state_of(past, offset_of(past, at))
+    return list(queue_rows(state)) if name is None else [queue_row(state, name)]
 
 
 @contextmanager
 def _management(url: str | None, data: str | None) -> Iterator[QueueManagement]:
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield QueueManagement(client)
-
-
-queue.add_command(browse)
 
 
 def _tell(output: str, text: str, values: dict[str, Any]) -> None:

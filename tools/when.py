@@ -9,14 +9,19 @@ Rule: an offset is a moment of the log, a time is one of the clock; only the log
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final, TypeVar
+
+import click
 
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
-__all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "parse_duration", "parse_when"]
+__all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "at_option", "parse_duration", "parse_when"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 WHEN_HELP: Final = "An offset, an ISO 8601 time (UTC unless it says), or such as '10m ago'."
 _OFFSET: Final = re.compile(r"[0-9]{1,19}")
@@ -108,3 +113,8 @@ def _not_understood(text: str) -> ToolError:
         expected="an offset, an ISO 8601 time, 'now', or such as '10m ago' and '2 days ago'",
         code=ExitCode.USAGE,
     )
+
+
+def at_option(command: _Command) -> _Command:
+    """Give a command `--at WHEN`; it arrives as `at`."""
+    return click.option("--at", metavar="WHEN", help=f"As it was then: {WHEN_HELP[0].lower()}{WHEN_HELP[1:]}")(command)
