@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from engine.times import iso_time
 from log.errors import DamageError, ForeignError
 from log.manifest import Manifest
 from log.root import DEFAULT_VHOST
@@ -99,8 +100,8 @@ def backup_values(path: str, table: Table) -> dict[str, Any]:
         "name": table.name,
         "log_id": table.log_id,
         "end": table.end,
-        "time_us": table.time_us,
-        "created_us": table.created_us,
+        "time": iso_time(table.time_us),
+        "created": iso_time(table.created_us),
         "queues": table.queue_count,
         "messages": table.message_count,
         "records": sum(part.segment.record_count for part in table.parts if part.segment is not None),
