@@ -14,6 +14,7 @@ from engine.commands import (
     DetachProducer,
     Publish,
     PurgeQueue,
+    ResetHost,
     Settle,
 )
 from engine.config import EngineConfig
@@ -148,7 +149,7 @@ class Lived:
         """A queue is purged, deleted or declared; a link goes."""
         name, state = self.rng.choice(_NAMES), self.loop.state
         consumers, producers = sorted(state.consumers), sorted(state.producers)
-        match self.rng.randint(0, 4):
+        match self.rng.randint(0, 5):
             case 0:
                 self.loop.submit(PurgeQueue("key", name))
             case 1:
@@ -159,6 +160,8 @@ class Lived:
                 self.loop.submit(DetachConsumer(self.rng.choice(consumers)))
             case 4 if producers:
                 self.loop.submit(DetachProducer(self.rng.choice(producers)))
+            case 5 if self.rng.random() < 0.2:
+                self.loop.submit(ResetHost("key"))
 
     def events(self) -> list[Event]:
         """Return every event of a log whose life has ended, as recovery reads it."""
