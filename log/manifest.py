@@ -14,9 +14,9 @@ Rule 5. `durable_end` is a floor: what lies below it was synced before the edit 
 damage, never a tail. An edit that seals a segment is therefore committed only after the last sync of that segment.
 """
 
+import errno
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -249,10 +249,18 @@ def _hold_or_link(storage: Storage, directory: str, generation: int) -> Hold | N
         return None
     hold = storage.hold(path)
     if hold is None:
-        # A link that is there already is of the same file: its replacement was cut short before.
-        with suppress(FileExistsError):
-            storage.link(path, f"{path}.{generation}")
+        _link(storage, path, f"{path}.{generation}")
     return hold
+
+
+def _link(storage: Storage, path: str, link: str) -> None:
+    try:
+        storage.link(path, link)
+    except OSError as error:
+        # One that is there already is of the same file: its replacement was cut short before. Where the file system
+        # knows no links, a reader may find a file gone, and the broker goes on.
+        if error.errno not in {errno.EEXIST, errno.EPERM, errno.EOPNOTSUPP}:
+            raise
 
 
 def commit(storage: Storage, directory: str, edit: Callable[[Manifest], Manifest]) -> Manifest:

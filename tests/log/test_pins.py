@@ -1,5 +1,6 @@
 """Pins: what a reader's manifest names stays on the disk for as long as it reads, and no longer."""
 
+import errno
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,20 @@ def test_a_held_link_that_cannot_be_read_names_nothing() -> None:
     reader.release()
     pins.sweep()
     assert pins.generations() == []
+
+
+def test_a_file_system_without_links_keeps_no_broker_from_its_work() -> None:
+    """Readers are not protected there; the manifest is replaced all the same."""
+    storage = SimulatedStorage()
+    life = Life(storage)
+    _fill(life)
+    storage.share(manifest_path(DIRECTORY))
+    storage.fail(errno.EPERM, operation="link")
+    before = life.log._housekeeper.manifest.generation
+    life.log._housekeeper.edit(_remove_oldest)
+    _housekeep(life.log)
+    assert life.log._housekeeper.manifest.generation > before
+    assert Pins(storage, DIRECTORY).generations() == []
 
 
 @settings(max_examples=40, deadline=None)
