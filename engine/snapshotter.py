@@ -27,12 +27,14 @@ from log.log import Log
 from log.manifest import Snapshot, forget_snapshots, snapshots_path
 from log.placing import Placement, sweep, temporary_path
 from log.worker import Lane
+from snapshot.queue import PersistentQueue
 
 __all__ = ["Snapshotter", "snapshot_attributes"]
 
 _NEVER: Final = 1 << 62
 _PAUSE_S: Final = 0.001
 """After each block at least: the loop waits for the interpreter no longer than a block takes."""
+_LET_GO_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
 _QUEUE_BYTES: Final = 1024
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -60,7 +62,7 @@ class _Taking:
         """None where nobody waits."""
         self.snapshot = snapshot
         self.state: State | None = state
-        """Let go of by the writer, who may be the last to hold most of it."""
+        """Taken by the writer, who may be the last to hold most of it."""
         self.waits = waits
         self.outcome: int | Exception | None = None
         """The file's size, or what went wrong."""
@@ -218,13 +220,27 @@ class Snapshotter:
         taking = self._line[0] if self._line else None
         if taking is None or taking.outcome is not None:
             return
-        assert taking.state is not None
+        state, taking.state = taking.state, None
+        assert state is not None
         try:
-            outcome: int | Exception = self._write_file(taking.state, taking.snapshot)
+            taking.outcome = self._write_file(state, taking.snapshot)
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this snapshot alone
-            outcome = error
-        taking.state = None
-        taking.outcome = outcome
+            # Without its traceback, which would keep the state.
+            taking.outcome = error.with_traceback(None)
+        both = [words for queue in state.queues.values() for words in (queue.ready, queue.returned)]
+        long = [words for words in both if len(words) > _LET_GO_WORDS]
+        del state, both
+        self._let_go(long)
+
+    def _let_go(self, lists: list[PersistentQueue]) -> None:
+        """Drop words little by little: where they were consumed meanwhile, freeing millions takes milliseconds."""
+        assert self._lane is not None
+        while lists:
+            words = lists.pop()
+            while words:
+                words = words.pop(_LET_GO_WORDS)[1]
+                if self._lane.pause(_PAUSE_S):
+                    return
 
     def _write_file(self, state: State, snapshot: Snapshot) -> int:
         log = self._log

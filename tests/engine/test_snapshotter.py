@@ -3,15 +3,20 @@
 import errno
 import random
 from dataclasses import replace
+from pathlib import Path
+from select import POLLIN, poll
 from typing import Any
 
 import pytest
 
 from engine.commands import DeleteSnapshot, InspectSnapshots, TakeSnapshot
 from engine.config import EngineConfig
+from engine.durable import DurableLoop
 from engine.effects import Answered, Effect, RefusedCommand
-from engine.recovery import fold_log
+from engine.recovery import fold_log, recover
 from engine.snapshots import load_snapshot, newest_snapshot
+from log.config import LogConfig
+from log.disk import DiskStorage
 from log.manifest import Horizon, Manifest, snapshot_path
 from log.placing import temporary_path
 from log.recovery import Recovery
@@ -331,3 +336,41 @@ def test_sealed_segments_below_a_snapshot_are_not_read() -> None:
     assert recovery.scanned_bytes == recovery.total_bytes < whole_bytes
     log = recovery.log(InlineWorkers())
     log.close()
+
+
+def test_a_stop_drops_the_one_under_way_and_does_not_wait_for_it(tmp_path: Path) -> None:
+    """However slowly it is written: the log closes at once, and the next start finds nothing of it."""
+    directory, storage = str(tmp_path), DiskStorage()
+    loop = _on_disk(directory, EngineConfig(snapshot_bytes_per_s=1))
+    loop.submit(TakeSnapshot("snap", "x"))
+    loop.step(1_000_000)
+    loop.log.close()
+    assert not storage.exists(temporary_path(directory))
+    again = _on_disk(directory, EngineConfig())
+    assert again.log.manifest.snapshots == ()
+    again.log.close()
+
+
+def test_a_thread_takes_it_as_the_stand_in_does(tmp_path: Path) -> None:
+    """With real threads and files: taken, named, and what the next start begins with."""
+    directory = str(tmp_path)
+    loop = _on_disk(directory, EngineConfig())
+    loop.submit(TakeSnapshot("snap", "x"))
+    effects = loop.step(1_000_000)
+    news = poll()
+    news.register(loop.fileno(), POLLIN)
+    while not effects:
+        news.poll()
+        effects = loop.completed(1_000_000)
+    end, state = answer(effects)["end"], loop.state
+    loop.log.close()
+    recovery = Recovery.open(DiskStorage(), directory, LogConfig(), 2_000_000)
+    found = newest_snapshot(recovery.storage, directory, recovery.manifest)
+    assert found.snapshot is not None
+    assert (found.snapshot.end, found.state) == (end, state)
+    recovery.close()
+
+
+def _on_disk(directory: str, config: EngineConfig) -> DurableLoop:
+    """A loop on real files, with threads."""
+    return recover(Recovery.open(DiskStorage(), directory, LogConfig(ballast_bytes=0), 1_000_000), config, 1_000_000)
