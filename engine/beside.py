@@ -36,7 +36,7 @@ class Beside:
         self.past = PastJobs(directory, config, self._past)
         """Questions about moments."""
 
-    def read(self, key: Any, run: Callable[[], Any]) -> Job:
+    def read(self, key: Any, run: Callable[[Job], Any]) -> Job:
         """Let `run` read a piece of the log; each link asks for one at a time, so their number bounds the line."""
         job = Job(key, run)
         is_taken = self._pieces.submit(job)

@@ -7,33 +7,53 @@ Rule 1. At most `lanes_max` jobs run at a time, and at most `waiting_max` wait: 
 Rule 2. A job shares nothing with the loop but immutable values and what its own maker hands over to it.
 Rule 3. A job that nobody waits for any more leaves the line; one that runs is let run, and its answer is dropped.
 Rule 4. A lane is opened when there is a job for it: who never asks has no thread.
+Rule 5. A job works in short turns and rests as long in between (`Job.rest`), so that the loop hardly waits for the
+interpreter.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, Final, final
 
 from log.worker import Lane, Workers
 
 __all__ = ["Job", "Jobs"]
+
+_TURN_S: Final = 0.002
+
+
+class _Abandoned(Exception):
+    """Nobody waits for the answer any more."""
 
 
 @final
 class Job:
     """One question, and its answer once it has ended."""
 
-    __slots__ = ("error", "is_dropped", "key", "run", "value")
+    __slots__ = ("_worked_since", "error", "is_dropped", "key", "run", "value")
 
-    def __init__(self, key: Any, run: Callable[[], Any]) -> None:
+    def __init__(self, key: Any, run: "Callable[[Job], Any]") -> None:
         self.key = key
         """Whoever asks."""
         self.run = run
-        """What finds the answer, called in another thread; what it raises is the answer too."""
+        """What finds the answer, called with the job in another thread; what it raises is the answer too."""
+        self._worked_since = 0.0
         self.value: Any = None
         self.error: Exception | None = None
         self.is_dropped = False
         """Nobody waits for it any more."""
+
+    def rest(self) -> None:
+        """Rest where a turn is over: called by `run`, every few tenths of a millisecond. Raises where it is dropped."""
+        if self.is_dropped:
+            raise _Abandoned
+        now = time.monotonic()
+        if now - self._worked_since > _TURN_S:
+            if self._worked_since:
+                time.sleep(_TURN_S)
+            self._worked_since = time.monotonic()
 
 
 @final
@@ -88,7 +108,7 @@ class Jobs:
             except IndexError:
                 return
             try:
-                job.value = job.run()
+                job.value = job.run(job)
             except Exception as error:  # noqa: BLE001 - whatever it was, who has asked must hear of it
                 job.error = error
             self._ended.append(job)

@@ -2,8 +2,7 @@
 
 Rule 1. The loop opens no file for them: a job opens the past, finds what was asked, and closes it again.
 Rule 2. The past ends where this loop knows its log to be durable, which is at or after what the files tell yet.
-Rule 3. A fold works in short turns and rests as long in between, so that the loop hardly waits for the interpreter; one
-whose asker is gone ends.
+Rule 3. A fold rests now and then, and ends where nobody waits for it any more.
 """
 
 import time
@@ -20,12 +19,7 @@ from log.inspect import open_reader
 
 __all__ = ["PastJobs"]
 
-_TURN_S: Final = 0.002
-_LOOK_OFFSETS: Final = 512
-
-
-class _Abandoned(Exception):
-    """Nobody waits for the answer any more."""
+_REST_OFFSETS: Final = 512
 
 
 @final
@@ -46,7 +40,7 @@ class PastJobs:
 
         def find(past: Past, job: Job) -> Queue | None:
             at = past.offset_at(time_us or 0) if offset is None else offset
-            return past.state_at(at, _Turns(job), progress_offsets=_LOOK_OFFSETS).queue_named(name)
+            return past.state_at(at, lambda *_: job.rest(), progress_offsets=_REST_OFFSETS).queue_named(name)
 
         return self._ask(key, find, durable_end)
 
@@ -59,7 +53,7 @@ class PastJobs:
         return self._ask(key, find, durable_end)
 
     def _ask(self, key: Any, find: Callable[[Past, Job], Any], durable_end: int) -> Job | None:
-        def run() -> Any:
+        def run(job: Job) -> Any:
             try:
                 with self._open(durable_end) as past:
                     return find(past, job)
@@ -74,22 +68,6 @@ class PastJobs:
         found = reader.survey
         found.durable_end = max(found.durable_end, min(durable_end, found.valid_end))
         return Past(reader, now_us=time.time_ns() // 1000)
-
-
-class _Turns:
-    """Lets a fold rest after each turn, and ends it when nobody waits for it."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._began = time.monotonic()
-
-    def __call__(self, _done: int, _whole: int) -> None:
-        """Look at the clock; called by the fold, every few events."""
-        if self._job.is_dropped:
-            raise _Abandoned
-        if time.monotonic() - self._began > _TURN_S:
-            time.sleep(_TURN_S)
-            self._began = time.monotonic()
 
 
 def _checked_start(past: Past, offset: int) -> int:

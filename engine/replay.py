@@ -1,7 +1,7 @@
 """Events of a running log read again from its files, in another thread, a piece at a time.
 
 Rule 1. Only what is durable is read; what is returned names the offset from which to go on.
-Rule 2. A piece has an end: at most about `events_max` events, and no batch is cut.
+Rule 2. A piece has an end: at about `events_max` events or `bytes_max` bytes of words, for no batch is cut.
 """
 
 from dataclasses import replace
@@ -27,27 +27,28 @@ class Replay:
     def __init__(self, stretch: Stretch) -> None:
         self._stretch = stretch
 
-    def read(self, *, events_max: int) -> tuple[list[Event], int]:
+    def read(self, *, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
         """Return events from the first offset on, and the offset after the last that was looked at.
 
         A run that holds the first offset begins there. Raises EngineError where the log cannot be read.
         """
         try:
-            return _replay(self._stretch, events_max)
+            return _replay(self._stretch, events_max, bytes_max)
         except (LogError, OSError) as error:
             raise EngineError(f"the log cannot be read: {error}") from error
 
 
-def _replay(stretch: Stretch, events_max: int) -> tuple[list[Event], int]:
+def _replay(stretch: Stretch, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
     events: list[Event] = []
-    following = stretch.first
+    following, size = stretch.first, 0
     for batch in stretch.batches():
         for event in events_of(batch):
             end = next_after(event)
             if end > stretch.first:
                 events.append(_from(event, stretch.first))
+                size += len(getattr(event, "words", b""))
             following = max(following, end)
-        if len(events) >= events_max:
+        if len(events) >= events_max or size >= bytes_max:
             return events, following
     # Nothing that begins before its end is left of a stretch in which nothing was found.
     return events, following if following > stretch.first else stretch.end

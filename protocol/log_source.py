@@ -2,7 +2,7 @@
 
 Rule 1. Nothing is told before it is durable.
 Rule 2. Events are read again from the log's files and written as messages beside the loop, a piece at a time, and the
-        next piece when this one is sent: a slow peer costs one piece of memory.
+        next piece when this one is sent: a slow peer costs a piece of memory, one that never gave credit none.
 Rule 3. Events tell facts, not messages: what was published is read by browsing the queue (docs/log-source.md).
 Rule 4. A drain is answered when all that is durable is sent.
 """
@@ -32,6 +32,8 @@ __all__ = ["LogSource", "message_of"]
 
 _EVENTS_MAX: Final = 500
 """Of one piece, but for the last batch's."""
+_BYTES_MAX: Final = 256 << 10
+"""Of the words of one piece's events, but for the last batch's."""
 _US_PER_MS: Final = 1000
 _COUNTED: Final = ("count", "bytes", "outcome", "queue")
 
@@ -82,7 +84,7 @@ class LogSource:
             link.send_run([offset for offset, _ in run], payloads, is_settled)
             turn.take(count, sum(map(len, payloads)))
         is_behind = self._next < self.peer.gateway.engine.durable_end
-        if not messages and is_behind and self._job is None:
+        if not messages and is_behind and link.credit and self._job is None:
             self._read_on()
         end_drain(link, has_more=bool(messages) or is_behind)
         if messages:
@@ -115,9 +117,13 @@ class LogSource:
         replay = engine.replay(self._next)
         names = _Names(self._names, engine.state)
 
-        def read() -> _Piece:
-            events, following = replay.read(events_max=_EVENTS_MAX)
-            return [(event.offset, names.tell(event)) for event in events], following
+        def read(job: Job) -> _Piece:
+            events, following = replay.read(events_max=_EVENTS_MAX, bytes_max=_BYTES_MAX)
+            told = []
+            for event in events:
+                told.append((event.offset, names.tell(event)))
+                job.rest()
+            return told, following
 
         self._job = self.peer.gateway.sources.read(self, read)
 

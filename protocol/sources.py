@@ -125,7 +125,7 @@ class Sources:
             )
         return job
 
-    def read(self, key: LogSource, run: Callable[[], Any]) -> Job:
+    def read(self, key: LogSource, run: Callable[[Job], Any]) -> Job:
         """Read the log beside the loop; the value is the link's answer."""
         return self._gateway.beside.read(key, run)
 
@@ -164,6 +164,8 @@ class Sources:
     def wake(self, source: Source) -> None:
         """Let a link have a turn: it may have something to send now."""
         if source in self._due_ms:
+            self._cold.pop(source, None)
+            self._ended.pop(source, None)
             self._ready[source] = None
 
     def heard(self) -> None:

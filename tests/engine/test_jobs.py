@@ -1,13 +1,13 @@
 """Questions answered beside the loop: a line with an end, and askers that go."""
 
+import select
 import threading
-from functools import partial
 
 from engine.jobs import Job, Jobs
 from log.worker import InlineWorkers, ThreadWorkers
 
 
-def failing() -> int:
+def failing(_job: Job) -> int:
     """A question that has no answer."""
     raise KeyError("none")
 
@@ -16,7 +16,7 @@ def test_answers_come_with_their_keys_in_order() -> None:
     """Each job ends once, with its value."""
     workers = InlineWorkers()
     jobs = Jobs(workers, "test", lanes_max=1, waiting_max=10)
-    assert all(jobs.submit(Job(key, partial(int, key))) for key in ("1", "2", "3"))
+    assert all(jobs.submit(Job(key, lambda job: int(job.key))) for key in ("1", "2", "3"))
     assert jobs.take_ended() == []
     workers.collect()
     assert [(job.key, job.value, job.error) for job in jobs.take_ended()] == [
@@ -33,7 +33,7 @@ def test_an_error_is_an_answer_and_the_lane_goes_on() -> None:
     workers = InlineWorkers()
     jobs = Jobs(workers, "test", lanes_max=1, waiting_max=10)
     jobs.submit(Job("bad", failing))
-    jobs.submit(Job("good", int))
+    jobs.submit(Job("good", lambda _: 0))
     workers.collect()
     bad, good = jobs.take_ended()
     assert isinstance(bad.error, KeyError)
@@ -46,7 +46,7 @@ def test_the_line_has_an_end_and_who_leaves_makes_room() -> None:
     ran: list[str] = []
     workers = InlineWorkers()
     jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
-    first, second, third = (Job(name, partial(ran.append, name)) for name in "abc")
+    first, second, third = (Job(name, lambda job: ran.append(job.key)) for name in "abc")
     assert jobs.submit(first)
     assert jobs.submit(second)
     assert not jobs.submit(third)
@@ -62,7 +62,7 @@ def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
     """It is let run, and its answer is dropped; the loop goes on meanwhile."""
     began, go = threading.Event(), threading.Event()
 
-    def wait() -> None:
+    def wait(_job: Job) -> None:
         began.set()
         assert go.wait(10)
 
@@ -78,6 +78,27 @@ def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
     assert jobs.take_ended() == []
 
 
+def test_a_rest_ends_what_nobody_waits_for() -> None:
+    """Whoever works on goes on, a dropped job ends at its next rest."""
+    rests = 0
+
+    def work(job: Job) -> None:
+        nonlocal rests
+        for _ in range(10):
+            job.rest()
+            rests += 1
+            job.is_dropped = rests == 4
+
+    workers = InlineWorkers()
+    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
+    job = Job("key", work)
+    jobs.submit(job)
+    workers.collect()
+    assert (rests, jobs.take_ended()) == (4, [])
+    assert job.error is not None
+    workers.close()
+
+
 def test_no_thread_before_the_first_job() -> None:
     """Lanes are opened one a job, up to lanes_max."""
     workers = ThreadWorkers(has_kernel_sync=False)
@@ -85,7 +106,12 @@ def test_no_thread_before_the_first_job() -> None:
     jobs = Jobs(workers, "test", lanes_max=2, waiting_max=10)
     assert threading.active_count() == before
     for _ in range(3):
-        jobs.submit(Job("key", int))
+        jobs.submit(Job("key", repr))
     assert threading.active_count() == before + 2
+    news, ended = select.poll(), list[Job]()
+    news.register(workers.fileno(), select.POLLIN)
+    while len(ended) < 3:
+        assert news.poll(10_000)
+        workers.collect()
+        ended += jobs.take_ended()
     workers.close()
-    assert len(jobs.take_ended()) == 3
