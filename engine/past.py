@@ -22,6 +22,7 @@ from typing import Final, Self
 from engine.apply import apply
 from engine.errors import EngineError
 from engine.events import Event, Published
+from engine.facts import next_after
 from engine.records import events_of
 from engine.snapshots import newest_snapshot
 from engine.state import EMPTY_STATE, State
@@ -34,7 +35,7 @@ from log.inspect import ReadableBatch, Reader, open_reader
 from log.manifest import Horizon
 from log.record import Record
 
-__all__ = ["Past", "PastError", "PastKind", "Progress", "end_of", "open_past"]
+__all__ = ["Past", "PastError", "PastKind", "Progress", "open_past"]
 
 Progress = Callable[[int, int], None]
 """Hears the offsets folded so far and how many there are to fold; offsets between epochs count too."""
@@ -148,7 +149,7 @@ class Past:
         readable = None if offset >= self.end else self.reader.find_batch(offset)
         if readable is not None:
             for event in events_of(readable.batch):
-                if event.offset <= offset < end_of(event):
+                if event.offset <= offset < next_after(event):
                     return _cut(event, offset, offset)
         return None
 
@@ -192,7 +193,7 @@ class Past:
             if readable.batch.header.base_offset > last:
                 return
             for event in events_of(readable.batch):
-                if end_of(event) > first and event.offset <= last:
+                if next_after(event) > first and event.offset <= last:
                     yield _cut(event, first, last)
 
     def _base(self, offset: int) -> tuple[State, int]:
@@ -248,14 +249,9 @@ def open_past(directory: str, config: LogConfig | None = None, *, now_us: int | 
     return Past(open_reader(directory, config), now_us=now_us)
 
 
-def end_of(event: Event) -> int:
-    """Return the offset after an event's last record."""
-    return event.offset + (len(event.words) // WORD_BYTES if type(event) is Published else 1)
-
-
 def _cut(event: Event, first: int, last: int) -> Event:
     """Return the part of an event within [first, last]."""
-    if type(event) is not Published or (first <= event.offset and end_of(event) <= last + 1):
+    if type(event) is not Published or (first <= event.offset and next_after(event) <= last + 1):
         return event
     begin = max(first, event.offset)
     words = event.words[(begin - event.offset) * WORD_BYTES : (last + 1 - event.offset) * WORD_BYTES]

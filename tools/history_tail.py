@@ -13,8 +13,9 @@ from typing import Final
 import click
 
 from engine.events import Acquired, Damaged, Event, Published, Settled
+from engine.facts import next_after
 from engine.life import find_message, open_search
-from engine.past import Past, end_of, open_past
+from engine.past import Past, open_past
 from engine.word import entry_of, unpack_words
 from protocol.outline import message_id_hash
 from tools.errors import ToolError
@@ -59,7 +60,7 @@ class _Filter:
 def _entries_of(event: Event) -> Iterable[int]:
     match event:
         case Published():
-            return range(event.offset, end_of(event))
+            return range(event.offset, next_after(event))
         case Acquired() | Settled():
             return [entry_of(word) for word in unpack_words(event.words)]
         case Damaged():

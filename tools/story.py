@@ -7,7 +7,6 @@ Rule 2: times are UTC in ISO 8601 with microseconds, whatever the machine's own 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from engine.events import (
@@ -33,6 +32,7 @@ from engine.events import (
 )
 from engine.muxer import MuxerKind
 from engine.outcome import Outcome, OutcomeKind
+from engine.times import iso_time
 from engine.word import WORD_BYTES, entry_of, total_size, unpack_words
 from tools.names import Names
 
@@ -42,7 +42,6 @@ _Told = tuple[str, dict[str, Any]]
 """What happened in words, and the same as values."""
 
 _RANGES_SHOWN: Final = 6
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +177,6 @@ def _lost(_names: Names, event: Lost) -> _Told:
 
 def _reset(_names: Names, _event: Reset) -> _Told:
     return "the virtual host was reset: all queues, messages and links are gone", {}
-
-
-def iso_time(time_us: int) -> str:
-    """Return microseconds since the epoch as ISO 8601 in UTC."""
-    moment = _EPOCH + timedelta(microseconds=time_us)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _messages(count: int) -> str:

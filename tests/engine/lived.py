@@ -20,8 +20,8 @@ from engine.commands import (
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.events import Event, Published
+from engine.facts import next_after
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
-from engine.past import end_of
 from engine.queue import Settings
 from engine.records import events_of
 from engine.recovery import fold_log
@@ -176,7 +176,7 @@ def singles(events: list[Event]) -> list[Event]:
     alone: list[Event] = []
     for event in events:
         if type(event) is Published:
-            for offset in range(event.offset, end_of(event)):
+            for offset in range(event.offset, next_after(event)):
                 word = event.words[(offset - event.offset) * 8 :][:8]
                 size = (int.from_bytes(word[:2], "little") & 0x7FF) << (word[1] >> 3)
                 alone.append(replace(event, offset=offset, words=word, size=size))

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.events import Published
-from engine.past import Past, PastError, PastKind, end_of, open_past
+from engine.facts import next_after
+from engine.past import Past, PastError, PastKind, open_past
 from engine.snapshots import write_snapshot
 from engine.state import State
 from log.bodies import DAMAGED
@@ -67,7 +68,7 @@ def test_the_state_at_an_offset_is_the_fold_of_all_events_up_to_it(
         events = lived.events()
         states = states_of(events)
         with open_past(directory, LIVED) as past:
-            assert past.end == end_of(events[-1])
+            assert past.end == next_after(events[-1])
             for offset in data.draw(st.lists(st.sampled_from(sorted(states)), min_size=1, max_size=8)):
                 check(past, states, offset)
             check(past, states, data.draw(st.integers(0, past.end - 1)))
