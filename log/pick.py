@@ -50,7 +50,7 @@ class _Gathering:
         self.durable_end = 0
         self.records: list[bytes] = []
         self.metas: list[bytes] = []
-        self.bodies: list[Buffer] = []
+        self.bodies: list[bytes] = []
         self.body_bytes = 0
         self.size = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
 
@@ -123,21 +123,22 @@ def _checked_bodies(walk: Walk, path: str) -> memoryview:
 
 def _picked(
     batch: Batch, bodies: memoryview, kept: Sequence[int], path: str
-) -> Iterator[tuple[tuple[int, ...], bytes, memoryview]]:
+) -> Iterator[tuple[tuple[int, ...], bytes, bytes]]:
     """Yield columns, meta and body of those records of a batch that are in `kept`, all of which it must hold."""
     base_offset = batch.header.base_offset
     meta_at = body_at = found = 0
     for columns in batch.rows():
         meta_end, body_end = meta_at + columns[2], body_at + columns[1]
         if found < len(kept) and base_offset + columns[0] == kept[found]:
-            yield columns, batch.meta[meta_at:meta_end], bodies[body_at:body_end]
+            # A copy: a view would keep all of its batch in memory until the new one is written.
+            yield columns, batch.meta[meta_at:meta_end], bytes(bodies[body_at:body_end])
             found += 1
         meta_at, body_at = meta_end, body_end
     if found < len(kept):
         raise DamageError(path, batch.position, f"a record at offset {kept[found]}", "none")
 
 
-def _add(gathering: _Gathering, offset: int, time_us: int, columns: tuple[int, ...], meta: bytes, body: Buffer) -> None:
+def _add(gathering: _Gathering, offset: int, time_us: int, columns: tuple[int, ...], meta: bytes, body: bytes) -> None:
     _, body_length, meta_length, id_hash, queue, ref, _, *rest = columns
     delta, time_delta = offset - gathering.base_offset, time_us - gathering.base_timestamp_us
     gathering.records.append(RECORD.pack(delta, body_length, meta_length, id_hash, queue, ref, time_delta, *rest))
