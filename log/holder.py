@@ -11,7 +11,7 @@ import msgspec
 
 from log.recovery import lock_path
 
-__all__ = ["is_written"]
+__all__ = ["is_alive", "is_written"]
 
 
 def is_written(directory: str) -> bool:
@@ -22,10 +22,11 @@ def is_written(directory: str) -> bool:
     except (OSError, msgspec.DecodeError):
         return False
     pid = held.get("pid")
-    return isinstance(pid, int) and pid > 0 and _is_alive(pid)
+    return isinstance(pid, int) and pid > 0 and is_alive(pid)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process of that id."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

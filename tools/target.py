@@ -20,6 +20,7 @@ import click
 import msgspec
 
 from log.disk import DiskStorage
+from log.holder import is_alive
 from log.manifest import MANIFEST_NAME
 from log.root import DEFAULT_VHOST, vhosts_path
 from log.vhosts import load_root
@@ -187,7 +188,7 @@ def holder_of(directory: str) -> Holder | None:
         holder = msgspec.json.decode(text, type=Holder)
     except (OSError, msgspec.DecodeError):
         return None
-    return holder if _is_alive(holder.pid) else None
+    return holder if is_alive(holder.pid) else None
 
 
 def holder_text(pid: int, url: str) -> str:
@@ -198,13 +199,3 @@ def holder_text(pid: int, url: str) -> str:
 def _with_vhost(url: str) -> str:
     name = asked_vhost()
     return url if name == DEFAULT_VHOST else urlsplit(url)._replace(path=vhost_path(name)).geturl()
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
