@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.commands import DeleteSnapshot, InspectSnapshots, TakeSnapshot
+from engine.commands import DeleteSnapshot, InspectSnapshots, PurgeQueue, TakeSnapshot
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.effects import Answered, Effect, RefusedCommand
@@ -78,6 +78,22 @@ def test_a_snapshot_is_the_state_at_the_end_of_its_tick() -> None:
     assert told["bytes"] == snapshot.size == rig.storage.size(snapshot_path(DIRECTORY, snapshot.file_id))
     assert load_snapshot(rig.storage, DIRECTORY, rig.loop.log.manifest, snapshot) == held
     assert not rig.storage.exists(temporary_path(DIRECTORY))
+
+
+def test_what_was_consumed_while_it_was_written_is_in_it() -> None:
+    """The state is kept as it was, and let go of in the end, a long queue in several steps."""
+    rig = Rig()
+    producer = rig.producer()
+    for _ in range(90):
+        rig.do(rig.publish(producer, *[b"m"] * 100))
+    rig.step(TakeSnapshot("snap", "x"))
+    held = rig.loop.state
+    rig.step(PurgeQueue("purge", "q"))
+    settle(rig)
+    (snapshot,) = rig.loop.log.manifest.snapshots
+    found = load_snapshot(rig.storage, DIRECTORY, rig.loop.log.manifest, snapshot)
+    assert found == held
+    assert (found.queues[rig.queue().id].available, rig.queue().available) == (9000, 0)
 
 
 def test_what_was_put_off_is_written_first() -> None:
