@@ -36,7 +36,7 @@ class ServerLimits:
     query_results_max: int = 1000
     """Rows of one management answer; a client pages through the rest."""
     sources_max: int = 1000
-    """Links that take nothing, which browse a queue or read the log, at a time; one more is refused."""
+    """Links of a virtual host that browse a queue or read the log, and take nothing; one more is refused."""
     source_messages: int = 200
     """Messages handed to all those links in one turn, one an iteration of the event loop."""
     source_bytes: int = 1 << 20
@@ -44,6 +44,6 @@ class ServerLimits:
     browse_ms_max: int = 3_600_000
     """A link that has browsed a queue for so long is ended, for what it shows is kept for it."""
     past_jobs_max: int = 1
-    """Questions about the past that are worked on at a time, each by a thread of its own."""
+    """Questions about a virtual host's past that are worked on at a time, each by a thread of its own."""
     past_waiting_max: int = 100
-    """Questions about the past that wait; one more is refused."""
+    """Questions about a virtual host's past that wait; one more is refused."""

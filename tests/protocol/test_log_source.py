@@ -15,6 +15,7 @@ from engine.records import events_of
 from engine.word import pack_words, unpack_words
 from log.batch import BATCH_MAGIC
 from log.recovery import Recovery
+from protocol.log_source import LogSource
 from protocol.message import AmqpValue, Message, decode_message
 from protocol.performatives import Detach
 from protocol.values import Timestamp, ULong
@@ -115,6 +116,18 @@ def test_credit_and_drain(watching: Watching) -> None:
     assert bodies(watching.settle()) == []
     said = watching.flow(10, count=1 << 20)
     assert "queue-declared" in subjects(decoded(said))
+
+
+def test_who_gives_no_credit_costs_nothing(watching: Watching) -> None:
+    """Events are read when there is credit, not before, and a piece at a time."""
+    for turn in range(4):
+        watching.rig.do(*[DeclareQueue("key", f"{turn}-{number}", QueueSettings()) for number in range(200)])
+    watching.attach("/log", mode=None, filter=at(ULong(0)))
+    (source,) = watching.gateway.sources._due_ms
+    assert isinstance(source, LogSource)
+    assert not source._messages
+    watching.flow(1)
+    assert 0 < len(source._messages) < 1000
 
 
 @pytest.mark.parametrize("is_time", [True, False])

@@ -26,7 +26,7 @@ from tests.log.simulated import SimulatedStorage
 from tests.protocol.gateways import gateway_of
 from tests.protocol.peers import FIRST_ID, Wire, cut
 
-__all__ = ["Watching", "at"]
+__all__ = ["AT", "DiskRig", "Watching", "at", "bodies"]
 
 AT = Symbol("ambermq:at")
 
