@@ -9,9 +9,12 @@ from typing import Any
 
 import msgspec
 
-from log.recovery import lock_path
+__all__ = ["is_alive", "is_written", "lock_path"]
 
-__all__ = ["is_alive", "is_written"]
+
+def lock_path(directory: str) -> str:
+    """Return the path of the lock that a broker, or a repair, holds while it may write."""
+    return f"{directory}/lock"
 
 
 def is_written(directory: str) -> bool:

@@ -25,6 +25,7 @@ from log.bodies import Bodies
 from log.config import LogConfig
 from log.copying import copy_batch
 from log.errors import DamageError, LogError, LogFailed
+from log.holder import lock_path
 from log.index_tables import TouchesOf, no_touches
 from log.log import Log
 from log.manifest import Manifest, manifest_path, segments_path
@@ -42,11 +43,6 @@ Progress = Callable[[int, int], None]
 """Called with the bytes scanned so far and the total."""
 
 _PROGRESS_BYTES: Final = 4 << 20
-
-
-def lock_path(directory: str) -> str:
-    """Return the path of the lock that a broker, or a repair, holds while it may write."""
-    return f"{directory}/lock"
 
 
 def restoring_path(directory: str) -> str:
