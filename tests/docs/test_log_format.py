@@ -10,6 +10,9 @@ from log.batch import BATCH_HEADER_BYTES, BatchHeader
 from log.index import _TRAILER_BYTES
 from log.manifest import Manifest, decode, encode
 from log.record import RECORD
+from log.root import Root
+from log.root import decode as decode_root
+from log.root import encode as encode_root
 from tests.docs.pages import blocks, drawing, rows, text_of
 
 _PAGE = "docs/log-format.md"
@@ -49,8 +52,17 @@ def test_every_outcome_is_listed() -> None:
 
 def test_the_example_manifest_is_one() -> None:
     """The manifest on the page is read with a right CRC, written the same way, and explained field by field."""
-    (example,) = blocks(_PAGE, "json")
+    example, _ = blocks(_PAGE, "json")
     manifest = decode(example.encode(), file=_PAGE)
     assert encode(manifest) == example.encode()
     explained = [re.sub(r"[`| ]", "", row[0]) for row in rows(_PAGE, "## Manifest")]
     assert explained == list(Manifest.__dataclass_fields__)
+
+
+def test_the_example_root_manifest_is_one() -> None:
+    """The root manifest on the page is read with a right CRC, written the same way, and explained field by field."""
+    _, example = blocks(_PAGE, "json")
+    root = decode_root(example.encode(), file=_PAGE)
+    assert encode_root(root) == example.encode()
+    explained = [re.sub(r"[`| ]", "", row[0]) for row in rows(_PAGE, "## Root manifest")]
+    assert explained == list(Root.__dataclass_fields__)
