@@ -41,6 +41,7 @@ __all__ = [
     "holder_of",
     "holder_text",
     "log_directory",
+    "log_of_vhost",
     "place_options",
     "running_broker",
     "vhost_directory",
@@ -142,7 +143,11 @@ def data_directory(data: str | None, *, must_exist: bool = True) -> str:
 
 def vhost_directory(data: str | None) -> str:
     """Return where the log of the virtual host lies that options or environment name; ToolError where there is none."""
-    directory, name = data_directory(data), asked_vhost()
+    return log_of_vhost(data_directory(data), asked_vhost())
+
+
+def log_of_vhost(directory: str, name: str) -> str:
+    """Return where the log of a virtual host lies below a data directory; ToolError where there is none."""
     if name == DEFAULT_VHOST:
         return directory
     root = load_root(DiskStorage(), directory)

@@ -28,7 +28,7 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import Management, SnapshotManagement
 from tools.stopped_engine import ask, stopped_engine
-from tools.target import holder_of
+from tools.target import holder_of, log_of_vhost
 
 __all__ = ["Keeper", "RunningVhosts", "StoppedVhosts", "keeper_of"]
 
@@ -100,7 +100,7 @@ class RunningVhosts:
     @contextmanager
     def snapshot(self, name: str) -> Iterator[tuple[str, str]]:
         """See Keeper."""
-        path = _log_of(self._known_directory(), name)
+        path = log_of_vhost(self._known_directory(), name)
         url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
         taken = _snapshot_name()
         with LinkClient.connect(url) as client:
@@ -134,8 +134,8 @@ class StoppedVhosts:
 
     def rows(self) -> list[dict[str, Any]]:
         """See Keeper."""
-        vhosts = VirtualHosts(self._storage, self._directory)
-        return [{"name": name, "directory": vhosts.path_of(name)} for name in vhosts.names()]
+        names = [DEFAULT_VHOST, *(vhost.name for vhost in load_root(self._storage, self._directory).vhosts)]
+        return [{"name": name, "directory": log_of_vhost(self._directory, name)} for name in names]
 
     def create(self, name: str) -> None:
         """See Keeper."""
@@ -152,7 +152,7 @@ class StoppedVhosts:
         """See Keeper."""
         del force
         with self._locked() as vhosts:
-            self._existing(vhosts, name)
+            log_of_vhost(self._directory, name)
             vhosts.remove(name)
 
     @contextmanager
@@ -191,8 +191,8 @@ class StoppedVhosts:
                 finally:
                     self._is_held = False
             return
-        with self._locked() as vhosts:
-            path = self._existing(vhosts, name)
+        with self._locked():
+            path = log_of_vhost(self._directory, name)
             with stopped_engine(path) as engine:
                 yield engine, path
 
@@ -209,31 +209,11 @@ class StoppedVhosts:
             self._is_held = False
             lock.release()
 
-    def _existing(self, vhosts: VirtualHosts, name: str) -> str:
-        path = vhosts.path_of(name)
-        if path is None:
-            raise _unknown(self._directory, name, vhosts.names())
-        return path
-
 
 def keeper_of(directory: str) -> Keeper:
     """Return who is asked about the virtual hosts of a data directory."""
     holder = holder_of(directory)
     return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
-
-
-def _log_of(directory: str, name: str) -> str:
-    if name == DEFAULT_VHOST:
-        return directory
-    root = load_root(DiskStorage(), directory)
-    below = root.directory_of(name)
-    if below is None:
-        raise _unknown(directory, name, [DEFAULT_VHOST, *(vhost.name for vhost in root.vhosts)])
-    return f"{vhosts_path(directory)}/{below}"
-
-
-def _unknown(directory: str, name: str, names: list[str]) -> ToolError:
-    return ToolError(f"no virtual host {name!r}", where=directory, found=", ".join(names), code=ExitCode.NOT_FOUND)
 
 
 def _snapshot_name() -> str:

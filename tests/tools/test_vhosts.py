@@ -20,6 +20,7 @@ from log.vhosts import load_root
 from tests.interop.proton_peer import ProtonPeer
 from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
+from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
 CONFIG = "[log]\nballast_bytes = 0\nsegment_bytes_min = 1048576\n"
@@ -234,3 +235,49 @@ def test_every_command_can_be_about_a_virtual_host(run: Run, child: ChildBroker)
     assert run("send", "q", "x", "--url", child.url, "--vhost", "two").exit_code == ExitCode.NOT_FOUND
     child.stop()
     assert run("log", "verify", "--data", data, "--vhost", "one").exit_code == ExitCode.OK
+
+
+def test_a_damaged_one_can_be_deleted_without_a_broker(run: Run, child: ChildBroker) -> None:
+    """No broker starts on it, and copying or emptying it is refused; deleted, the others are served again."""
+    data = child.directory
+    run("vhost", "create", "sick", "--data", data)
+    run("vhost", "create", "well", "--data", data)
+    child.stop()
+    manifest = place_of(data, "sick") / "MANIFEST"
+    manifest.write_bytes(manifest.read_bytes().replace(b"{", b"[", 1))
+    with pytest.raises(ToolError, match="damaged at position"):
+        child.start()
+    for command in (("copy", "sick", "new"), ("reset", "sick")):
+        result = run("vhost", *command, "--data", data)
+        assert (result.exit_code, str(manifest) in result.stderr) == (ExitCode.DAMAGED, True)
+    assert run("vhost", "delete", "sick", "--data", data).exit_code == ExitCode.OK
+    child.start()
+    assert names(run, data) == ["default", "well"]
+
+
+def test_a_directory_that_nobody_knows_is_told_and_stays(run: Run, child: ChildBroker) -> None:
+    """In the broker's own log, with its path, at each start."""
+    run("vhost", "create", "one", "--data", child.directory)
+    child.stop()
+    strange = child.directory / "vhosts" / "strange~00000000"
+    strange.mkdir()
+    child.start()
+    logged = child.stderr_path.read_text().splitlines()
+    assert any("unknown directory" in line and str(strange) in line for line in logged)
+    assert strange.exists()
+    assert names(run, child.directory) == ["default", "one"]
+
+
+def test_what_is_out_for_delivery_waits_in_the_copy(run: Run, child: ChildBroker) -> None:
+    """Links are not copied; the source's consumer keeps what it has."""
+    peer = ProtonPeer(child.url)
+    receiver = peer.receiver("orders", credit=2)
+    receiver.wait(2)
+    run("vhost", "copy", "default", "copied", "--data", child.directory)
+    rows = {}
+    for name in ("default", "copied"):
+        shown = run("queue", "show", "orders", "--data", child.directory, "--vhost", name, "--output", "json")
+        rows[name] = json.loads(shown.stdout)
+    assert [rows["default"][name] for name in ("available", "acquired", "consumers", "failed")] == [1, 2, 1, 0]
+    assert [rows["copied"][name] for name in ("available", "acquired", "consumers", "failed")] == [3, 0, 0, 2]
+    peer.drop()
