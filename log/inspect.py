@@ -161,9 +161,11 @@ class Reader:
             if from_offset > sealed.base_offset:
                 position = self._lookup.position(from_offset)
             part, base_offset, next_offset = self.open_sealed(sealed), sealed.base_offset, sealed.next_offset
-            for walk in walk_whole(part, base_offset=base_offset, next_offset=next_offset, position=position):
-                yield part, walk
-            part.file.close()
+            try:
+                for walk in walk_whole(part, base_offset=base_offset, next_offset=next_offset, position=position):
+                    yield part, walk
+            finally:
+                part.file.close()
         for part in self.survey.parts:
             walk = part.walk(part.positions.locate(from_offset) or SEGMENT_HEADER_BYTES, end=part.end)
             for _ in walk:

@@ -98,9 +98,14 @@ class Lived:
         if cleanly:
             self.loop.log.close()
             return
+        log = self.loop.log
         self.workers.close()
-        self.loop.log._active.file.close()
-        self.loop.log._lock.release()
+        log.bodies.close()
+        for spare in (log._spare, *log._housekeeper.spares):
+            if spare is not None:
+                spare.file.close()
+        log._active.file.close()
+        log._lock.release()
 
     def attach(self) -> None:
         """A link comes."""
