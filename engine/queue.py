@@ -10,6 +10,9 @@ Rule 4. Words that a transition names and the queue does not hold are ignored: t
 from dataclasses import dataclass, fields
 from typing import final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from engine.entry import PLAIN, Entry
 from engine.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from engine.returned import merge_returned
@@ -58,9 +61,8 @@ class Counters:
 
 
 @final
-@dataclass(slots=True)
-class Queue:
-    """One queue of a virtual host; immutable by convention, built by position on the hot path."""
+class Queue(Struct, frozen=True):
+    """One queue of a virtual host; immutable."""
 
     id: int
     """The offset of the record that declared it."""
@@ -91,40 +93,30 @@ class Queue:
     @property
     def available(self) -> int:
         """Messages available."""
-        return len(self.ready) + len(self.returned)
+        return self.ready.count + self.returned.count
 
     @property
     def depth(self) -> int:
         """Messages available and acquired."""
-        return len(self.ready) + len(self.returned) + self.acquired_count
+        return self.ready.count + self.returned.count + self.acquired_count
 
     def pushed(self, words: bytes, size: int) -> "Queue":
         """Return the queue with these new entries at its tail; `size` is what their words account for."""
-        return Queue(
-            self.id,
-            self.name,
-            self.settings,
-            self.ready.push(words),
-            self.returned,
-            self.acquired,
-            self.entries,
-            self.exclusions,
-            self.size + size,
-            self.acquired_count,
-            self.published + len(words) // WORD_BYTES,
-            self.delivered,
-            self.accepted,
-            self.counters,
+        return replace(
+            self,
+            ready=self.ready.push(words),
+            size=self.size + size,
+            published=self.published + len(words) // WORD_BYTES,
         )
 
     def with_entry(self, offset: int, entry: Entry) -> "Queue":
         """Return the queue with columns for one entry."""
-        return self._with(entries=self.entries.set(offset, entry))
+        return replace(self, entries=self.entries.set(offset, entry))
 
     def acquire(self, consumers: tuple[int, ...], words: bytes) -> "Queue":
         """Return the queue with available `words` dealt to `consumers`, one each in turn, beginning with the first."""
         ready, returned = self.ready, self.returned
-        taken, rest = returned.remove(words) if returned else (b"", returned)
+        taken, rest = returned.remove(words) if returned.count else (b"", returned)
         if len(taken) == len(words):
             returned = rest
         else:
@@ -135,25 +127,17 @@ class Queue:
         acquired = self.acquired
         count = len(taken) // WORD_BYTES
         if len(consumers) == 1:
-            held = acquired.get(consumers[0])
-            acquired = acquired.set(consumers[0], (held or EMPTY_QUEUE).push(taken))
+            held = acquired.get(consumers[0], EMPTY_QUEUE)
+            acquired = acquired.set(consumers[0], held.push(taken))
         else:
             acquired = self._dealt(consumers, taken)
-        return Queue(
-            self.id,
-            self.name,
-            self.settings,
-            ready,
-            returned,
-            acquired,
-            self.entries,
-            self.exclusions,
-            self.size,
-            self.acquired_count + count,
-            self.published,
-            self.delivered + count,
-            self.accepted,
-            self.counters,
+        return replace(
+            self,
+            ready=ready,
+            returned=returned,
+            acquired=acquired,
+            acquired_count=self.acquired_count + count,
+            delivered=self.delivered + count,
         )
 
     def _dealt(self, consumers: tuple[int, ...], words: bytes) -> "PersistentMap[int, PersistentQueue]":
@@ -175,7 +159,7 @@ class Queue:
         if held is None:
             return self
         taken, rest = held.remove(words)
-        acquired = self.acquired.set(consumer, rest) if rest else self.acquired.delete(consumer)
+        acquired = self.acquired.set(consumer, rest) if rest.count else self.acquired.delete(consumer)
         if outcome.kind is OutcomeKind.ACCEPTED:
             return self._accepted(taken, acquired)
         if outcome.kind is OutcomeKind.REJECTED:
@@ -185,27 +169,21 @@ class Queue:
     def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
         count = len(taken) // WORD_BYTES
         entries, exclusions = self._without(taken) if self.entries else (self.entries, self.exclusions)
-        return Queue(
-            self.id,
-            self.name,
-            self.settings,
-            self.ready,
-            self.returned,
-            acquired,
-            entries,
-            exclusions,
-            self.size - total_size(taken),
-            self.acquired_count - count,
-            self.published,
-            self.delivered,
-            self.accepted + count,
-            self.counters,
+        return replace(
+            self,
+            acquired=acquired,
+            entries=entries,
+            exclusions=exclusions,
+            size=self.size - total_size(taken),
+            acquired_count=self.acquired_count - count,
+            accepted=self.accepted + count,
         )
 
     def _archived(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", counter: str) -> "Queue":
         count = len(taken) // WORD_BYTES
         entries, exclusions = self._without(taken)
-        return self._with(
+        return replace(
+            self,
             acquired=acquired,
             acquired_count=self.acquired_count - count,
             entries=entries,
@@ -221,7 +199,8 @@ class Queue:
         entries, exclusions = self.entries, self.exclusions
         if outcome.delivery_failed or outcome.undeliverable_here or outcome.annotations:
             entries, exclusions = self._modified(taken, consumer, outcome)
-        return self._with(
+        return replace(
+            self,
             returned=merge_returned(self.returned, taken),
             acquired=acquired,
             acquired_count=self.acquired_count - count,
@@ -274,7 +253,8 @@ class Queue:
         from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
         gone = from_returned + from_ready
         entries, exclusions = self._without(gone) if self.entries else (self.entries, self.exclusions)
-        return self._with(
+        return replace(
+            self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
             returned=self.returned.pop(len(from_returned) // WORD_BYTES)[1],
             entries=entries,
@@ -287,7 +267,8 @@ class Queue:
         # A million available entries are not looked at one by one: what stays is what is acquired, and that is bounded.
         words = unpack_words(b"".join([held.to_bytes() for held in self.acquired.values()]))
         kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
-        return self._with(
+        return replace(
+            self,
             ready=EMPTY_QUEUE,
             returned=EMPTY_QUEUE,
             entries=PersistentMap(kept),
@@ -309,14 +290,8 @@ class Queue:
         if not taken and not gone:
             return self
         # As if it had been acquired: archiving counts it off again.
-        without = self._with(ready=ready, returned=returned, acquired_count=self.acquired_count + 1)
+        without = replace(self, ready=ready, returned=returned, acquired_count=self.acquired_count + 1)
         return Queue._archived(without, packed, self.acquired, "damaged")
-
-    def _with(self, **changes: object) -> "Queue":
-        # The seldom transitions name what they change; the hot ones build by position.
-        values = {name: getattr(self, name) for name in Queue.__slots__}
-        values.update(changes)
-        return Queue(**values)
 
 
 def _below(words: PersistentQueue, before: int) -> bytes:

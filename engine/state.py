@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from engine.muxer import Muxer
 from engine.queue import Queue
 from snapshot.map import PersistentMap
@@ -36,9 +39,8 @@ class Producer:
 
 
 @final
-@dataclass(slots=True)
-class State:
-    """Everything that the log says is so; immutable by convention, built by position on the hot path."""
+class State(Struct, frozen=True):
+    """Everything that the log says is so; immutable."""
 
     epoch: int
     """Starts of the broker so far."""
@@ -53,22 +55,11 @@ class State:
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""
-        return State(
-            self.epoch,
-            time_us,
-            self.queues.set(queue.id, queue),
-            self.queue_names,
-            self.muxers,
-            self.muxer_names,
-            self.consumers,
-            self.producers,
-        )
+        return replace(self, time_us=time_us, queues=self.queues.set(queue.id, queue))
 
     def having(self, **changes: object) -> "State":
-        """Return the state with some fields replaced; for the seldom events."""
-        values = {name: getattr(self, name) for name in State.__slots__}
-        values.update(changes)
-        return State(**values)
+        """Return the state with some fields replaced."""
+        return replace(self, **changes)
 
     def queue_named(self, name: str) -> Queue | None:
         """Return a queue by its name, None when there is none."""

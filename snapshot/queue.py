@@ -16,6 +16,8 @@ Rule 6. Nothing recurses, so length is bounded by memory alone.
 from collections.abc import Iterator
 from typing import final
 
+from msgspec import Struct
+
 from snapshot.chunk import CHUNK_BYTES, WORD_BYTES, Chunk, Link, link_all, reverse, unpack_words
 from snapshot.removal import Removal
 
@@ -23,22 +25,20 @@ __all__ = ["EMPTY_QUEUE", "PersistentQueue"]
 
 
 @final
-class PersistentQueue:
+class PersistentQueue(Struct, frozen=True, eq=False):
     """An immutable queue of unique u64 words; begin with `PersistentQueue.empty()`.
 
     Equal by content: how the words lie in chunks does not matter. Not hashable, as that would read every word.
     """
 
-    __slots__ = ("_back", "_count", "_front", "_head", "_start", "_tail")
-
-    def __init__(self, head: bytes, start: int, front: Link, back: Link, tail: bytes, count: int) -> None:
-        # By position, one version each: keywords would double the price of pushing a single word.
-        self._head = head
-        self._start = start
-        self._front = front
-        self._back = back
-        self._tail = tail
-        self._count = count
+    # By position, one version each, from C: a constructor in Python would double the price of pushing a single word.
+    _head: bytes
+    _start: int
+    _front: Link
+    _back: Link
+    _tail: bytes
+    count: int
+    """Words that it holds."""
 
     @staticmethod
     def empty() -> "PersistentQueue":
@@ -46,10 +46,10 @@ class PersistentQueue:
         return EMPTY_QUEUE
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __bool__(self) -> bool:
-        return self._count > 0
+        return self.count > 0
 
     def __iter__(self) -> Iterator[int]:
         for words in self.chunks():
@@ -58,12 +58,16 @@ class PersistentQueue:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PersistentQueue):
             return NotImplemented
-        return self is other or (self._count == other._count and self.to_bytes() == other.to_bytes())
+        return self is other or (self.count == other.count and self.to_bytes() == other.to_bytes())
+
+    def __ne__(self, other: object) -> bool:
+        # The base would answer by identity.
+        return not self == other
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"PersistentQueue(count={self._count})"
+        return f"PersistentQueue(count={self.count})"
 
     def chunks(self) -> Iterator[bytes]:
         """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`; those of the lists are not copied."""
@@ -83,7 +87,7 @@ class PersistentQueue:
     def push(self, words: bytes) -> "PersistentQueue":
         """Return this queue with packed `words` after its last one."""
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
-        count = self._count + len(words) // WORD_BYTES
+        count = self.count + len(words) // WORD_BYTES
         tail = self._tail + words
         if len(tail) <= CHUNK_BYTES:
             return PersistentQueue(self._head, self._start, self._front, self._back, tail, count)
@@ -101,7 +105,7 @@ class PersistentQueue:
     def push_front(self, words: bytes) -> "PersistentQueue":
         """Return this queue with packed `words` before its first one, in their order: `words[:8]` is the new head."""
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
-        count = self._count + len(words) // WORD_BYTES
+        count = self.count + len(words) // WORD_BYTES
         head = words + self._head[self._start :]
         front = self._front
         # Cut from the end, so that sealed chunks are full and the part that is left over is the head.
@@ -117,7 +121,7 @@ class PersistentQueue:
         end = self._start + count * WORD_BYTES
         if end <= len(self._head):
             return self._head[self._start : end]
-        if self._count * WORD_BYTES == len(self._tail):
+        if self.count * WORD_BYTES == len(self._tail):
             return self._tail[: count * WORD_BYTES]
         return self._pop_across(count)[0]
 
@@ -140,14 +144,14 @@ class PersistentQueue:
         start = self._start
         end = start + count * WORD_BYTES
         if end < len(head):
-            return head[start:end], PersistentQueue(head, end, self._front, self._back, self._tail, self._count - count)
+            return head[start:end], PersistentQueue(head, end, self._front, self._back, self._tail, self.count - count)
         tail = self._tail
-        if self._count * WORD_BYTES == len(tail):
+        if self.count * WORD_BYTES == len(tail):
             # All tail, as a short queue is: the tail becomes the head.
-            if count >= self._count:
+            if count >= self.count:
                 return tail, EMPTY_QUEUE
             end = count * WORD_BYTES
-            return tail[:end], PersistentQueue(tail, end, None, None, b"", self._count - count)
+            return tail[:end], PersistentQueue(tail, end, None, None, b"", self.count - count)
         return self._pop_across(count)
 
     def _pop_across(self, count: int) -> tuple[bytes, "PersistentQueue"]:
@@ -170,7 +174,7 @@ class PersistentQueue:
                 return b"".join(pieces), EMPTY_QUEUE
         pieces.append(head[start : start + missing])
         words = b"".join(pieces)
-        rest = self._count - len(words) // WORD_BYTES
+        rest = self.count - len(words) // WORD_BYTES
         return words, PersistentQueue(head, start + missing, front, back, tail, rest)
 
     def remove(self, words: bytes) -> tuple[bytes, "PersistentQueue"]:
@@ -180,6 +184,9 @@ class PersistentQueue:
         chunk costs a comparison, and a chunk that holds some of them is rewritten.
         """
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
+        if words == self._tail and self.count * WORD_BYTES == len(words):
+            # All of a short queue, as where each word goes before the next one comes.
+            return words, EMPTY_QUEUE
         if self.starts_with(words):
             return self.pop(len(words) // WORD_BYTES)
         removal = Removal(words)
@@ -189,13 +196,13 @@ class PersistentQueue:
         taken = removal.taken()
         if not taken:
             return taken, self
-        return taken, _fronted(head, 0, front, back, tail, self._count - len(taken) // WORD_BYTES)
+        return taken, _fronted(head, 0, front, back, tail, self.count - len(taken) // WORD_BYTES)
 
     def starts_with(self, words: bytes) -> bool:
         """Whether the queue begins with packed `words`."""
         if self._head.startswith(words, self._start):
             return True
-        if self._count * WORD_BYTES == len(self._tail):
+        if self.count * WORD_BYTES == len(self._tail):
             return self._tail.startswith(words)
         # Across chunks: when the first word differs, no other is looked at.
         return self.head(1) == words[:WORD_BYTES] and self.head(len(words) // WORD_BYTES) == words

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.entry import PLAIN
 from engine.events import Chunked
@@ -53,5 +54,4 @@ def test_a_message_on_two_queues_is_kept_once() -> None:
 
 def _twin_of(queue: Queue) -> Queue:
     """Return a queue that holds the same messages under another id."""
-    values = {name: getattr(queue, name) for name in Queue.__slots__}
-    return Queue(**{**values, "id": 1 << 30})
+    return replace(queue, id=1 << 30)
