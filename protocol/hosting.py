@@ -20,6 +20,7 @@ from protocol.performatives import Error
 from protocol.spec import AmqpCondition, ConnectionCondition
 from protocol.values import Symbol
 from protocol.vhost_management import (
+    HOSTNAME_PREFIX,
     CreateVhost,
     DeleteVhost,
     PrepareVhost,
@@ -32,10 +33,7 @@ from protocol.vhost_management import (
 if TYPE_CHECKING:
     from protocol.server import Server
 
-__all__ = ["HOSTNAME_PREFIX", "Hosting", "Vhosts"]
-
-HOSTNAME_PREFIX: Final = "vhost:"
-"""Of the hostname in an open that names a virtual host."""
+__all__ = ["Hosting", "Vhosts"]
 
 _ATTRIBUTES: Final = ("name", "connections", "queues", "messages", "bytes", "log_id")
 
@@ -44,7 +42,10 @@ class Vhosts(Protocol):
     """What keeps the logs of virtual hosts. Called in other threads, one call at a time; all may raise LogError."""
 
     def prepare(self, name: str) -> str:
-        """Return the name of a directory, not made yet, that may be filled for a new virtual host."""
+        """Return the name of a directory, not made yet, that may be filled for a new virtual host.
+
+        Where too many are being filled, the one prepared first is deleted.
+        """
 
     def create(self, name: str) -> Ground:
         """Make a virtual host."""

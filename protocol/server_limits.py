@@ -12,7 +12,7 @@ class ServerLimits:
     connections_max: int = 10_000
     """Connections at a time; one more is closed at once."""
     vhosts_max: int = 64
-    """Virtual hosts, the default one among them; each has a log and threads of its own."""
+    """Virtual hosts, the default one among them, each with a log of its own; as many may be in preparation."""
     handshake_ms: int = 10_000
     """A peer that has not opened its connection by then is dropped."""
     credit_max: int = 1000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from protocol.gateway import Gateway
 
 __all__ = [
+    "HOSTNAME_PREFIX",
     "VHOST_OPERATIONS",
     "VHOST_TYPE",
     "CreateVhost",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 VHOST_TYPE: Final = "org.ambermq.vhost"
+HOSTNAME_PREFIX: Final = "vhost:"
+"""Of the hostname in an open that names a virtual host."""
 
 
 @final

@@ -10,11 +10,12 @@ from urllib.parse import quote, unquote, urlsplit
 import click
 
 from protocol.spec import PORT
+from protocol.vhost_management import HOSTNAME_PREFIX
 
 __all__ = ["BrokerUrl", "vhost_path"]
 
 
-_VHOST_PATH: Final = "/vhost:"
+_VHOST_PATH: Final = f"/{HOSTNAME_PREFIX}"
 
 
 @dataclass(frozen=True, slots=True)

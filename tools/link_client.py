@@ -26,6 +26,7 @@ from protocol.sasl import SaslClient
 from protocol.sender import Sender
 from protocol.spec import AmqpCondition, ConnectionCondition, SenderSettleMode
 from protocol.values import Symbol
+from protocol.vhost_management import HOSTNAME_PREFIX
 from tools.broker_url import BrokerUrl
 from tools.errors import ConnectionBroke, ToolError
 from tools.exit_codes import ExitCode
@@ -66,7 +67,7 @@ class LinkClient:
             container_id=f"ambermq-{os.getpid()}-{os.urandom(4).hex()}",
             sasl=SaslClient(url.username, url.password),
         )
-        connection.open(f"vhost:{url.vhost}" if url.vhost else url.host)
+        connection.open(f"{HOSTNAME_PREFIX}{url.vhost}" if url.vhost else url.host)
         client = cls(stream, connection, url)
         try:
             client.await_event(lambda event: isinstance(event, Opened), "its open")

@@ -80,6 +80,9 @@ class VhostStore:
 
     def prepare(self, name: str) -> str:
         """See Vhosts."""
+        prepared = self._vhosts.root.removed
+        for directory in prepared[: max(0, len(prepared) + 1 - self._settings.server.vhosts_max)]:
+            self._vhosts.discard(directory)
         return self._vhosts.reserve(name)
 
     def create(self, name: str) -> Ground:

@@ -294,3 +294,8 @@ def test_an_attach_that_fails_in_the_engine_ends_its_connection(kind: type) -> N
     managing.gateway.carry_out([CommandFailed(command, ZeroDivisionError())])
     (close,) = [said for said in managing.say() if isinstance(said, Close)]
     assert str(close.error.condition) == "amqp:internal-error"  # type: ignore[union-attr]
+
+
+def test_without_other_virtual_hosts_their_type_does_nothing() -> None:
+    """A gateway that stands alone knows none."""
+    assert Managing().status(operation="QUERY", entityType="org.ambermq.vhost") == 501

@@ -281,6 +281,14 @@ def test_there_are_so_many_at_most(broker: ChildBroker, connect: Connect) -> Non
     assert asked(manager, "CREATE", "d")[0] == 201
 
 
+def test_so_many_are_prepared_at_most(broker: ChildBroker, connect: Connect) -> None:
+    """Nobody fills the disk by beginning copies: the one prepared first gives way, and cannot be adopted any more."""
+    manager = connect(broker)
+    prepared = [asked(manager, "PREPARE", f"n{number}")[1]["directory"] for number in range(4)]
+    assert load_root(DiskStorage(), str(broker.directory)).removed == tuple(prepared[1:])
+    assert asked(manager, "CREATE", "n0", body={"directory": prepared[0]})[0] == 409
+
+
 def test_a_page_of_them(shared: ChildBroker, connect: Connect) -> None:
     """In the order in which they were made, the default one first; one is read by its name."""
     peer = connect(shared)
