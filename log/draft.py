@@ -40,7 +40,7 @@ class DraftBatch:
     runs: list[tuple[int, Sequence[Buffer]]]
     """(first offset, bodies of consecutive records), for the hot cache."""
     size: int
-    """Bytes on the disk, padding included; set when it is closed."""
+    """Bytes on the disk so far; padding is included when it is closed."""
 
     def __init__(self, base_offset: int) -> None:
         """Begin a batch without records."""
@@ -52,7 +52,7 @@ class DraftBatch:
         self.bodies = []
         self.body_bytes = 0
         self.runs = []
-        self.size = 0
+        self.size = BATCH_HEADER_BYTES
 
 
 class Draft:
@@ -64,8 +64,7 @@ class Draft:
         "_closed",
         "_closed_bytes",
         "_closed_count",
-        "_mark",
-        "_meta_bytes",
+        "_ended_count",
         "_open",
     )
 
@@ -77,8 +76,7 @@ class Draft:
         self._closed_bytes = 0
         self._closed_count = 0
         self._open = DraftBatch(next_offset)
-        self._meta_bytes = 0
-        self._mark = (0, 0, 0, 0, 0, 0)
+        self._ended_count = 0
 
     @property
     def next_offset(self) -> int:
@@ -93,7 +91,7 @@ class Draft:
     @property
     def byte_count(self) -> int:
         """Bytes that they will take in the log, about."""
-        return self._closed_bytes + self._size()
+        return self._closed_bytes + self._open.size
 
     def add(
         self,
@@ -123,12 +121,12 @@ class Draft:
         )
         if meta_length:
             batch.meta.append(meta)
-            self._meta_bytes += meta_length
         if body_length:
             batch.bodies.append(body)
             batch.body_bytes += body_length
             batch.runs.append((offset, (body,)))
         batch.count = delta + 1
+        batch.size += _RECORD_BYTES + meta_length + body_length
         return offset
 
     def add_bodies(
@@ -157,29 +155,27 @@ class Draft:
             batch.base_timestamp_us = timestamp_us
         tail = _pack_tail(queue, ref, timestamp_us - batch.base_timestamp_us, 0, aux, record_type, flags)
         body_lengths = list(map(len, bodies))
+        body_bytes = sum(body_lengths)
         heads = map(_pack_head, range(delta, delta + length), body_lengths, repeat(len(meta)), id_hashes)
         batch.records.append(tail.join(heads))
         batch.records.append(tail)
         if meta:
             batch.meta.append(meta * length)
-            self._meta_bytes += len(meta) * length
         batch.bodies += bodies
-        batch.body_bytes += sum(body_lengths)
+        batch.body_bytes += body_bytes
         offset = batch.base_offset + delta
         batch.runs.append((offset, bodies))
         batch.count = delta + length
+        batch.size += (_RECORD_BYTES + len(meta)) * length + body_bytes
         return offset
 
     def end_command(self) -> None:
         """End the records of one command, which stay together; asserts that they fit into one batch."""
         batch = self._open
-        size = BATCH_HEADER_BYTES + _RECORD_BYTES * batch.count + self._meta_bytes + batch.body_bytes
-        if size < self._bytes_target:
-            self._mark = (
-                batch.count, len(batch.records), len(batch.meta), len(batch.bodies), len(batch.runs), self._meta_bytes,
-            )  # fmt: skip
+        if batch.size < self._bytes_target:
+            self._ended_count = batch.count
             return
-        if size > self._bytes_max - BATCH_ALIGNMENT:
+        if batch.size > self._bytes_max - BATCH_ALIGNMENT:
             self._split()
         self._close()
 
@@ -191,41 +187,44 @@ class Draft:
         self._closed_bytes = self._closed_count = 0
         return closed
 
-    def _size(self) -> int:
-        batch = self._open
-        return BATCH_HEADER_BYTES + _RECORD_BYTES * batch.count + self._meta_bytes + batch.body_bytes
-
     def _close(self) -> None:
         batch = self._open
-        size = BATCH_HEADER_BYTES + _RECORD_BYTES * batch.count + self._meta_bytes + batch.body_bytes
-        batch.size = size + -size % BATCH_ALIGNMENT
-        self._closed.append(batch)
-        self._closed_bytes += size
+        self._closed_bytes += batch.size
         self._closed_count += batch.count
+        batch.size += -batch.size % BATCH_ALIGNMENT
+        self._closed.append(batch)
         self._open = DraftBatch(batch.base_offset + batch.count)
-        self._meta_bytes = 0
-        self._mark = (0, 0, 0, 0, 0, 0)
+        self._ended_count = 0
 
     def _split(self) -> None:
         """Close the batch at its last command and move the running one, which made it too large, into a new one."""
-        count, records_at, meta_at, bodies_at, runs_at, meta_bytes = self._mark
-        whole, rest = self._open, DraftBatch(self._open.base_offset + count)
-        rest.base_timestamp_us = whole.base_timestamp_us
-        rest.count, whole.count = whole.count - count, count
-        rest.records, whole.records[records_at:] = _rebased(whole.records[records_at:], count), []
-        rest.meta, whole.meta[meta_at:] = whole.meta[meta_at:], []
-        rest.bodies, whole.bodies[bodies_at:] = whole.bodies[bodies_at:], []
-        rest.runs, whole.runs[runs_at:] = whole.runs[runs_at:], []
-        rest.body_bytes = sum(map(len, rest.bodies))
-        whole.body_bytes -= rest.body_bytes
-        rest_meta_bytes = self._meta_bytes - meta_bytes
-        if whole.count:
-            self._meta_bytes = meta_bytes
+        self._open, rest = _cut(self._open, self._ended_count)
+        if self._open.count:
             self._close()
-        self._open, self._meta_bytes = rest, rest_meta_bytes
-        assert self._size() <= self._bytes_max - BATCH_ALIGNMENT, f"one command of {self._size()} bytes"
+        self._open = rest
+        assert rest.size <= self._bytes_max - BATCH_ALIGNMENT, f"one command of {rest.size} bytes"
 
 
-def _rebased(records: list[bytes], count: int) -> list[bytes]:
+def _cut(batch: DraftBatch, count: int) -> tuple[DraftBatch, DraftBatch]:
+    """Return the first `count` records of a batch, where a command ends, and the others as a batch of their own."""
+    parts = whole, rest = DraftBatch(batch.base_offset), DraftBatch(batch.base_offset + count)
+    whole.count, rest.count = count, batch.count - count
+    records, meta = b"".join(batch.records), b"".join(batch.meta)
+    records_at = count * _RECORD_BYTES
+    meta_at = sum(meta_length for _, _, meta_length, *_ in RECORD.iter_unpack(records[:records_at]))
+    whole.records, rest.records = [records[:records_at]], _rebased(records[records_at:], count)
+    whole.meta, rest.meta = [meta[:meta_at]], [meta[meta_at:]]
+    for run in batch.runs:
+        part = whole if run[0] < rest.base_offset else rest
+        part.runs.append(run)
+        part.bodies += run[1]
+    for part in parts:
+        part.base_timestamp_us = batch.base_timestamp_us
+        part.body_bytes = sum(map(len, part.bodies))
+        part.size += _RECORD_BYTES * part.count + sum(map(len, part.meta)) + part.body_bytes
+    return parts
+
+
+def _rebased(records: bytes, count: int) -> list[bytes]:
     """Pack the same records for a batch that begins `count` offsets later."""
-    return [_pack(delta - count, *columns) for delta, *columns in RECORD.iter_unpack(b"".join(records))]
+    return [_pack(delta - count, *columns) for delta, *columns in RECORD.iter_unpack(records)]
