@@ -23,6 +23,8 @@ _TOLD = (
     (re.compile(r"amqp://127\.0\.0\.1:\d+"), "URL"),
     (re.compile(r"\d+\.\d+"), "FRACTION"),
 )
+_DURATION = re.compile(r"\+?[\d.]+ (?:us|ms|s|min|h)\b")
+_MEASURED = ("ambermq log", "ambermq bench", "ambermq snapshot", "ambermq history")
 _NUMBER = re.compile(r"(?<!\w)\d[\d,]*(?:\.\d+)?\b")
 
 
@@ -102,8 +104,8 @@ def _told(text: str, command: str) -> list[list[str]]:
     """
     for pattern, word in _TOLD:
         text = pattern.sub(word, text)
-    if command.startswith(("ambermq log", "ambermq bench")):
-        text = _NUMBER.sub("NUMBER", text.replace("FRACTION", "0"))
+    if any(measured in command for measured in _MEASURED):
+        text = _NUMBER.sub("NUMBER", _DURATION.sub("DURATION", text.replace("FRACTION", "0")))
     return [line.split() for line in text.splitlines()]
 
 
