@@ -4,7 +4,10 @@
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.address import queue_name
 from engine.commands import (
@@ -65,7 +68,7 @@ from engine.word import make_words, total_size
 __all__ = ["Decision", "Moment", "decide", "started"]
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True):
     """What a decision may depend on besides command and state."""
 
     now_us: int
@@ -93,7 +96,7 @@ def started(state: State, moment: Moment) -> list[Event]:
     It is on the first start, and where a repair could not save it: then the queues are attached to it again.
     """
     begun = Started(moment.next_offset, moment.now_us, state.epoch + 1)
-    return [begun, *_predeclared(state, moment._replace(next_offset=moment.next_offset + 1))]
+    return [begun, *_predeclared(state, replace(moment, next_offset=moment.next_offset + 1))]
 
 
 def _predeclared(state: State, moment: Moment) -> list[Event]:
@@ -121,8 +124,7 @@ def _publish(state: State, command: Publish, moment: Moment) -> Decision:
         return [], [released]
     if moment.room_bytes < command.size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
-    fullest = min((state.queues[queue_id] for queue_id in queues), key=lambda queue: _room(queue, moment.config))
-    room = _room(fullest, moment.config)
+    fullest, room = _fullest(state, queues, moment.config)
     if room < count:
         return _publish_in_part(state, command, moment, fullest, room)
     after = AT_CLOSE if command.durable else NOW
@@ -145,9 +147,16 @@ def _publish(state: State, command: Publish, moment: Moment) -> Decision:
     return [event], [done]
 
 
-def _room(queue: Queue, config: EngineConfig) -> int:
-    """Return how many messages more a queue takes."""
-    return max((queue.settings.messages_max or config.queue_messages_max) - queue.available, 0)
+def _fullest(state: State, queue_ids: tuple[int, ...], config: EngineConfig) -> tuple[Queue, int]:
+    """Return the queue that takes the fewest messages more, the first of them, and how many."""
+    fullest, room = None, 0
+    for queue_id in queue_ids:
+        queue = state.queues[queue_id]
+        left = (queue.settings.messages_max or config.queue_messages_max) - queue.available
+        if fullest is None or left < room:
+            fullest, room = queue, max(0, left)
+    assert fullest is not None, "a route leads somewhere"
+    return fullest, room
 
 
 def _publish_in_part(state: State, command: Publish, moment: Moment, queue: Queue, room: int) -> Decision:
@@ -193,7 +202,7 @@ def _large_run(command: Publish, queues: tuple[int, ...], moment: Moment) -> lis
                 [id_hash],
             )
         )
-        moment = moment._replace(next_offset=offset + 1)
+        moment = replace(moment, next_offset=offset + 1)
     return events
 
 
@@ -317,7 +326,7 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
 
 def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
     events: list[Event] = [Reset(moment.next_offset, moment.now_us)]
-    events += _predeclared(EMPTY_STATE, moment._replace(next_offset=moment.next_offset + 1))
+    events += _predeclared(EMPTY_STATE, replace(moment, next_offset=moment.next_offset + 1))
     why = ("amqp:resource-deleted", "the virtual host was reset")
     effects: list[Effect] = [ConsumerEnded(consumer, *why) for consumer in sorted(state.consumers.keys())]
     effects.append(ProducersEnded(frozenset(state.producers.keys()), *why))

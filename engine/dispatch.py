@@ -12,7 +12,8 @@ Rule 4. A dispatch deals at most its budget of messages, and deals no more once 
 from bisect import bisect_left
 from collections import deque
 from itertools import accumulate
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from engine.apply import apply
 from engine.demand import Demand, Want
@@ -27,7 +28,7 @@ from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_word
 __all__ = ["Dispatched", "dispatch"]
 
 
-class Dispatched(NamedTuple):
+class Dispatched(Struct, frozen=True):
     """What a dispatch came to."""
 
     state: State
@@ -42,7 +43,7 @@ def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget
     """
     dealer = _Dealer(state, now_us, next_offset, budget, bytes_max)
     for queue_id in list(demand.dirty):
-        if dealer.is_spent:
+        if dealer.budget <= 0 or dealer.bytes_left <= 0:
             break
         queue = dealer.state.queues.get(queue_id)
         ring = demand.ring(queue_id)
@@ -66,21 +67,16 @@ class _Dealer:
         self.events: list[Event] = []
         self.effects: list[Effect] = []
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether nothing more may be dealt."""
-        return self.budget <= 0 or self.bytes_left <= 0
-
     def serve(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
         """Deal what the queue has; return whether it may have more for the next tick."""
-        if queue.exclusions and queue.returned:
+        if queue.exclusions and queue.returned.count:
             queue = self._serve_excluded(queue, ring, demand)
         while self.budget > 0 and self.bytes_left > 0:
-            wants = [want for want in ring if want.credit > 0]
-            source = queue.ready if queue.exclusions or not queue.returned else queue.returned
-            if not wants or not source:
+            source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
+            wants = [want for want in ring if want.credit > 0] if source.count else None
+            if not wants:
                 return False
-            count = min(len(source), self.budget)
+            count = min(source.count, self.budget)
             count = min(count, wants[0].credit) if len(wants) == 1 else _fair_share(wants, count)
             words = source.head(count)
             size = total_size(words)
@@ -97,8 +93,8 @@ class _Dealer:
         return True
 
     def _acquire(self, queue: Queue, wants: list[Want], words: bytes) -> Queue:
-        event = Acquired(self.next_offset, self.now_us, queue.id, tuple([want.consumer for want in wants]), words)
-        self._happened(event)
+        consumers = (wants[0].consumer,) if len(wants) == 1 else tuple([want.consumer for want in wants])
+        self._happened(Acquired(self.next_offset, self.now_us, queue.id, consumers, words))
         numbers = unpack_words(words)
         self.budget -= len(numbers)
         for turn, want in enumerate(wants):
@@ -142,7 +138,7 @@ class _Dealer:
             while ring[-1] is not want:
                 ring.rotate(-1)
             wants = [want for want in ring if want.credit > 0]
-            if not wants or self.is_spent:
+            if not wants or self.budget <= 0 or self.bytes_left <= 0:
                 return queue
         demand.note_in_vain(queue, wants)
         return queue

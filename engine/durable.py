@@ -79,7 +79,8 @@ class DurableLoop:
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
-        for event in started(self.state, self._moment(event_us)):
+        begun = Moment(event_us, self.log.draft.next_offset, self.log.room_bytes(), self.config)
+        for event in started(self.state, begun):
             self._happened(event)
         self.log.draft.end_command()
         self.log.write(now_us)
@@ -201,7 +202,8 @@ class DurableLoop:
             self._mark(now_us)
         if takes_snapshot:
             effects += self.snapshots.step(self.state, now_us)
-        return self._release(self._stamp(effects, now_us))
+        ready = self._stamp(effects, now_us)
+        return self._release(ready) if ready else ready
 
     def completed(self, now_us: int) -> list[Effect]:
         """Take what the log has finished; return the effects that no longer wait.
@@ -221,7 +223,8 @@ class DurableLoop:
         before = log.durable_end
         log.completed()
         if log.durable_end != before:
-            self._volatile.forget_below(log.durable_end)
+            if self._volatile.ends:
+                self._volatile.forget_below(log.durable_end)
             if log.durable_end >= log.log_end:
                 self._sync_by_us = 0
                 self._mark_by_us = now_us + self.config.mark_ms * 1000
@@ -263,18 +266,18 @@ class DurableLoop:
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
 
-    def _moment(self, now_us: int) -> Moment:
-        return Moment(now_us, self.log.draft.next_offset, self.log.room_bytes(), self.config)
-
     def _decide_all(self, now_us: int) -> list[Effect]:
         effects: list[Effect] = []
         draft = self.log.draft
         commands, self._commands = self._commands, []
         self._gathered_count = self._gathered_bytes = 0
         self._is_urgent = False
+        room_bytes = self.log.room_bytes()
         for command in commands:
             try:
-                events, answers = decide(self.state, command, self._moment(now_us))
+                events, answers = decide(
+                    self.state, command, Moment(now_us, draft.next_offset, room_bytes, self.config)
+                )
             except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                 events, answers = [], [CommandFailed(command, error)]
             for event in events:
@@ -361,7 +364,7 @@ class DurableLoop:
         log_end, durable_end = self.log.log_end, self.log.durable_end
         ready: list[Effect] = []
         waiting = self._waiting
-        had = len(waiting)
+        has_more = False
         for effect in effects:
             after = log_end if effect.after == AT_CLOSE else effect.after
             if type(effect) is Deliver or type(effect) is Drained:
@@ -371,14 +374,15 @@ class DurableLoop:
             else:
                 self._last_after = effect.after = max(after, self._last_after)
                 waiting.append(effect)
-        if len(waiting) > had:
+                has_more = True
+        if has_more:
             self.log.request_sync()
             self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
         return ready
 
     def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
         """Return what a delivery waits for: never less than the delivery before it on the same link."""
-        if type(effect) is Deliver and after > durable_end and not effect.settled and self._volatile:
+        if type(effect) is Deliver and after > durable_end and self._volatile.ends and not effect.settled:
             unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]
             if self._volatile.covers(unsynced):
                 after = 0
@@ -447,7 +451,7 @@ class DurableLoop:
             bodies = assemble(self.log.bodies, effect.words, effect.entries)
         if bodies is None:
             return False
-        if any(body is DAMAGED for body in bodies):
+        if [body for body in bodies if body is DAMAGED]:
             bodies = self._set_aside_damaged(effect, bodies)
         effect.bodies = bodies
         return True

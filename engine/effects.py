@@ -7,8 +7,9 @@ Rule 3. NOW waits for the write alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, final
+
+from msgspec import Struct
 
 from engine.entry import Entry
 from engine.outcome import OutcomeKind
@@ -36,8 +37,7 @@ AT_CLOSE = -1
 
 
 @final
-@dataclass(slots=True)
-class PublishDone:
+class PublishDone(Struct):
     """The outcome of a run of messages, for their sender."""
 
     link: Any
@@ -52,8 +52,7 @@ class PublishDone:
 
 
 @final
-@dataclass(slots=True)
-class Deliver:
+class Deliver(Struct):
     """A run of deliveries to one consumer, in order."""
 
     consumer: int
@@ -71,8 +70,7 @@ class Deliver:
 
 
 @final
-@dataclass(slots=True)
-class OutcomeApplied:
+class OutcomeApplied(Struct):
     """A consumer's outcome is on disk; `reply` is as it was given."""
 
     reply: Any
@@ -80,8 +78,7 @@ class OutcomeApplied:
 
 
 @final
-@dataclass(slots=True)
-class ProducerReady:
+class ProducerReady(Struct):
     """A producer exists."""
 
     key: Any
@@ -90,8 +87,7 @@ class ProducerReady:
 
 
 @final
-@dataclass(slots=True)
-class ConsumerReady:
+class ConsumerReady(Struct):
     """A consumer exists; it has no credit yet."""
 
     key: Any
@@ -100,8 +96,7 @@ class ConsumerReady:
 
 
 @final
-@dataclass(slots=True)
-class Answered:
+class Answered(Struct):
     """The answer to a command about wiring."""
 
     key: Any
@@ -110,8 +105,7 @@ class Answered:
 
 
 @final
-@dataclass(slots=True)
-class RefusedCommand:
+class RefusedCommand(Struct):
     """A command was refused, nothing changed."""
 
     key: Any
@@ -121,8 +115,7 @@ class RefusedCommand:
 
 
 @final
-@dataclass(slots=True)
-class CommandFailed:
+class CommandFailed(Struct):
     """A command met a mistake of ours: nothing of it happened, and the connection that it came from ends."""
 
     command: Any
@@ -131,8 +124,7 @@ class CommandFailed:
 
 
 @final
-@dataclass(slots=True)
-class ConsumerEnded:
+class ConsumerEnded(Struct):
     """The engine ends a consumer: its queue is gone."""
 
     consumer: int
@@ -142,8 +134,7 @@ class ConsumerEnded:
 
 
 @final
-@dataclass(slots=True)
-class ProducersEnded:
+class ProducersEnded(Struct):
     """The engine ends producers: what they sent to is gone."""
 
     producers: frozenset[int]
@@ -153,8 +144,7 @@ class ProducersEnded:
 
 
 @final
-@dataclass(slots=True)
-class Drained:
+class Drained(Struct):
     """Nothing more is available for a consumer that asked to be drained."""
 
     consumer: int

@@ -11,31 +11,29 @@ __all__ = ["VolatileRanges"]
 class VolatileRanges:
     """Ranges of offsets above the durable end, in order; forgotten as the durable end passes them."""
 
-    __slots__ = ("_ends", "_firsts")
+    __slots__ = ("_firsts", "ends")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
-        self._ends: list[int] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._ends)
+        self.ends: list[int] = []
+        """The offset after each range; empty while there is none."""
 
     def add(self, first: int, count: int) -> None:
         """Note `count` records from the offset `first`, which is above all that was noted before."""
-        if self._ends and self._ends[-1] == first:
-            self._ends[-1] += count
+        if self.ends and self.ends[-1] == first:
+            self.ends[-1] += count
         else:
             self._firsts.append(first)
-            self._ends.append(first + count)
+            self.ends.append(first + count)
 
     def forget_below(self, durable_end: int) -> None:
         """Forget what has become durable meanwhile."""
-        passed = bisect_right(self._ends, durable_end)
-        del self._firsts[:passed], self._ends[:passed]
+        passed = bisect_right(self.ends, durable_end)
+        del self._firsts[:passed], self.ends[:passed]
 
     def covers(self, offsets: Iterable[int]) -> bool:
         """Return whether every offset lies in one of the ranges."""
-        firsts, ends = self._firsts, self._ends
+        firsts, ends = self._firsts, self.ends
         for offset in offsets:
             index = bisect_right(firsts, offset) - 1
             if index < 0 or offset >= ends[index]:

@@ -41,9 +41,11 @@ def entry_of(word: int) -> int:
 
 def make_words(first: int, sizes: Iterable[int]) -> bytes:
     """Return the packed words of entries at consecutive offsets from `first`, with these sizes in bytes."""
-    codes = [size if size <= _MANTISSA else size_code(size) for size in sizes]
-    base = first << _CODE_BITS
-    return pack(f"<{len(codes)}Q", *[base + (index << _CODE_BITS) + code for index, code in enumerate(codes)])
+    words = [
+        (offset << _CODE_BITS) + (size if size <= _MANTISSA else size_code(size))
+        for offset, size in enumerate(sizes, first)
+    ]
+    return pack(f"<{len(words)}Q", *words)
 
 
 def pack_words(words: Sequence[int]) -> bytes:
@@ -59,5 +61,9 @@ def unpack_words(words: bytes) -> tuple[int, ...]:
 def total_size(words: bytes) -> int:
     """Return the bytes that packed words account for together."""
     if len(words) == WORD_BYTES:
-        return size_of(int.from_bytes(words, "little"))
-    return sum([(word & _MANTISSA) << (word >> 11 & 31) for word in unpack_words(words)])
+        word = int.from_bytes(words, "little")
+        return (word & _MANTISSA) << (word >> 11 & 31)
+    size = 0
+    for word in unpack_words(words):
+        size += (word & _MANTISSA) << (word >> 11 & 31)
+    return size

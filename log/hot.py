@@ -24,27 +24,24 @@ class HotBodies:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._bodies: dict[int, Buffer] = {}
-        self._runs: deque[tuple[int, int]] = deque()
+        self._runs: deque[range] = deque()
         self.size_bytes = 0
         """What is held, with 150 bytes of overhead an entry."""
 
     def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
         """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
-        count = len(bodies)
-        self._bodies.update(zip(range(first_offset, first_offset + count), bodies, strict=True))
-        self._runs.append((first_offset, first_offset + count))
-        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
-        while self._is_over():
-            self.forget(range(*self._runs.popleft()))
-
-    def _is_over(self) -> bool:
-        """Whether the oldest run should go: there is too much, or both its ends have left already."""
-        if not self._runs:
-            return False
-        if self.size_bytes > self._bytes_max or len(self._runs) > _RUNS_MAX:
-            return True
-        first, end = self._runs[0]
-        return first not in self._bodies and end - 1 not in self._bodies
+        held, runs = self._bodies, self._runs
+        offsets = range(first_offset, first_offset + len(bodies))
+        held.update(zip(offsets, bodies, strict=True))
+        runs.append(offsets)
+        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * len(bodies)
+        while runs:
+            oldest = runs[0]
+            has_room = self.size_bytes <= self._bytes_max and len(runs) <= _RUNS_MAX
+            if has_room and (oldest[0] in held or oldest[-1] in held):
+                break
+            # There is too much, or both its ends have left already.
+            self.forget(runs.popleft())
 
     def forget(self, offsets: Iterable[int]) -> None:
         """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""

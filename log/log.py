@@ -236,13 +236,15 @@ class Log:
         if self._failure:
             raise self._failure
         self._workers.collect()
-        self._check_lanes()
+        if self._sync_lane.error or self._housekeeping_lane.error:
+            self._check_lanes()
         has_bodies = self.bodies.completed()
         synced = self._syncer.synced
         has_moved = synced.end > self.durable_end
         assert self.durable_end <= synced.end <= self.log_end
-        self.durable_end = synced.end
-        self._let_pages_go()
+        if has_moved:
+            self.durable_end = synced.end
+            self._let_pages_go(synced.written_bytes)
         while self._sealing and self._sealing[0].written_bytes <= synced.written_bytes:
             sealed = self._sealing.popleft()
             self._housekeeper.seal(sealed.segment, sealed.file)
@@ -255,8 +257,10 @@ class Log:
         active, space = self._active, self._housekeeper.space
         if space.is_full or active.position > _GROWTH_MAX * self.config.segment_bytes_max:
             return 0
-        allocated_bytes = active.size - active.position + (self._spare.size if self._spare else 0)
-        return max(0, allocated_bytes + space.free_bytes)
+        free_bytes = active.size - active.position + space.free_bytes
+        if self._spare:
+            free_bytes += self._spare.size
+        return max(0, free_bytes)
 
     @property
     def manifest(self) -> Manifest:
@@ -311,14 +315,15 @@ class Log:
                 self._spare.file.close()
             self._lock.release()
 
-    def _let_pages_go(self) -> None:
-        """Drop what was synced a while ago from the page cache.
+    def _let_pages_go(self, synced_bytes: int) -> None:
+        """Drop what was synced a while ago from the page cache; `synced_bytes` of all that was written are.
 
         Its pages are written again next, still warm: 10 us for 64 KiB instead of 26 with pages that go round by whole
         segments, and 220 with pages that the machine had given back to its host.
         """
         active = self._active
-        end = active.position - self.unsynced_bytes - self.config.cached_bytes_max & -_PAGE_BYTES
+        unsynced_bytes = self._written_bytes - synced_bytes
+        end = active.position - unsynced_bytes - self.config.cached_bytes_max & -_PAGE_BYTES
         if end - active.dropped_position >= _DROP_BYTES:
             active.file.drop_cache(active.dropped_position, end - active.dropped_position)
             active.dropped_position = end

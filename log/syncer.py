@@ -7,14 +7,14 @@ log order, so that what is durable is always the log up to some offset.
 `run` does it all in a thread that does nothing else; `begin`, then each file, then `end` is the same in steps.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from log.storage import File
 
 __all__ = ["SyncTarget", "Syncer"]
 
 
-class SyncTarget(NamedTuple):
+class SyncTarget(Struct, frozen=True):
     """What one sync makes durable."""
 
     end: int

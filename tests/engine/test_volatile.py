@@ -23,5 +23,5 @@ def test_ranges_are_a_set_of_offsets(runs: list[tuple[int, int]], durable_end: i
     young = [offset for offset in asked if offset >= durable_end]
     assert ranges.covers(young) == offsets.issuperset(young)
     ranges.forget_below(first)
-    assert not ranges
+    assert not ranges.ends
     assert not ranges.covers([0])
