@@ -22,6 +22,8 @@ class ExitCode(IntEnum):
     """Damage was found in a log; the message names file and position."""
     NOT_FOUND = 6
     """The queue, file or directory does not exist."""
+    NOT_INSTALLED = 7
+    """Java, or a package that the command needs, is not installed; the message says which."""
     LOG_FAILED = 74
     """The broker's log could not be written or synced. Do not restart blindly: look at the disk first."""
 
@@ -39,5 +41,6 @@ _MEANINGS = {
     ExitCode.CANNOT_CONNECT: "cannot connect, or the connection broke",
     ExitCode.DAMAGED: "the log is damaged",
     ExitCode.NOT_FOUND: "queue, file or directory not found",
+    ExitCode.NOT_INSTALLED: "Java or a package that the command needs is not installed",
     ExitCode.LOG_FAILED: "the log could not be written or synced: do not restart blindly",
 }

@@ -1,0 +1,224 @@
+"""A Spark session for one command: quiet, closed to the outside, in UTC, and gone with its files when it ends.
+
+Rule 1. Nothing of Spark's reaches a person's terminal: what the Java process says goes to a file that lives as long as
+the session; its last words are quoted where the session does not start.
+Rule 2. A master within this machine listens on 127.0.0.1 alone.
+Rule 3. Everything that Spark writes lies in one temporary directory, which goes with the session.
+Rule 4. pyspark is imported here, when a session is opened, and by the sources that Spark itself imports.
+"""
+
+import os
+import re
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any, Final
+
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_packages", "open_session"]
+
+_LOOPBACK: Final = "127.0.0.1"
+_LOCAL: Final = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?")
+_STANDALONE: Final = re.compile(r"spark://(?P<host>[^:/,]+):(?P<port>\d+)(,[^:/,]+:\d+)*")
+_OTHERS: Final = re.compile(r"yarn|k8s://.+|local-cluster\[.+\]")
+_EXCEPTION: Final = re.compile(r"[\w.$]+(Exception|Error): ")
+_CONNECT_SECONDS: Final = 3.0
+_STOP_SECONDS: Final = 20.0
+_LOGGING: Final = """rootLogger.level = error
+rootLogger.appenderRef.file.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %d %p %c: %m%n
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+
+@contextmanager
+def open_session(
+    master: str,
+    *,
+    name: str = "ambermq",
+    driver_memory: str = "1g",
+    settings: Mapping[str, str] | None = None,
+) -> Iterator["SparkSession"]:
+    """Yield a session on a master, `local[2]` or `spark://host:port`; it is stopped when the block ends.
+
+    `settings` go before ours. Raises ToolError: pyspark or Java is not installed, the master is none or is not there.
+    """
+    check_packages("pyspark", "pyarrow", "numpy")
+    _check_master(master)
+    with tempfile.TemporaryDirectory(prefix="ambermq-spark-", ignore_cleanup_errors=True) as directory:
+        scratch = Path(directory)
+        environment = _environment(scratch, is_local=_is_local(master))
+        wanted = _settings(scratch, master, name, driver_memory) | dict(settings or {})
+        with _running(scratch, environment, wanted) as session:
+            yield session
+
+
+def check_packages(*packages: str) -> None:
+    """Raise ToolError where one of the packages that the extra `spark` brings is not installed."""
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise ToolError(
+            f"not installed: {', '.join(missing)}",
+            advice="run `pip install 'ambermq[spark]'`",
+            code=ExitCode.NOT_INSTALLED,
+        )
+
+
+def _is_local(master: str) -> bool:
+    return _LOCAL.fullmatch(master) is not None
+
+
+def _check_master(master: str) -> None:
+    """Raise ToolError before Spark would try for a minute, and tell it in forty lines."""
+    if _is_local(master) or _OTHERS.fullmatch(master):
+        return
+    standalone = _STANDALONE.fullmatch(master)
+    if standalone is None:
+        raise ToolError(
+            "no Spark master that I understand",
+            where=repr(master),
+            expected="local, local[N], local[*], spark://HOST:PORT, yarn or k8s://URL",
+            advice="check --master",
+            code=ExitCode.USAGE,
+        )
+    try:
+        address = (standalone["host"], int(standalone["port"]))
+        socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ToolError(
+            "no Spark master answers",
+            where=master,
+            found=str(error),
+            advice="start it, or use --master 'local[*]'",
+            code=ExitCode.CANNOT_CONNECT,
+        ) from error
+
+
+def _environment(scratch: Path, *, is_local: bool) -> dict[str, str]:
+    """Return the variables that the Java process is started with, besides those that are there."""
+    configuration = scratch / "conf"
+    configuration.mkdir()
+    (configuration / "log4j2.properties").write_text(_LOGGING)
+    environment = {
+        "JAVA_HOME": find_java(scratch),
+        "SPARK_CONF_DIR": str(configuration),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
+    }
+    return environment | ({"SPARK_LOCAL_IP": _LOOPBACK} if is_local else {})
+
+
+def _settings(scratch: Path, master: str, name: str, driver_memory: str) -> dict[str, str]:
+    settings = {
+        "spark.master": master,
+        "spark.app.name": name,
+        "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+    loopback = {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+    return settings | (loopback if _is_local(master) else {})
+
+
+@contextmanager
+def _running(scratch: Path, environment: Mapping[str, str], settings: Mapping[str, str]) -> Iterator["SparkSession"]:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - rule 4
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    if SparkSession.getActiveSession() is not None:
+        raise ToolError("a Spark session is open in this process already", advice="stop that one first")
+    said = scratch / "java.log"
+    configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with _variables(environment):
+        gateway = _launch(configuration, said)
+    session = None
+    try:
+        session = SparkSession(_context(gateway, configuration, said))
+        yield session
+    finally:
+        with suppress(Exception):  # the Java process may be gone; nothing is left to stop then
+            if session is not None:
+                session.stop()
+        _end(gateway)
+        # What is kept in the class is of the process that ended: without this the next session would ask it.
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+def _launch(configuration: Any, said: Path) -> Any:
+    """Start the Java process; what it says goes to the file `said`."""
+    from pyspark import java_gateway  # noqa: PLC0415 - rule 4
+
+    launch: Any = java_gateway.launch_gateway
+    with said.open("wb") as output:
+        try:
+            return launch(configuration, {"stdout": output, "stderr": output})
+        except Exception as error:
+            raise _not_started(said, error) from error
+
+
+def _context(gateway: Any, configuration: Any, said: Path) -> Any:
+    from pyspark import SparkContext  # noqa: PLC0415 - rule 4
+
+    try:
+        return SparkContext(gateway=gateway, conf=configuration)
+    except Exception as error:
+        _end(gateway)
+        raise _not_started(said, error) from error
+
+
+def _not_started(said: Path, error: Exception) -> ToolError:
+    lines = said.read_text(errors="replace").splitlines()
+    words = next(filter(_EXCEPTION.match, lines), lines[-1] if lines else str(error))
+    return ToolError("Spark does not start", found=words[:300])
+
+
+def _end(gateway: Any) -> None:
+    """End the Java process and wait until it has."""
+    with suppress(Exception):
+        gateway.shutdown()
+    with suppress(OSError):
+        gateway.proc.stdin.close()  # which the Java process takes for the end
+    try:
+        gateway.proc.wait(_STOP_SECONDS)
+    except TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+@contextmanager
+def _variables(environment: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process for a block; Spark starts its Java with them."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
