@@ -7,6 +7,11 @@ the loop: one context switch. Where the kernel or a sandbox knows no AIO, a thre
     iocb, 64 bytes   data u64 | key u32 | rw_flags u32 | opcode u16 | prio i16 | fd u32 | buf u64 | nbytes u64 |
                      offset i64 | reserved u64 | flags u32 | resfd u32
     io_event, 32     data u64 | obj u64 | res i64 | res2 i64
+    ring             id u32 | nr u32 | head u32 | tail u32 | magic u32 | 12 bytes | nr x io_event
+
+The context's number is the address of the ring, which the kernel shares, for libaio to look whether anything has ended
+without a call. So do we, and take it there: 0.7 us instead of 2.4. On processors that keep the order of reads, as those
+of x86_64 do: elsewhere the tail could be seen before the event. There, and where the magic is another, io_getevents.
 """
 
 import ctypes
@@ -21,6 +26,9 @@ _IOCB: Final = Struct("<QIIHhIQQqQII")
 _EVENT: Final = Struct("<QQqq")
 _FDSYNC: Final = 3
 _FLAG_RESFD: Final = 1
+_RING_HEADER_BYTES: Final = 32
+_RING_MAGIC: Final = 0xA10A10A1
+_HEAD, _TAIL = 2, 3
 
 
 class _Numbers(NamedTuple):
@@ -36,7 +44,10 @@ _NUMBERS: Final = {"x86_64": _Numbers(206, 207, 208, 209), "aarch64": _Numbers(0
 class KernelSync:
     """One sync at a time."""
 
-    __slots__ = ("_blocking", "_call", "_context", "_done_fd", "_event", "_iocb", "_numbers", "_pointers", "is_busy")
+    __slots__ = (
+        *("_blocking", "_call", "_context", "_done_fd", "_event", "_iocb", "_numbers", "_pointers", "_ring"),
+        "is_busy",
+    )
 
     def __init__(self, done_fd: int) -> None:
         """Prepare to sync; each end adds one to the eventfd `done_fd`. Raises OSError where unsupported."""
@@ -56,6 +67,7 @@ class KernelSync:
         """A sync is under way."""
         if self._call(numbers.setup, 1, ctypes.byref(self._context)):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        self._ring = _shared_ring(self._context.value)
 
     def begin(self, fd: int) -> None:
         """Begin to sync a file. Raises OSError."""
@@ -67,7 +79,16 @@ class KernelSync:
 
     def has_ended(self) -> bool:
         """Tell whether the sync under way has ended well. Raises OSError where it failed."""
-        return self._take(at_least=0)
+        ring = self._ring
+        if ring is None:
+            return self._take(at_least=0)
+        head = ring[_HEAD]
+        if head == ring[_TAIL]:
+            return False
+        _, _, result, _ = _EVENT.unpack_from(ring, _RING_HEADER_BYTES + _EVENT.size * head)
+        ring[_HEAD] = (head + 1) % ring[1]
+        self._end(result)
+        return True
 
     def close(self) -> None:
         """Wait for the sync under way, and give the context back. Raises OSError where that sync failed."""
@@ -75,6 +96,7 @@ class KernelSync:
             while self.is_busy:
                 self._take(at_least=1)
         finally:
+            self._ring = None
             self._call(self._numbers.destroy, self._context)
 
     def _take(self, *, at_least: int) -> bool:
@@ -84,8 +106,23 @@ class KernelSync:
             != 1
         ):
             return False
-        self.is_busy = False
         _, _, result, _ = _EVENT.unpack(self._event)
+        self._end(result)
+        return True
+
+    def _end(self, result: int) -> None:
+        self.is_busy = False
         if result < 0:
             raise OSError(-result, os.strerror(-result))
-        return True
+
+
+def _shared_ring(address: int) -> memoryview | None:
+    """Return the ring of a context as u32, None where it is not to be read without a call."""
+    if platform.machine() != "x86_64":
+        return None
+    header = (ctypes.c_uint32 * (_RING_HEADER_BYTES // 4)).from_address(address)
+    _, count, _, _, magic, *_ = header
+    if magic != _RING_MAGIC:
+        return None
+    ring = (ctypes.c_char * (_RING_HEADER_BYTES + _EVENT.size * count)).from_address(address)
+    return memoryview(ring).cast("B").cast("I")

@@ -13,7 +13,6 @@ import os
 import select
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -146,8 +145,10 @@ class ThreadWorkers:
 
     def collect(self) -> None:
         """See Workers."""
-        with suppress(BlockingIOError):
+        try:  # noqa: SIM105 - once a tick: `suppress` is three calls more
             os.eventfd_read(self._fd)
+        except BlockingIOError:
+            pass
         if self._sync_lane is not None:
             self._sync_lane.collect()
 

@@ -22,12 +22,15 @@ def done_fd() -> Iterator[int]:
     os.close(fd)
 
 
-@pytest.fixture
-def kernel(done_fd: int) -> Iterator[KernelSync]:
+@pytest.fixture(params=["ring", "call"])
+def kernel(done_fd: int, request: pytest.FixtureRequest) -> Iterator[KernelSync]:
+    """Takes the ends from the shared ring where that can be, or by the call as elsewhere."""
     try:
         sync = KernelSync(done_fd)
     except OSError as error:
         pytest.skip(f"this kernel offers no AIO: {error}")
+    if request.param == "call":
+        sync._ring = None
     yield sync
     sync.close()
 
@@ -41,6 +44,19 @@ def test_a_sync_ends_and_is_told(kernel: KernelSync, done_fd: int, tmp_path: Pat
     assert select.select([done_fd], [], [], 10)[0] == [done_fd]
     assert kernel.has_ended()
     assert not kernel.is_busy
+    os.close(fd)
+
+
+def test_ends_are_taken_round_and_round(kernel: KernelSync, done_fd: int, tmp_path: Path) -> None:
+    """As many syncs as the kernel keeps room for the ends of, three times over, each end taken once."""
+    room = 100 if kernel._ring is None else kernel._ring[1]
+    fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    for _ in range(3 * room):
+        kernel.begin(fd)
+        assert select.select([done_fd], [], [], 10)[0] == [done_fd]
+        assert os.eventfd_read(done_fd) == 1
+        assert kernel.has_ended()
+        assert not kernel.has_ended()
     os.close(fd)
 
 
