@@ -57,6 +57,10 @@ class Names:
         """Return a queue's name."""
         return self._queues.get(queue, f"queue {queue}")
 
+    def known_queue(self, queue: int) -> str | None:
+        """Return a queue's name, None where it was never heard of."""
+        return self._queues.get(queue)
+
     def muxer(self, muxer: int) -> str:
         """Return a muxer's name."""
         return self._muxers.get(muxer, f"muxer {muxer}")

@@ -1,7 +1,7 @@
 """The events of a log as a person would tell them. Pure: events in, lines out.
 
-Rule 1: a line says when, where in the log, what kind, and what happened in words; `facts` are the same
-        as values, for JSON.
+Rule 1: a line says when, where in the log, what kind, and what happened in words; `facts` are the same as values, for
+        JSON: those that engine/facts.py tells to every program.
 Rule 2: times are UTC in ISO 8601 with microseconds, whatever the machine's own zone is.
 """
 
@@ -30,16 +30,14 @@ from engine.events import (
     Settled,
     Started,
 )
+from engine.facts import EVENT_TYPES, facts_of, ranges_of, type_of
 from engine.muxer import MuxerKind
 from engine.outcome import Outcome, OutcomeKind
 from engine.times import iso_time
-from engine.word import WORD_BYTES, entry_of, total_size, unpack_words
+from engine.word import WORD_BYTES, entry_of
 from tools.names import Names
 
 __all__ = ["EVENT_TYPES", "Line", "iso_time", "tell", "type_of"]
-
-_Told = tuple[str, dict[str, Any]]
-"""What happened in words, and the same as values."""
 
 _RANGES_SHOWN: Final = 6
 
@@ -69,114 +67,87 @@ class Line:
 
 def tell(event: Event, names: Names) -> Line:
     """Return the line for an event; `names` has heard everything before it, and it."""
-    kind, say = _KINDS[type(event)]
-    words, facts = say(names, event)
-    return Line(event.offset, iso_time(event.time_us), kind, words, facts)
+    facts = facts_of(event, names.known_queue)
+    return Line(event.offset, iso_time(event.time_us), type_of(event), _SAY[type(event)](names, event), facts)
 
 
-def type_of(event: Event) -> str:
-    """Return an event's kind as people write it."""
-    return _KINDS[type(event)][0]
+def _started(_names: Names, event: Started) -> str:
+    return f"the broker started, epoch {event.epoch}"
 
 
-def _started(_names: Names, event: Started) -> _Told:
-    return f"the broker started, epoch {event.epoch}", {"epoch": event.epoch}
-
-
-def _queue_declared(_names: Names, event: QueueDeclared) -> _Told:
+def _queue_declared(_names: Names, event: QueueDeclared) -> str:
     limit = event.settings.messages_max
-    words = f"queue {event.name!r} declared{f', at most {limit:,} messages' if limit else ''}"
-    return words, {"queue": event.name, "id": event.offset, "messages_max": limit}
+    return f"queue {event.name!r} declared{f', at most {limit:,} messages' if limit else ''}"
 
 
-def _queue_deleted(names: Names, event: QueueDeleted) -> _Told:
-    name = names.queue(event.queue)
-    return f"queue {name!r} deleted", {"queue": name, "id": event.queue}
+def _queue_deleted(names: Names, event: QueueDeleted) -> str:
+    return f"queue {names.queue(event.queue)!r} deleted"
 
 
-def _muxer_declared(_names: Names, event: MuxerDeclared) -> _Told:
-    kind = MuxerKind(event.kind).name
-    return f"muxer {event.name!r} of class {kind} declared", {"muxer": event.name, "class": kind}
+def _muxer_declared(_names: Names, event: MuxerDeclared) -> str:
+    return f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared"
 
 
-def _attached(names: Names, event: Attached | Detached) -> _Told:
-    queue, muxer = names.queue(event.queue), names.muxer(event.muxer)
+def _attached(names: Names, event: Attached | Detached) -> str:
     verb = "attached to" if isinstance(event, Attached) else "detached from"
-    words = f"queue {queue!r} {verb} {muxer!r} for {event.destination!r}"
-    return words, {"queue": queue, "muxer": muxer, "destination": event.destination}
+    return f"queue {names.queue(event.queue)!r} {verb} {names.muxer(event.muxer)!r} for {event.destination!r}"
 
 
-def _producer_attached(_names: Names, event: ProducerAttached) -> _Told:
-    words = f"{event.container}/{event.link} sends to {event.destination!r}"
-    facts = {"producer": event.offset, "destination": event.destination}
-    return words, facts | {"container": event.container, "link": event.link}
+def _producer_attached(_names: Names, event: ProducerAttached) -> str:
+    return f"{event.container}/{event.link} sends to {event.destination!r}"
 
 
-def _producer_detached(names: Names, event: ProducerDetached) -> _Told:
-    return f"{names.link(event.producer)} sends no more", {"producer": event.producer}
+def _producer_detached(names: Names, event: ProducerDetached) -> str:
+    return f"{names.link(event.producer)} sends no more"
 
 
-def _consumer_attached(names: Names, event: ConsumerAttached) -> _Told:
-    queue = names.queue(event.queue)
-    words = f"{event.container}/{event.link} receives from {queue!r}"
-    facts = {"consumer": event.offset, "queue": queue}
-    return words, facts | {"container": event.container, "link": event.link}
+def _consumer_attached(names: Names, event: ConsumerAttached) -> str:
+    return f"{event.container}/{event.link} receives from {names.queue(event.queue)!r}"
 
 
-def _consumer_detached(names: Names, event: ConsumerDetached) -> _Told:
-    return f"{names.link(event.consumer)} receives no more", {"consumer": event.consumer}
+def _consumer_detached(names: Names, event: ConsumerDetached) -> str:
+    return f"{names.link(event.consumer)} receives no more"
 
 
-def _chunked(names: Names, event: Chunked) -> _Told:
-    return f"a piece of a large message from {names.link(event.producer)}", {"producer": event.producer}
+def _chunked(names: Names, event: Chunked) -> str:
+    return f"a piece of a large message from {names.link(event.producer)}"
 
 
-def _published(names: Names, event: Published) -> _Told:
-    queues = [names.queue(queue) for queue in event.queues]
-    count = len(event.words) // WORD_BYTES
+def _published(names: Names, event: Published) -> str:
+    queues = ", ".join(repr(names.queue(queue)) for queue in event.queues) or "no queue"
     kind = "durable" if event.durable else "not durable"
-    words = f"{_messages(count)} to {', '.join(map(repr, queues)) or 'no queue'}, {_bytes(event.size)}, {kind}"
-    if event.chunks:
-        words += f", in {len(event.chunks) + 1} pieces"
-    words += f", from {names.link(event.producer)}"
-    facts: dict[str, Any] = {"queues": queues, "count": count, "bytes": event.size, "durable": event.durable}
-    return words, facts | {"producer": event.producer, "offsets": _ranges(event.words)}
+    pieces = f", in {len(event.chunks) + 1} pieces" if event.chunks else ""
+    count = _messages(len(event.words) // WORD_BYTES)
+    return f"{count} to {queues}, {_bytes(event.size)}, {kind}{pieces}, from {names.link(event.producer)}"
 
 
-def _acquired(names: Names, event: Acquired) -> _Told:
-    queue, count = names.queue(event.queue), len(event.words) // WORD_BYTES
+def _acquired(names: Names, event: Acquired) -> str:
     consumers = ", ".join(names.link(consumer) for consumer in event.consumers)
-    words = f"{_messages(count)} of {queue!r} to {consumers}: {_shown(_ranges(event.words))}"
-    facts: dict[str, Any] = {"queue": queue, "count": count, "consumers": list(event.consumers)}
-    return words, facts | {"offsets": _ranges(event.words)}
+    count = _messages(len(event.words) // WORD_BYTES)
+    return f"{count} of {names.queue(event.queue)!r} to {consumers}: {_shown(ranges_of(event.words))}"
 
 
-def _settled(names: Names, event: Settled) -> _Told:
-    queue, count = names.queue(event.queue), len(event.words) // WORD_BYTES
-    outcome = event.outcome.kind.name.lower()
-    words = f"{_messages(count)} of {queue!r} {outcome}{_rest_of(event.outcome)} by {names.link(event.consumer)}"
-    facts: dict[str, Any] = {"queue": queue, "count": count, "consumer": event.consumer, "outcome": outcome}
-    facts |= {"bytes": total_size(event.words), "offsets": _ranges(event.words)}
-    return f"{words}: {_shown(_ranges(event.words))}", facts
+def _settled(names: Names, event: Settled) -> str:
+    outcome = event.outcome.kind.name.lower() + _rest_of(event.outcome)
+    count = _messages(len(event.words) // WORD_BYTES)
+    who = names.link(event.consumer)
+    return f"{count} of {names.queue(event.queue)!r} {outcome} by {who}: {_shown(ranges_of(event.words))}"
 
 
-def _purged(names: Names, event: Purged) -> _Told:
-    queue = names.queue(event.queue)
-    return f"{queue!r} purged of what was waiting", {"queue": queue, "before": event.before}
+def _purged(names: Names, event: Purged) -> str:
+    return f"{names.queue(event.queue)!r} purged of what was waiting"
 
 
-def _damaged(names: Names, event: Damaged) -> _Told:
-    queue, entry = names.queue(event.queue), entry_of(event.word)
-    words = f"message {entry} of {queue!r} cannot be read and is set aside"
-    return words, {"queue": queue, "message": entry}
+def _damaged(names: Names, event: Damaged) -> str:
+    return f"message {entry_of(event.word)} of {names.queue(event.queue)!r} cannot be read and is set aside"
 
 
-def _lost(_names: Names, event: Lost) -> _Told:
-    return f"records {event.first} to {event.end - 1} are lost", {"first": event.first, "end": event.end}
+def _lost(_names: Names, event: Lost) -> str:
+    return f"records {event.first} to {event.end - 1} are lost"
 
 
-def _reset(_names: Names, _event: Reset) -> _Told:
-    return "the virtual host was reset: all queues, messages and links are gone", {}
+def _reset(_names: Names, _event: Reset) -> str:
+    return "the virtual host was reset: all queues, messages and links are gone"
 
 
 def _messages(count: int) -> str:
@@ -200,44 +171,29 @@ def _rest_of(outcome: Outcome) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _ranges(words: bytes) -> list[list[int]]:
-    """Return the entries of packed words as [first, last] of consecutive ones, in their order."""
-    ranges: list[list[int]] = []
-    for word in unpack_words(words):
-        entry = entry_of(word)
-        if ranges and entry == ranges[-1][1] + 1:
-            ranges[-1][1] = entry
-        else:
-            ranges.append([entry, entry])
-    return ranges
-
-
 def _shown(ranges: list[list[int]]) -> str:
     shown = ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in ranges[:_RANGES_SHOWN])
     more = sum(last - first + 1 for first, last in ranges[_RANGES_SHOWN:])
     return f"{shown} and {more:,} more" if more else shown
 
 
-_KINDS: Final[dict[type, tuple[str, Callable[[Names, Any], _Told]]]] = {
-    Started: ("started", _started),
-    QueueDeclared: ("queue-declared", _queue_declared),
-    QueueDeleted: ("queue-deleted", _queue_deleted),
-    MuxerDeclared: ("muxer-declared", _muxer_declared),
-    Attached: ("attached", _attached),
-    Detached: ("detached", _attached),
-    ProducerAttached: ("producer-attached", _producer_attached),
-    ProducerDetached: ("producer-detached", _producer_detached),
-    ConsumerAttached: ("consumer-attached", _consumer_attached),
-    ConsumerDetached: ("consumer-detached", _consumer_detached),
-    Chunked: ("chunk", _chunked),
-    Published: ("published", _published),
-    Acquired: ("acquired", _acquired),
-    Settled: ("settled", _settled),
-    Purged: ("purged", _purged),
-    Damaged: ("damaged", _damaged),
-    Lost: ("lost", _lost),
-    Reset: ("reset", _reset),
+_SAY: Final[dict[type, Callable[[Names, Any], str]]] = {
+    Started: _started,
+    QueueDeclared: _queue_declared,
+    QueueDeleted: _queue_deleted,
+    MuxerDeclared: _muxer_declared,
+    Attached: _attached,
+    Detached: _attached,
+    ProducerAttached: _producer_attached,
+    ProducerDetached: _producer_detached,
+    ConsumerAttached: _consumer_attached,
+    ConsumerDetached: _consumer_detached,
+    Chunked: _chunked,
+    Published: _published,
+    Acquired: _acquired,
+    Settled: _settled,
+    Purged: _purged,
+    Damaged: _damaged,
+    Lost: _lost,
+    Reset: _reset,
 }
-
-EVENT_TYPES: Final = tuple(name for name, _ in _KINDS.values())
-"""Every kind of event, as `--type` takes them."""

@@ -115,6 +115,7 @@ def test_a_line_says_where_when_and_what_kind(names: Names) -> None:
         "time": "2023-11-14T22:13:20.000001Z",
         "type": "settled",
         "queue": "orders",
+        "queue_id": 2,
         "count": 3,
         "consumer": 4,
         "outcome": "accepted",
