@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
+
+from msgspec import Struct
 
 from engine.outcome import Outcome
 from engine.queue import Settings
@@ -34,8 +35,7 @@ __all__ = [
 
 
 @final
-@dataclass(slots=True)
-class Publish:
+class Publish(Struct):
     """A run of messages from one producer, alike in durability and settlement."""
 
     link: Any
@@ -84,8 +84,7 @@ class Publish:
 
 
 @final
-@dataclass(slots=True)
-class Settle:
+class Settle(Struct):
     """A consumer's outcome over a run of deliveries. What it does not hold is ignored."""
 
     consumer: int
@@ -109,8 +108,7 @@ class Settle:
 
 
 @final
-@dataclass(slots=True)
-class AttachProducer:
+class AttachProducer(Struct):
     """A peer wants to send to an address."""
 
     key: Any
@@ -120,16 +118,14 @@ class AttachProducer:
 
 
 @final
-@dataclass(slots=True)
-class DetachProducer:
+class DetachProducer(Struct):
     """A producer is gone."""
 
     producer: int
 
 
 @final
-@dataclass(slots=True)
-class AttachConsumer:
+class AttachConsumer(Struct):
     """A peer wants to receive from an address."""
 
     key: Any
@@ -141,8 +137,7 @@ class AttachConsumer:
 
 
 @final
-@dataclass(slots=True)
-class DetachConsumer:
+class DetachConsumer(Struct):
     """A consumer is gone; `unsent` are words it was dealt that never reached it: they go back uncounted."""
 
     consumer: int
@@ -150,8 +145,7 @@ class DetachConsumer:
 
 
 @final
-@dataclass(slots=True)
-class DeclareQueue:
+class DeclareQueue(Struct):
     """A queue shall exist. Declaring it again alike changes nothing; otherwise it is refused."""
 
     key: Any
@@ -160,8 +154,7 @@ class DeclareQueue:
 
 
 @final
-@dataclass(slots=True)
-class DeleteQueue:
+class DeleteQueue(Struct):
     """A queue shall be gone."""
 
     key: Any
@@ -171,8 +164,7 @@ class DeleteQueue:
 
 
 @final
-@dataclass(slots=True)
-class PurgeQueue:
+class PurgeQueue(Struct):
     """Everything available on a queue shall be gone."""
 
     key: Any
@@ -180,16 +172,14 @@ class PurgeQueue:
 
 
 @final
-@dataclass(slots=True)
-class ResetHost:
+class ResetHost(Struct):
     """The virtual host shall be as empty as a new one."""
 
     key: Any
 
 
 @final
-@dataclass(slots=True)
-class ReportDamage:
+class ReportDamage(Struct):
     """A message's bytes failed their CRC: set its entry aside."""
 
     queue: int
@@ -197,8 +187,7 @@ class ReportDamage:
 
 
 @final
-@dataclass(slots=True)
-class Inspect:
+class Inspect(Struct):
     """Answer `key` with what `read` sees in the state, once everything that it saw is durable."""
 
     key: Any
@@ -206,8 +195,7 @@ class Inspect:
 
 
 @final
-@dataclass(slots=True)
-class TakeSnapshot:
+class TakeSnapshot(Struct):
     """A snapshot of the state at the end of this tick; answered with its attributes once it is there for good."""
 
     key: Any
@@ -218,8 +206,7 @@ class TakeSnapshot:
 
 
 @final
-@dataclass(slots=True)
-class DeleteSnapshot:
+class DeleteSnapshot(Struct):
     """A snapshot shall be gone; answered with its attributes, None where there is none of that name."""
 
     key: Any
@@ -227,8 +214,7 @@ class DeleteSnapshot:
 
 
 @final
-@dataclass(slots=True)
-class InspectSnapshots:
+class InspectSnapshots(Struct):
     """Answer `key` with what `read` makes of the attributes of all snapshots, in order of their ends."""
 
     key: Any

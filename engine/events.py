@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import final
 
+from msgspec import Struct
+
 from engine.muxer import MuxerKind
 from engine.outcome import Outcome
 from engine.queue import Settings
@@ -38,8 +40,7 @@ __all__ = [
 
 
 @final
-@dataclass(slots=True)
-class Started:
+class Started(Struct):
     """The broker started: everything acquired is available again with one more failed delivery; no link lives on."""
 
     offset: int
@@ -48,8 +49,7 @@ class Started:
 
 
 @final
-@dataclass(slots=True)
-class QueueDeclared:
+class QueueDeclared(Struct):
     """A queue exists; its id is the event's offset."""
 
     offset: int
@@ -59,8 +59,7 @@ class QueueDeclared:
 
 
 @final
-@dataclass(slots=True)
-class QueueDeleted:
+class QueueDeleted(Struct):
     """A queue is gone with all that was on it, and so are its attachments."""
 
     offset: int
@@ -69,8 +68,7 @@ class QueueDeleted:
 
 
 @final
-@dataclass(slots=True)
-class MuxerDeclared:
+class MuxerDeclared(Struct):
     """A muxer exists; its id is the event's offset."""
 
     offset: int
@@ -80,8 +78,7 @@ class MuxerDeclared:
 
 
 @final
-@dataclass(slots=True)
-class Attached:
+class Attached(Struct):
     """A queue receives what the muxer routes to a destination."""
 
     offset: int
@@ -92,8 +89,7 @@ class Attached:
 
 
 @final
-@dataclass(slots=True)
-class Detached:
+class Detached(Struct):
     """An attachment is gone."""
 
     offset: int
@@ -104,8 +100,7 @@ class Detached:
 
 
 @final
-@dataclass(slots=True)
-class ProducerAttached:
+class ProducerAttached(Struct):
     """A peer may send; the producer's id is the event's offset."""
 
     offset: int
@@ -117,8 +112,7 @@ class ProducerAttached:
 
 
 @final
-@dataclass(slots=True)
-class ProducerDetached:
+class ProducerDetached(Struct):
     """A peer no longer sends."""
 
     offset: int
@@ -127,8 +121,7 @@ class ProducerDetached:
 
 
 @final
-@dataclass(slots=True)
-class ConsumerAttached:
+class ConsumerAttached(Struct):
     """A peer may receive; the consumer's id is the event's offset."""
 
     offset: int
@@ -139,8 +132,7 @@ class ConsumerAttached:
 
 
 @final
-@dataclass(slots=True)
-class ConsumerDetached:
+class ConsumerDetached(Struct):
     """A peer no longer receives; what it still held came back with one more failed delivery."""
 
     offset: int
@@ -149,8 +141,7 @@ class ConsumerDetached:
 
 
 @final
-@dataclass(slots=True)
-class Chunked:
+class Chunked(Struct):
     """A piece of a large message, named later by its publish record; garbage when that never comes."""
 
     offset: int
@@ -182,8 +173,7 @@ class Published:
 
 
 @final
-@dataclass(slots=True)
-class Acquired:
+class Acquired(Struct):
     """A run of deliveries: `words` were dealt to `consumers`, one each in turn, beginning with the first."""
 
     offset: int
@@ -194,8 +184,7 @@ class Acquired:
 
 
 @final
-@dataclass(slots=True)
-class Settled:
+class Settled(Struct):
     """A consumer's outcome over a run of the deliveries that it held."""
 
     offset: int
@@ -207,8 +196,7 @@ class Settled:
 
 
 @final
-@dataclass(slots=True)
-class Purged:
+class Purged(Struct):
     """A queue's available entries below the offset `before` are gone."""
 
     offset: int
@@ -218,8 +206,7 @@ class Purged:
 
 
 @final
-@dataclass(slots=True)
-class Damaged:
+class Damaged(Struct):
     """A message's bytes cannot be read: its entry on the queue is set aside and never delivered."""
 
     offset: int
@@ -229,8 +216,7 @@ class Damaged:
 
 
 @final
-@dataclass(slots=True)
-class Lost:
+class Lost(Struct):
     """Records from `first` up to but not including `end` are gone; references into the range mean nothing."""
 
     offset: int
@@ -240,8 +226,7 @@ class Lost:
 
 
 @final
-@dataclass(slots=True)
-class Reset:
+class Reset(Struct):
     """The virtual host is empty: no queue, message, muxer or link is left; epoch and time go on."""
 
     offset: int

@@ -221,6 +221,9 @@ class Bodies:
 
     def completed(self) -> bool:
         """Take what the reader has brought; tell whether there was anything."""
+        if not self._brought and not self._read.size_bytes:
+            self._staying_bytes = 0
+            return False
         self._read.make_room()
         size_bytes = self._read.size_bytes
         taken = False

@@ -66,6 +66,7 @@ class Draft:
         "_closed_count",
         "_ended_count",
         "_open",
+        "next_offset",
     )
 
     def __init__(self, config: LogConfig, *, next_offset: int) -> None:
@@ -77,11 +78,8 @@ class Draft:
         self._closed_count = 0
         self._open = DraftBatch(next_offset)
         self._ended_count = 0
-
-    @property
-    def next_offset(self) -> int:
+        self.next_offset = next_offset
         """The offset that the next record gets."""
-        return self._open.base_offset + self._open.count
 
     @property
     def record_count(self) -> int:
@@ -126,6 +124,7 @@ class Draft:
             batch.body_bytes += body_length
             batch.runs.append((offset, (body,)))
         batch.count = delta + 1
+        self.next_offset = offset + 1
         batch.size += _RECORD_BYTES + meta_length + body_length
         return offset
 
@@ -166,6 +165,7 @@ class Draft:
         offset = batch.base_offset + delta
         batch.runs.append((offset, bodies))
         batch.count = delta + length
+        self.next_offset = offset + length
         batch.size += (_RECORD_BYTES + len(meta)) * length + body_bytes
         return offset
 
