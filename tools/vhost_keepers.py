@@ -92,10 +92,11 @@ class RunningVhosts:
         path = f"{below}/{directory}"
         try:
             yield path
-            self._ask("CREATE", name, body={"directory": directory})
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
+        # From here on the files may be the broker's, even where its answer does not come: it deletes what it refuses.
+        self._ask("CREATE", name, body={"directory": directory})
 
     @contextmanager
     def snapshot(self, name: str) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.vhost_keepers import RunningVhosts
 
 CONFIG = "[log]\nballast_bytes = 0\nsegment_bytes_min = 1048576\n"
 
@@ -185,6 +187,26 @@ def test_a_copy_that_is_cut_short_leaves_nothing_or_all(run: Run, child: ChildBr
     child.start()
     assert names(run, data) == ["default", "copied"]
     assert list((data / "vhosts").iterdir()) == [place_of(data, "copied")]
+    assert browsed(run, data, "copied") == ["1", "2", "3"]
+
+
+def test_a_copy_whose_last_answer_is_lost_is_the_brokers(
+    run: Run, child: ChildBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who interrupts the command while the broker adopts the copy takes nothing from it: it is whole, after a kill too."""
+    data, ask = child.directory, RunningVhosts._ask
+
+    def interrupted(keeper: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
+        answer = ask(keeper, operation, *arguments, **asked)
+        if operation == "CREATE":
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(RunningVhosts, "_ask", interrupted)
+    assert run("vhost", "copy", "default", "copied", "--data", data).exit_code == ExitCode.FAILED
+    child.kill()
+    child.start()
+    assert names(run, data) == ["default", "copied"]
     assert browsed(run, data, "copied") == ["1", "2", "3"]
 
 
