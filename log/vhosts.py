@@ -79,6 +79,13 @@ class VirtualHosts:
         directory = self.root.directory_of(name)
         return None if directory is None else self.reserved_path(directory)
 
+    def check_log(self, name: str) -> None:
+        """Raise DamageError where a virtual host but the default one has no log: one that is named was whole once."""
+        path = self.path_of(name)
+        if name != DEFAULT_VHOST and path is not None and not self._storage.exists(manifest_path(path)):
+            expected = f"the manifest of the virtual host {name!r}, which {root_path(self._directory)} names"
+            raise DamageError(manifest_path(path), 0, expected, "no file")
+
     def unknown(self) -> list[str]:
         """Return the directories among those of virtual hosts that nobody knows, which stay."""
         below = vhosts_path(self._directory)

@@ -7,6 +7,7 @@ delivery has come back.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from select import POLLIN, poll
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from engine.effects import Answered, Effect, RefusedCommand
 from engine.recovery import recover
 from log.config import LogConfig
 from log.disk import DiskStorage
+from log.errors import LogError
+from log.manifest import manifest_path
 from log.recovery import Recovery
 from tools.errors import ToolError
 from tools.settings import Settings
@@ -27,7 +30,12 @@ _LOOK_MS: Final = 20
 
 @contextmanager
 def stopped_engine(directory: str) -> Iterator[DurableLoop]:
-    """Open the engine of the log in `directory`, alone with it; LockedError where a broker runs, and other LogError."""
+    """Open the engine of the log in `directory`, alone with it; LockedError where a broker runs, and other LogError.
+
+    LogError too where there is no log: none is made.
+    """
+    if not Path(manifest_path(directory)).exists():
+        raise LogError(f"{directory} holds no log: {manifest_path(directory)} is missing")
     now_us, settings = _now_us(), Settings()
     recovery = Recovery.open(DiskStorage(), directory, LogConfig(), now_us)
     try:

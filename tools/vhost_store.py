@@ -63,6 +63,8 @@ class VhostStore:
             for name in self._vhosts.unknown():
                 structlog.get_logger().warning("unknown directory", data=f"{self._directory}/vhosts/{name}")
             for name in self._vhosts.names()[1:]:
+                # A log that is missing must not begin anew, empty, as that of a new broker does.
+                self._vhosts.check_log(name)
                 self.grounds[name] = self._open(name, self._path(name))
             stack.pop_all()
 

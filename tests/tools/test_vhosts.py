@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,7 +194,7 @@ def test_a_copy_that_is_cut_short_leaves_nothing_or_all(run: Run, child: ChildBr
 def test_a_copy_whose_last_answer_is_lost_is_the_brokers(
     run: Run, child: ChildBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who interrupts the command while the broker adopts the copy takes nothing from it: it is whole, after a kill too."""
+    """Who interrupts the command while the broker adopts the copy takes nothing from it, seen after a kill too."""
     data, ask = child.directory, RunningVhosts._ask
 
     def interrupted(keeper: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
@@ -275,6 +276,32 @@ def test_a_damaged_one_can_be_deleted_without_a_broker(run: Run, child: ChildBro
     assert run("vhost", "delete", "sick", "--data", data).exit_code == ExitCode.OK
     child.start()
     assert names(run, data) == ["default", "well"]
+
+
+def test_one_whose_log_is_missing_is_not_begun_anew(run: Run, child: ChildBroker) -> None:
+    """No broker starts, and copying or emptying it is refused, as though all it held had never been; it is damage."""
+    data = child.directory
+    run("vhost", "create", "lost", "--data", data)
+    child.stop()
+    place = place_of(data, "lost")
+    shutil.rmtree(place)
+    with pytest.raises(ToolError, match="the manifest of the virtual host 'lost'"):
+        child.start()
+    for command in (("copy", "lost", "new"), ("reset", "lost")):
+        result = run("vhost", *command, "--data", data)
+        assert (result.exit_code, f"{place} holds no log" in result.stderr) == (ExitCode.FAILED, True)
+    assert not place.exists()
+    assert run("vhost", "delete", "lost", "--data", data).exit_code == ExitCode.OK
+    child.start()
+    assert names(run, data) == ["default"]
+
+
+@pytest.mark.parametrize("command", [("reset", "default"), ("copy", "default", "new")])
+def test_a_directory_without_a_log_stays_without_one(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """Who names the wrong directory finds nothing in it afterwards that was not there, but for a lock."""
+    result = run("vhost", *command, "--data", tmp_path)
+    assert (result.exit_code, "holds no log" in result.stderr) == (ExitCode.FAILED, True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_nobody_knows_is_told_and_stays(run: Run, child: ChildBroker) -> None:
