@@ -11,6 +11,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -170,7 +171,7 @@ def _reset(state: State, event: Reset) -> State:
     return EMPTY_STATE.having(epoch=state.epoch, time_us=event.time_us)
 
 
-def _nothing(state: State, event: Chunked | Lost) -> State:
+def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
     return state.having(time_us=event.time_us)
 
 
@@ -200,4 +201,5 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     Damaged: _damaged,
     Lost: _nothing,
     Reset: _reset,
+    Compacted: _nothing,
 }

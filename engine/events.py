@@ -20,6 +20,7 @@ __all__ = [
     "Acquired",
     "Attached",
     "Chunked",
+    "Compacted",
     "ConsumerAttached",
     "ConsumerDetached",
     "Damaged",
@@ -233,6 +234,23 @@ class Reset(Struct):
     time_us: int
 
 
+@final
+class Compacted(Struct):
+    """History begins at `horizon` now: of what was written before, new segments keep the live messages alone."""
+
+    offset: int
+    time_us: int
+    horizon: int
+    segments_before: int
+    """Segments that were replaced ..."""
+    segments_after: int
+    """... and those that took their place."""
+    records_before: int
+    records_after: int
+    bytes_before: int
+    bytes_after: int
+
+
 Event = (
     Started
     | QueueDeclared
@@ -252,4 +270,5 @@ Event = (
     | Damaged
     | Lost
     | Reset
+    | Compacted
 )

@@ -13,6 +13,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -66,7 +67,7 @@ def queues_of(event: Event) -> tuple[int, ...]:
             return event.queues
         case QueueDeclared():
             return (event.offset,)
-        case Started() | MuxerDeclared() | Lost() | Reset() | Chunked():
+        case Started() | MuxerDeclared() | Lost() | Reset() | Compacted() | Chunked():
             return ()
         case ProducerAttached() | ProducerDetached() | ConsumerDetached():
             return ()
@@ -120,6 +121,11 @@ def _producer_attached(event: ProducerAttached) -> _Facts:
     return facts | {"container": event.container, "link": event.link}
 
 
+def _compacted(event: Compacted) -> _Facts:
+    counts = ("segments_before", "segments_after", "records_before", "records_after", "bytes_before", "bytes_after")
+    return {"horizon": event.horizon} | {name: getattr(event, name) for name in counts}
+
+
 def _consumer_attached(event: ConsumerAttached) -> _Facts:
     return {"consumer": event.offset, "container": event.container, "link": event.link}
 
@@ -143,6 +149,7 @@ _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
     Damaged: ("damaged", lambda event: {"message": entry_of(event.word)}),
     Lost: ("lost", lambda event: {"first": event.first, "end": event.end}),
     Reset: ("reset", lambda _: {}),
+    Compacted: ("compacted", _compacted),
 }
 
 EVENT_TYPES: Final = tuple(name for name, _ in _KINDS.values())

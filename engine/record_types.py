@@ -9,6 +9,7 @@ __all__ = [
     "ACQUIRED",
     "ATTACHED",
     "CHUNKED",
+    "COMPACTED",
     "CONSUMER_ATTACHED",
     "CONSUMER_DETACHED",
     "DAMAGED",
@@ -45,6 +46,7 @@ PURGED: Final = 15
 DAMAGED: Final = 16
 LOST: Final = 17
 RESET: Final = 18
+COMPACTED: Final = 19
 
 TYPE_NAMES: Final = {
     STARTED: "started",
@@ -65,5 +67,6 @@ TYPE_NAMES: Final = {
     DAMAGED: "damaged",
     LOST: "lost",
     RESET: "reset",
+    COMPACTED: "compacted",
 }
 """As people read them."""

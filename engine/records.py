@@ -19,6 +19,7 @@
     16    Damaged             queue     -          -      -              the word                                -
     17    Lost                -         first      -      -              end as u64                              -
     18    Reset               -         -          -      -              -                                       -
+    19    Compacted           -         horizon    -      -              segments, records, bytes: old and new   -
 
 A run of n messages published is n Published records, each with its own offset; a run acquired or settled is one record.
 Published: flags bit 0 DURABLE; bit 1 LARGE: meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
@@ -36,6 +37,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -60,6 +62,7 @@ from engine.record_types import (
     ACQUIRED,
     ATTACHED,
     CHUNKED,
+    COMPACTED,
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
     DAMAGED,
@@ -212,6 +215,17 @@ def _seldom(
     return write
 
 
+def _counts_of(event: Compacted) -> tuple[int, ...]:
+    return (
+        event.segments_before,
+        event.segments_after,
+        event.records_before,
+        event.records_after,
+        event.bytes_before,
+        event.bytes_after,
+    )
+
+
 def _destination(event: Any) -> bytes:
     return _encode_json(_Names(destination=event.destination))
 
@@ -248,6 +262,7 @@ _WRITE: dict[type, _Add] = {
     Damaged: _seldom(DAMAGED, queue="queue", meta=lambda event: pack_words([event.word])),
     Lost: _seldom(LOST, ref="first", meta=lambda event: pack_words([event.end])),
     Reset: _seldom(RESET),
+    Compacted: _seldom(COMPACTED, ref="horizon", meta=lambda event: pack_words(_counts_of(event))),
 }
 
 
@@ -377,4 +392,5 @@ _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
     DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], int.from_bytes(meta, "little")),
     LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
     RESET: lambda offset, time_us, _row, _: Reset(offset, time_us),
+    COMPACTED: lambda offset, time_us, row, meta: Compacted(offset, time_us, row[5], *unpack_words(meta)),
 }

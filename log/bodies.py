@@ -7,13 +7,14 @@ Rule 3. What a request has brought stays until the next `completed()` at least, 
 make room.
 Rule 4. A body that cannot be believed is DAMAGED, never bytes (see cold.py).
 
-Everything here is called by one thread; only the append-only lists and tables are shared with the other.
+Everything here is called by one thread; only the append-only lists and tables are shared with the other. Where a
+compaction replaces segments, the list of them is replaced whole: whoever finds a file gone looks into the new one.
 """
 
 from bisect import bisect_right, insort
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from log.buffer import Buffer
@@ -93,9 +94,37 @@ class _Files:
         self._files.move_to_end(path)
         return file
 
+    def forget(self, path: str) -> None:
+        """Close a file that is not asked for any more."""
+        file = self._files.pop(path, None)
+        if file is not None:
+            file.close()
+
     def close(self) -> None:
         while self._files:
             self._files.popitem()[1].close()
+
+
+class _Segments:
+    """The segments of the log in order of their offsets; grows at the end only."""
+
+    __slots__ = ("bases", "paths", "sealed")
+
+    def __init__(self) -> None:
+        self.bases: list[int] = []
+        self.paths: list[str] = []
+        self.sealed: list[Segment | None] = []
+        """As they were sealed; None of those that this process began."""
+
+    def append(self, base_offset: int, path: str, segment: Segment | None) -> None:
+        # The base goes last: the other thread finds a segment only when all of it is there.
+        self.paths.append(path)
+        self.sealed.append(segment)
+        self.bases.append(base_offset)
+
+    def find(self, offset: int) -> int:
+        """Return the number of the segment that answers for `offset`, -1 for none."""
+        return bisect_right(self.bases, offset) - 1
 
 
 class Bodies:
@@ -113,9 +142,8 @@ class Bodies:
         self._read = _ReadBatches(config.cold_bytes_max)
         self._staying_bytes = 0
         self._files, self._reader_files = _Files(storage), _Files(storage)
-        self._bases: list[int] = []
-        self._paths: list[str] = []
-        self._segments: list[Segment | None] = []
+        self._segments = _Segments()
+        self._gone: deque[str] = deque()
         self._tables: dict[str, Positions] = {}
         self._active: Positions | None = None
         self._asked: set[int] = set()
@@ -124,33 +152,44 @@ class Bodies:
 
     def add_sealed(self, segment: Segment) -> None:
         """Make a sealed segment known, in order of their offsets; its table of positions is read when first needed."""
-        self._append(segment.base_offset, segment.path, segment)
+        self._segments.append(segment.base_offset, segment.path, segment)
 
     def begin(self, *, base_offset: int, path: str, salt_crc: int) -> None:
         """Make the new active segment known: the batches that `wrote` names from now on lie in it."""
         self._active = self._tables[path] = Positions(salt_crc)
-        self._append(base_offset, path, None)
+        self._segments.append(base_offset, path, None)
 
     def wrote(self, base_offset: int, position: int) -> None:
         """Note where a batch lies in the active segment."""
         assert self._active is not None
         self._active.note(base_offset, position)
 
-    def _append(self, base_offset: int, path: str, segment: Segment | None) -> None:
-        self._bases.append(base_offset)
-        self._paths.append(path)
-        self._segments.append(segment)
+    def replace(self, paths: Collection[str], segments: Sequence[Segment]) -> None:
+        """Read from new `segments`, each sealed, what those at `paths` have answered for."""
+        old, new = self._segments, _Segments()
+        rows = [row for row in zip(old.bases, old.paths, old.sealed, strict=True) if row[1] not in paths]
+        rows += [(one.base_offset, one.path, one) for one in segments]
+        for row in sorted(rows, key=itemgetter(0)):
+            new.append(*row)
+        self._segments = new
+        for path in set(old.paths) - set(new.paths):
+            self._tables.pop(path, None)
+            self._files.forget(path)
+            self._gone.append(path)
+        # Its files are closed by the thread that has opened them: deleted ones would keep their space.
+        self._lane.wake()
 
     def stretch(self, first: int, *, end: int, size: int) -> Stretch:
         """Return where the batches from `first` on lie, those below `end`, as far as one segment goes.
 
         `size` are the bytes written to the active segment.
         """
-        index = max(bisect_right(self._bases, first) - 1, 0)
-        path, segment = self._paths[index], self._segments[index]
-        is_last = index == len(self._bases) - 1
+        segments = self._segments
+        index = max(segments.find(first), 0)
+        path, segment = segments.paths[index], segments.sealed[index]
+        is_last = index == len(segments.bases) - 1
         if not is_last:
-            end = min(end, self._bases[index + 1])
+            end = min(end, segments.bases[index + 1])
             size = _UNKNOWN_BYTES if segment is None else segment.size
         batch_bytes_max = self._config.batch_bytes_max
         return Stretch(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
@@ -247,14 +286,15 @@ class Bodies:
         batch = self._read.find(offset)
         if batch is not None or offset in self._asked:
             return batch
-        index = bisect_right(self._bases, offset) - 1
+        index = self._segments.find(offset)
         if index < 0:
             return damaged_at(offset)
-        positions = self._tables.get(self._paths[index])
+        path = self._segments.paths[index]
+        positions = self._tables.get(path)
         if positions is None:
             return None
         try:
-            read = self._read_now(self._paths[index])
+            read = self._read_now(path)
             batches = read_batches(read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
         except (NotNow, OSError):
             return None
@@ -285,6 +325,8 @@ class Bodies:
 
     def _bring(self) -> None:
         """Serve all requests: read their batches, and the tables of segments that have none yet. Runs in the lane."""
+        while self._gone:
+            self._reader_files.forget(self._gone.popleft())
         while self._requests:
             offsets, known = self._requests.popleft()
             batches: list[ReadBatch] = []
@@ -298,16 +340,23 @@ class Bodies:
             self._brought.append((offsets, batches, loaded))
 
     def _bring_one(self, offset: int, known: dict[str, Positions], loaded: dict[str, Positions]) -> list[ReadBatch]:
-        index = bisect_right(self._bases, offset) - 1
-        path, segment = self._paths[index], self._segments[index]
-        try:
-            file = self._reader_files.open(path)
-            positions = known.get(path) or loaded.get(path)
-            if positions is None:
-                positions = loaded[path] = load_positions(
-                    file, path, segment, batch_bytes_max=self._config.batch_bytes_max
-                )
-            return read_batches(file.read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
-        except (OSError, ValueError, LogError):
-            # What cannot be read is as lost as what reads wrong; the engine parks the message either way.
-            return [damaged_at(offset)]
+        while True:
+            segments = self._segments
+            try:
+                return self._read_from(segments, offset, known, loaded)
+            except (OSError, ValueError, LogError):
+                # What cannot be read is as lost as what reads wrong; the engine parks the message either way. But a
+                # file that a compaction has replaced meanwhile is not asked for any more.
+                if segments is self._segments:
+                    return [damaged_at(offset)]
+
+    def _read_from(
+        self, segments: _Segments, offset: int, known: dict[str, Positions], loaded: dict[str, Positions]
+    ) -> list[ReadBatch]:
+        index = segments.find(offset)
+        path, segment = segments.paths[index], segments.sealed[index]
+        file = self._reader_files.open(path)
+        positions = known.get(path) or loaded.get(path)
+        if positions is None:
+            positions = loaded[path] = load_positions(file, path, segment, batch_bytes_max=self._config.batch_bytes_max)
+        return read_batches(file.read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)

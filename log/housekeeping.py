@@ -8,7 +8,8 @@ Rule 3. A spare is written with zeros, 4 MiB at a time and slowly, synced every 
         is busy the rest is only promised (fallocate): a bulk writer beside it took its syncs from 3 to 105-365 ms.
 Rule 4. Sealed segments leave the page cache soon, so that its pages go round: writing 64 KiB into pages that were in
         use before costs the loop 9 us, into pages that the machine never touched (or gave back to its host) 220 us.
-Rule 5. What the manifest calls removed is deleted as soon as no reader's manifest names it any more (pins.py).
+Rule 5. What the manifest calls removed is deleted as soon as no reader's manifest names it any more (pins.py), and the
+        loop has let go of what a compaction replaced.
 Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built while the log is
         quiet; until then its segments are found through memory.
 """
@@ -21,7 +22,9 @@ from typing import NamedTuple
 
 import lmdb
 
+from log.adoption import Adoption, adopt
 from log.config import LogConfig
+from log.errors import LogError
 from log.index import IndexBuilder
 from log.index_tables import TouchesOf
 from log.manifest import Manifest, commit, forget_removed, name_spare, roll, snapshot_path, snapshots_path
@@ -73,6 +76,8 @@ class Housekeeper:
     """`run` is the function of its lane; the other methods are the loop's."""
 
     __slots__ = (
+        "_adopted",
+        "_adoptions",
         "_cached",
         "_cached_bytes",
         "_config",
@@ -123,6 +128,8 @@ class Housekeeper:
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
         self._placements: deque[Placement] = deque()
+        self._adoptions: deque[Adoption] = deque()
+        self._adopted: list[Adoption] = []
         self._unindexed: deque[Segment] = deque(one.at(directory) for one in manifest.sealed)
         """Indexes that are there and fit are not built again."""
         self._cached: deque[Segment] = deque()
@@ -166,6 +173,11 @@ class Housekeeper:
         self._placements.append(placement)
         self.lane.wake()
 
+    def adopt(self, adoption: Adoption) -> None:
+        """Take over new segments, after what was asked for before; `adoption` tells how that went."""
+        self._adoptions.append(adoption)
+        self.lane.wake()
+
     def run(self) -> None:
         """Do all that there is to do. Raises OSError where the disk failed other than by being full."""
         if not self._succeeds(self._go_ahead) and self._release_ballast():
@@ -190,7 +202,7 @@ class Housekeeper:
 
     def _go_ahead(self) -> None:
         self._enter_rolls()
-        if self._edits or self._placements:
+        if self._edits or self._placements or self._adoptions:
             self._commit_asked()
         if not self._has_spare:
             self._prepare_spare()
@@ -203,6 +215,8 @@ class Housekeeper:
             self._edits.popleft()
         while self._placements:
             self._place(self._placements.popleft())
+        while self._adoptions:
+            self._adopt(self._adoptions.popleft())
         self.lane.tell()
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
@@ -218,6 +232,21 @@ class Housekeeper:
             placement.error = error
             sweep(self._storage, self._directory)
         placement.is_done = True
+
+    def _adopt(self, adoption: Adoption) -> None:
+        """Put new segments in the place of old ones; where that cannot be, nothing has changed."""
+        try:
+            adopt(self._storage, self._directory, adoption, self._committed)
+        except (LogError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _NO_SPACE:
+                raise
+            adoption.error = error
+        else:
+            gone = {one.file_id for one in adoption.inputs}
+            self._adopted.append(adoption)
+            self._unindexed = deque(one for one in self._unindexed if one.file_id not in gone)
+            self._unindexed.extend(one.at(self._directory) for one in adoption.segments)
+        adoption.is_done = True
 
     def _committed(self, change: Callable[[Manifest], Manifest]) -> Manifest:
         self._commit(change)
@@ -276,8 +305,9 @@ class Housekeeper:
         return self.lane.pause(seconds) or self._written_bytes() - before > _BUSY_BYTES_PER_S * seconds
 
     def _delete_removed(self) -> None:
-        pinned = self._pins.sweep()
-        file_ids = frozenset(self.manifest.removed) - pinned
+        self._adopted = [one for one in self._adopted if not one.is_taken]
+        in_use = {segment.file_id for one in self._adopted for segment in one.inputs}
+        file_ids = frozenset(self.manifest.removed) - in_use - self._pins.sweep()
         if not file_ids:
             return
         for file_id in file_ids:
@@ -338,7 +368,7 @@ class Housekeeper:
     @property
     def _is_asked(self) -> bool:
         """Whether anybody waits for this thread."""
-        return bool(self._rolls or self._edits or self._placements)
+        return bool(self._rolls or self._edits or self._placements or self._adoptions)
 
     def _build_indexes(self) -> None:
         """Build those of newly sealed segments; what is asked for meanwhile goes first."""

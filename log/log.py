@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from log.adoption import Adoption
 from log.batch import BATCH_HEADER_BYTES, encode_batch
 from log.buffer import Buffer
 from log.draft import Draft, DraftBatch
@@ -280,6 +281,28 @@ class Log:
         """Name a snapshot whose file is written beside the loop; all below its end must be durable."""
         assert placement.snapshot.end <= self.durable_end
         self._housekeeper.place(placement)
+
+    def adopt(self, adoption: Adoption) -> None:
+        """Take over a compaction's new segments, which were checked; ask `adopted` once it is done."""
+        self._housekeeper.adopt(adoption)
+
+    def adopted(self, adoption: Adoption) -> None:
+        """Read bodies from the new segments from now on; the old ones may be deleted."""
+        directory = self.directory
+        gone = {segment_path(directory, one.file_id) for one in adoption.inputs}
+        self.bodies.replace(gone, [one.at(directory) for one in adoption.segments])
+        adoption.is_taken = True
+
+    def seal_active(self, now_us: int) -> bool:
+        """Go on in the next segment, where it lies ready and this one holds anything; tell whether it does.
+
+        All that is drafted must be written.
+        """
+        assert not self.draft.record_count
+        if self._failure or not self._can_roll(self._active.position):
+            return False
+        self._roll(now_us)
+        return True
 
     def stretch(self, first: int) -> Stretch:
         """Return where the batches from offset `first` on can be read again beside the loop, the durable ones alone."""

@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from log.crc_line import with_crc_line, without_crc_line
-from log.errors import DamageError, ForeignError
+from log.errors import DamageError, ForeignError, LogError
 from log.segment import Segment, segment_path
 from log.storage import Hold, Storage
 
@@ -37,6 +37,7 @@ __all__ = [
     "Sealed",
     "Snapshot",
     "commit",
+    "compacted",
     "create",
     "decode",
     "encode",
@@ -165,6 +166,8 @@ class Manifest:
     """In order of their ends; of those alike, in the order in which they were taken."""
     horizon: Horizon | None = None
     """None where history begins with the first event."""
+    archive: tuple[str, ...] = ()
+    """Paths of files in which compactions have put events that are gone from the log; what writes them knows them."""
 
 
 def manifest_path(directory: str) -> str:
@@ -391,6 +394,57 @@ def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
         removed=manifest.removed + gone,
         snapshots=tuple(one for one in manifest.snapshots if one.file_id not in file_ids),
     )
+
+
+def compacted(
+    manifest: Manifest,
+    *,
+    inputs: frozenset[int],
+    added: tuple[Sealed, ...],
+    horizon: Horizon,
+    archive: tuple[str, ...] = (),
+) -> Manifest:
+    """Put `added` segments, under ids that were reserved, in the place of `inputs`; history begins at `horizon` now.
+
+    Snapshots before it are let go of: what was live in them is not kept. Raises LogError where that cannot be any more:
+    an input is gone, the snapshot at the horizon is, or history begins later already.
+    """
+    _check_compaction(manifest, inputs, added, horizon)
+    ids = {one.file_id for one in added}
+    old = tuple(one.file_id for one in manifest.snapshots if one.end < horizon.offset)
+    kept = (one for one in manifest.sealed if one.file_id not in inputs)
+    return _next(
+        manifest,
+        sealed=tuple(sorted((*kept, *added), key=lambda one: one.base_offset)),
+        snapshots=tuple(one for one in manifest.snapshots if one.file_id not in old),
+        removed=(*(one for one in manifest.removed if one not in ids), *sorted(inputs), *old),
+        horizon=horizon,
+        archive=(*manifest.archive, *(one for one in archive if one not in manifest.archive)),
+    )
+
+
+def _check_compaction(manifest: Manifest, inputs: frozenset[int], added: tuple[Sealed, ...], horizon: Horizon) -> None:
+    """Raise LogError unless `added` answer for exactly what `inputs` do, all below a horizon that can be."""
+    replaced = [one for one in manifest.sealed if one.file_id in inputs]
+    if len(replaced) < len(inputs):
+        raise LogError(f"{len(inputs) - len(replaced)} of {len(inputs)} segments are no more: another compaction ran")
+    if all(one.end != horizon.offset for one in manifest.snapshots):
+        raise LogError(f"no snapshot ends at {horizon.offset}, where history should begin: it was deleted")
+    if manifest.horizon is not None and manifest.horizon.offset > horizon.offset:
+        raise LogError(f"history begins at offset {manifest.horizon.offset} already, not at {horizon.offset}")
+    if any(one.next_offset > horizon.offset for one in replaced):
+        raise LogError(f"a segment that is to be replaced goes beyond the horizon {horizon.offset}")
+    rest = sorted(replaced, key=lambda one: -one.base_offset)
+    for new in sorted(added, key=lambda one: one.base_offset):
+        at = new.base_offset
+        while rest and rest[-1].base_offset == at and rest[-1].next_offset <= new.next_offset:
+            at = rest.pop().next_offset
+        if at != new.next_offset or at == new.base_offset:
+            raise LogError(
+                f"a new segment [{new.base_offset}, {new.next_offset}) stands for other offsets than it replaces"
+            )
+    if rest:
+        raise LogError(f"{len(rest)} segments are replaced by none")
 
 
 def forget_lost(manifest: Manifest) -> Manifest:

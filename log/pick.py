@@ -1,6 +1,6 @@
 """Copying some records of a segment into batches of their own: what a backup keeps, and a compaction.
 
-    records in   [ 100 101 102 103 ] [ 104 105 ]           of one sealed segment, batch by batch
+    records in   [ 100 101 102 103 ] [ 104 105 ]           of sealed segments, batch by batch
     kept           101     103         105                 offsets, rising
     batches out  [ 101 103 105 ]                           offsets as they were, with holes between
 
@@ -12,68 +12,83 @@ Rule 3. Bodies are checked before they are copied, and every offset asked for mu
 Rule 4. Pure, and alike to the last byte for the same input: a copy can be made again anywhere and compared.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, KEPT, Batch, check_bodies, encode_batch
+from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, KEPT, BatchHeader, check_bodies, encode_batch
 from log.buffer import Buffer
 from log.errors import DamageError
-from log.record import RECORD
+from log.picked import Columns, Picked, rebased
 from log.scan import Walk
 
-__all__ = ["pick_records"]
+__all__ = ["bodies_of_walk", "pick_records"]
 
 _BATCH_BYTES_TARGET: Final = 256 << 10
 _DELTA_END: Final = 1 << 32
+_HEAD_BYTES: Final = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
 
 
 class _Gathering:
-    """The records of the batch that is gathered."""
+    """The batch that is gathered."""
 
     __slots__ = (
-        "base_offset",
-        "base_timestamp_us",
-        "bodies",
-        "body_bytes",
+        "_base_offset",
+        "_base_time_us",
+        "_bodies",
+        "_count",
+        "_metas",
+        "_records",
+        "_size",
         "durable_end",
         "epoch",
-        "metas",
-        "records",
-        "size",
     )
 
-    def __init__(self, epoch: int, base_offset: int, base_timestamp_us: int) -> None:
+    def __init__(self, epoch: int, base_offset: int, base_time_us: int) -> None:
         self.epoch = epoch
-        self.base_offset = base_offset
-        self.base_timestamp_us = base_timestamp_us
         self.durable_end = 0
-        self.records: list[bytes] = []
-        self.metas: list[bytes] = []
-        self.bodies: list[bytes] = []
-        self.body_bytes = 0
-        self.size = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
+        self._base_offset = base_offset
+        self._base_time_us = base_time_us
+        self._records: list[bytes] = []
+        self._metas: list[bytes] = []
+        self._bodies: list[Buffer] = []
+        self._count = 0
+        self._size = _HEAD_BYTES
 
-    def has_room(self, epoch: int, offset: int, record_bytes: int, *, batch_bytes_max: int) -> bool:
-        return (
-            epoch == self.epoch
-            and self.size < _BATCH_BYTES_TARGET
-            and self.size + record_bytes <= batch_bytes_max
-            and offset - self.base_offset < _DELTA_END
+    def room(self, picked: Picked, first: int, base_offset: int, *, batch_bytes_max: int) -> int:
+        """Return how far the records from `first` on, of a batch at `base_offset`, go in here: the end of those."""
+        ends, before = picked.ends, self._size - picked.ends[first]
+        # The record that takes it to the target is the last one; none may take it past the bound.
+        end = bisect_left(ends, _BATCH_BYTES_TARGET - before, first)
+        end = min(end, bisect_right(ends, batch_bytes_max - before, first) - 1)
+        end = min(end, bisect_left(picked.deltas, self._base_offset + _DELTA_END - base_offset, first))
+        return min(end, len(picked))
+
+    def add(self, picked: Picked, first: int, end: int, base_offset: int, base_time_us: int) -> None:
+        """Take the records [first, end) of a batch that began at `base_offset` and `base_time_us`."""
+        records = rebased(
+            picked.records(first, end),
+            offset_shift=base_offset - self._base_offset,
+            time_shift_us=base_time_us - self._base_time_us,
         )
+        self._records.append(records)
+        self._metas.append(picked.meta(first, end))
+        self._bodies.append(picked.bodies(first, end))
+        self._count += end - first
+        self._size += picked.ends[end] - picked.ends[first]
 
     def encode(self, salt_crc: int) -> list[Buffer]:
         return encode_batch(
             salt_crc=salt_crc,
-            base_offset=self.base_offset,
-            base_timestamp_us=self.base_timestamp_us,
+            base_offset=self._base_offset,
+            base_timestamp_us=self._base_time_us,
             durable_end=self.durable_end,
             epoch=self.epoch,
-            count=len(self.records),
-            records=b"".join(self.records),
-            meta=b"".join(self.metas),
-            bodies=self.bodies,
-            body_bytes=self.body_bytes,
+            count=self._count,
+            records=b"".join(self._records),
+            meta=b"".join(self._metas),
+            bodies=self._bodies,
+            body_bytes=sum(map(len, self._bodies)),
             flags=KEPT,
         )
 
@@ -93,18 +108,21 @@ def pick_records(walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_
         end = bisect_left(kept, walk.next_offset(), index)
         if index == end:
             continue
-        batch, bodies = walk.batch(), _checked_bodies(walk, path)
-        for columns, meta, body in _picked(batch, bodies, kept[index:end], path):
-            offset, time_us = header.base_offset + columns[0], header.base_timestamp_us + columns[6]
-            size = RECORD.size + len(meta) + len(body)
-            if gathering is None or not gathering.has_room(
-                header.epoch, offset, size, batch_bytes_max=walk.batch_bytes_max
-            ):
+        picked, first = _picked(walk, kept[index:end], path), 0
+        while first < len(picked):
+            last = first
+            if gathering is not None and gathering.epoch == header.epoch:
+                last = gathering.room(picked, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
+            if gathering is None or last == first:
                 if gathering is not None:
                     yield gathering.encode(salt_crc)
-                gathering = _Gathering(header.epoch, offset, time_us)
-            _add(gathering, offset, time_us, columns, meta, body)
+                gathering = _begun(header, picked, first)
+                last = max(
+                    first + 1, gathering.room(picked, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
+                )
+            gathering.add(picked, first, last, header.base_offset, header.base_timestamp_us)
             gathering.durable_end = max(gathering.durable_end, header.durable_end)
+            first = last
         index = end
     if index < len(kept):
         raise DamageError(path, 0, f"a record at offset {kept[index]}", "none")
@@ -112,37 +130,26 @@ def pick_records(walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_
         yield gathering.encode(salt_crc)
 
 
-def _checked_bodies(walk: Walk, path: str) -> memoryview:
+def _begun(header: BatchHeader, picked: Picked, first: int) -> _Gathering:
+    base_time_us = header.base_timestamp_us + picked.time_delta(first)
+    return _Gathering(header.epoch, header.base_offset + picked.deltas[first], base_time_us)
+
+
+def _picked(walk: Walk, kept: Sequence[int], path: str) -> Picked:
+    """Return the records of a walk's batch that are in `kept`, all of which it must hold."""
+    batch, bodies = walk.batch(), bodies_of_walk(walk, path)
+    base_offset, columns = batch.header.base_offset, Columns(batch.records)
+    indexes, missing = columns.find([offset - base_offset for offset in kept])
+    if missing:
+        raise DamageError(path, batch.position, f"a record at offset {base_offset + missing[0]}", "none")
+    return columns.cut(indexes, batch.meta, bodies)
+
+
+def bodies_of_walk(walk: Walk, path: str) -> memoryview:
+    """Read the bodies of the batch that `walk` stands on; raise DamageError where they are not what was written."""
     header, bodies = walk.header, walk.bodies()
     assert header is not None
     mismatch = check_bodies(header, bodies)
     if mismatch is not None:
         raise DamageError(path, walk.position + header.head_bytes, mismatch.expected, mismatch.found)
     return memoryview(bodies)
-
-
-def _picked(
-    batch: Batch, bodies: memoryview, kept: Sequence[int], path: str
-) -> Iterator[tuple[tuple[int, ...], bytes, bytes]]:
-    """Yield columns, meta and body of those records of a batch that are in `kept`, all of which it must hold."""
-    base_offset = batch.header.base_offset
-    meta_at = body_at = found = 0
-    for columns in batch.rows():
-        meta_end, body_end = meta_at + columns[2], body_at + columns[1]
-        if found < len(kept) and base_offset + columns[0] == kept[found]:
-            # A copy: a view would keep all of its batch in memory until the new one is written.
-            yield columns, batch.meta[meta_at:meta_end], bytes(bodies[body_at:body_end])
-            found += 1
-        meta_at, body_at = meta_end, body_end
-    if found < len(kept):
-        raise DamageError(path, batch.position, f"a record at offset {kept[found]}", "none")
-
-
-def _add(gathering: _Gathering, offset: int, time_us: int, columns: tuple[int, ...], meta: bytes, body: bytes) -> None:
-    _, body_length, meta_length, id_hash, queue, ref, _, *rest = columns
-    delta, time_delta = offset - gathering.base_offset, time_us - gathering.base_timestamp_us
-    gathering.records.append(RECORD.pack(delta, body_length, meta_length, id_hash, queue, ref, time_delta, *rest))
-    gathering.metas.append(meta)
-    gathering.bodies.append(body)
-    gathering.body_bytes += body_length
-    gathering.size += RECORD.size + meta_length + body_length

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.events import (
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Event,
@@ -83,7 +84,7 @@ class Names:
                 return self._node(event.producer)
             case ConsumerDetached():
                 return self._node(event.consumer)
-            case Started() | MuxerDeclared() | Lost() | Reset():
+            case Started() | MuxerDeclared() | Lost() | Reset() | Compacted():
                 return ()
         return (self.queue(event.queue),)
 

@@ -13,6 +13,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -146,6 +147,12 @@ def _lost(_names: Names, event: Lost) -> str:
     return f"records {event.first} to {event.end - 1} are lost"
 
 
+def _compacted(_names: Names, event: Compacted) -> str:
+    bytes_told = f"{event.bytes_before:,} bytes became {event.bytes_after:,}"
+    records_told = f"{event.records_before:,} records {event.records_after:,}"
+    return f"compacted: history begins at {event.horizon}, {bytes_told}, {records_told}"
+
+
 def _reset(_names: Names, _event: Reset) -> str:
     return "the virtual host was reset: all queues, messages and links are gone"
 
@@ -196,4 +203,5 @@ _SAY: Final[dict[type, Callable[[Names, Any], str]]] = {
     Damaged: _damaged,
     Lost: _lost,
     Reset: _reset,
+    Compacted: _compacted,
 }

@@ -9,6 +9,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -54,6 +55,7 @@ _EVENTS: tuple[Event, ...] = (
     Damaged(1, 2, 3, 4),
     Lost(1, 2, 3, 4),
     Reset(1, 2),
+    Compacted(1, 2, 3, 4, 5, 6, 7, 8, 9),
 )
 
 

@@ -11,6 +11,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -123,6 +124,7 @@ def one_of_each() -> list[Event]:
         lambda at: Detached(at, NOW_US, 4, 5, "größe"),
         lambda at: QueueDeleted(at, NOW_US, 5),
         lambda at: Reset(at, NOW_US + 9),
+        lambda at: Compacted(at, NOW_US, BASE, 3, 1, 5000, 12, 90_000, 4_200),
     ]
     events: list[Event] = []
     at = BASE

@@ -36,6 +36,7 @@ from log.manifest import (
 from tests.log.simulated import SimulatedStorage
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "manifest.txt"
+BEFORE_ARCHIVE = GOLDEN.with_name("manifest_before_archive.txt")
 BEFORE_SNAPSHOTS = GOLDEN.with_name("manifest_before_snapshots.txt")
 OFFSETS = st.integers(0, 1 << 62)
 SNAPSHOT = st.builds(Snapshot, OFFSETS, st.text(max_size=9), OFFSETS, OFFSETS, OFFSETS, OFFSETS, st.booleans())
@@ -56,6 +57,7 @@ MANIFESTS = st.builds(
     lost=st.lists(st.builds(Lost, OFFSETS, OFFSETS), max_size=3).map(tuple),
     snapshots=st.lists(SNAPSHOT, max_size=3).map(tuple),
     horizon=st.none() | st.builds(Horizon, OFFSETS, OFFSETS),
+    archive=st.lists(st.text(max_size=9), max_size=3).map(tuple),
 )
 
 
@@ -76,6 +78,7 @@ def example() -> Manifest:
         lost=(Lost(10, 20),),
         snapshots=(Snapshot(2, "nightly", 480, 1_700_000_000_000_000, 1_700_000_000_500_000, 4096, False),),
         horizon=Horizon(480, 1_700_000_000_000_000),
+        archive=("archive/date=2023-11-14/events.parquet",),
     )
 
 
@@ -92,8 +95,13 @@ def test_the_bytes_are_as_they_were() -> None:
 
 def test_a_manifest_without_snapshots_is_read() -> None:
     """One that was written before there were any names none, and history begins with the first event."""
-    old = replace(example(), removed=(2,), snapshots=(), horizon=None)
+    old = replace(example(), removed=(2,), snapshots=(), horizon=None, archive=())
     assert decode(BEFORE_SNAPSHOTS.read_bytes(), file="m") == old
+
+
+def test_a_manifest_without_archive_is_read() -> None:
+    """One that was written before there were compactions has put nothing aside."""
+    assert decode(BEFORE_ARCHIVE.read_bytes(), file="m") == replace(example(), archive=())
 
 
 @given(st.data())

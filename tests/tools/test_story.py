@@ -9,6 +9,7 @@ from engine.events import (
     Acquired,
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -82,6 +83,10 @@ TOLD: list[tuple[Event, str]] = [
     (ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
     (QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
     (Reset(21, TIME_US), "the virtual host was reset: all queues, messages and links are gone"),
+    (
+        Compacted(22, TIME_US, 20, 3, 1, 5000, 12, 90_000, 4_200),
+        "compacted: history begins at 20, 90,000 bytes became 4,200, 5,000 records 12",
+    ),
 ]
 
 
@@ -135,7 +140,7 @@ def test_time_is_utc_whatever_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
 def test_an_event_knows_its_queues(names: Names, event: Event) -> None:
     """What is about a queue, or from or to a link of it, is found by the queue's name."""
-    about_none = {"started", "muxer-declared", "lost", "reset"}
+    about_none = {"started", "muxer-declared", "lost", "reset", "compacted"}
     if type_of(event) in about_none:
         assert names.queues_of(event) == ()
     else:
