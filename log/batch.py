@@ -160,7 +160,7 @@ def encode_batch(
     head_bytes = BATCH_HEADER_BYTES + len(records) + len(meta)
     padding = _PADDING[(head_bytes + body_bytes) & 7]
     if body_bytes <= _JOIN_BODY_BYTES_MAX * len(bodies):
-        joined = b"".join(bodies)
+        joined = b"".join(bodies) if len(bodies) != 1 else bodies[0]
         body_crc = crc32c(joined)
         bodies = (joined, padding)
     else:
@@ -173,10 +173,10 @@ def encode_batch(
         body_crc, base_offset, base_timestamp_us, durable_end, count, flags, len(meta), body_bytes, epoch, 0
     ) + (records + meta if meta else records)
     head_crc = crc32c(rest, crc32c(first, salt_crc))
-    head = b"".join((first, _CRC.pack(head_crc), rest))
-    if len(bodies) == 2:
-        return [b"".join((head, *bodies))] if body_bytes <= _JOIN_BODY_BYTES_MAX else [head, *bodies]
-    return [head, *bodies]
+    head = (first, _CRC.pack(head_crc), rest)
+    if body_bytes <= _JOIN_BODY_BYTES_MAX:
+        return [b"".join((*head, *bodies))]
+    return [b"".join(head), *bodies]
 
 
 def decode_header(buffer: Buffer, position: int = 0) -> BatchHeader:

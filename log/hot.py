@@ -30,11 +30,10 @@ class HotBodies:
 
     def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
         """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
-        held, runs = self._bodies, self._runs
-        offsets = range(first_offset, first_offset + len(bodies))
-        held.update(zip(offsets, bodies, strict=True))
-        runs.append(offsets)
-        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * len(bodies)
+        held, runs, count = self._bodies, self._runs, len(bodies)
+        held.update(enumerate(bodies, first_offset))
+        runs.append(range(first_offset, first_offset + count))
+        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
         while runs:
             oldest = runs[0]
             has_room = self.size_bytes <= self._bytes_max and len(runs) <= _RUNS_MAX
