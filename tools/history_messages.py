@@ -1,0 +1,82 @@
+"""What messages say of themselves, as columns: id, headers, properties, application properties and body.
+
+Rule 1. Only what is asked for is decoded: an id is found without decoding the rest, and where the record knows of none
+nothing is looked at.
+Rule 2. Bytes that are no message have no id and no properties, and are their own body.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Final
+
+import msgspec
+
+from protocol.errors import DecodeError
+from protocol.message import Data, Message, decode_message
+from protocol.performatives import Header, Properties
+from tools.message_ids import message_id_of, shown_id
+from tools.messages import plain
+
+__all__ = ["CONTENTS", "content_of", "id_of"]
+
+_json: Final = msgspec.json.Encoder().encode
+
+
+def id_of(payload: bytes) -> str | None:
+    """Return the message-id of a message, or of its first piece, as people would type it."""
+    shown = shown_id(message_id_of(payload))
+    return None if shown is None else str(shown)
+
+
+def content_of(payload: bytes, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the values of the columns `names` for a message."""
+    try:
+        message = decode_message(payload)
+    except DecodeError:
+        return tuple(payload if name == "body" else None for name in names)
+    return tuple(CONTENTS[name](message) for name in names)
+
+
+def _headers(message: Message) -> str | None:
+    said = _said(message.header)
+    if message.message_annotations:
+        said["annotations"] = plain(message.message_annotations)
+    return _json(said).decode() if said else None
+
+
+def _properties(message: Message) -> str | None:
+    said = _said(message.properties)
+    return _json(said).decode() if said else None
+
+
+def _application_properties(message: Message) -> str | None:
+    return _json(plain(message.application_properties)).decode() if message.application_properties else None
+
+
+def _said(composite: Header | Properties | None) -> dict[str, Any]:
+    """Return the fields of a composite that say anything."""
+    values = {} if composite is None else {one.name: getattr(composite, one.name) for one in fields(composite)}
+    return {name: plain(value) for name, value in values.items() if value is not None and value is not False}
+
+
+def _body(message: Message) -> bytes:
+    if all(isinstance(section, Data) for section in message.body):
+        return b"".join(bytes(section.value) for section in message.body)
+    values = [section.value for section in message.body]
+    match values:
+        case [str() as text]:
+            return text.encode()
+        case [bytes() | memoryview() as content]:
+            return bytes(content)
+        case [value]:
+            return _json(plain(value))
+    return _json([plain(value) for value in values])
+
+
+CONTENTS: Final[dict[str, Callable[[Message], Any]]] = {
+    "headers": _headers,
+    "properties": _properties,
+    "application_properties": _application_properties,
+    "body": _body,
+}
+"""How each column is made of a message."""

@@ -1,0 +1,320 @@
+"""The events of a segment as Arrow record batches: one way for the Spark source, archives and exports.
+
+Rule 1. Heads are checked always; bodies are read and checked where a column needs them.
+Rule 2. What a selection leaves out is left out before columns are made of it; no column is made that is not asked for.
+Rule 3. A record batch has at most 32,768 rows: 1 to 4 MiB of common columns, and what Spark takes fastest. Where bodies
+are asked for, it is made of 2 MiB of them, or of one batch of the log that is larger.
+Rule 4. Damaged bytes end it with a DamageError; where rows are asked for instead, each stretch is a row of the type
+`unreadable`, and a message with damaged bytes has nulls for what it says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from engine.outcome import OutcomeKind
+from engine.record_types import (
+    CONSUMER_ATTACHED,
+    CONSUMER_DETACHED,
+    PRODUCER_ATTACHED,
+    PUBLISHED,
+    QUEUE_DECLARED,
+    SETTLED,
+    TYPE_NAMES,
+)
+from engine.records import DURABLE, LARGE
+from engine.word import WORD_BYTES, unpack_words
+from log.batch import check_bodies
+from log.errors import DamageError
+from log.part import Part
+from log.scan import Walk, find_later
+from tools.history_log import HistorySegment, Known, open_segment
+from tools.history_lookup import Lookup, Names
+from tools.history_messages import content_of, id_of
+from tools.history_rows import Gathering, Longs, Records, Rows, rows_of
+from tools.history_schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
+
+__all__ = ["EVERYTHING", "Selection", "event_columns"]
+
+_ROWS_MAX: Final = 32_768
+_BYTES_MAX: Final = 2 << 20
+_FOREVER: Final = (1 << 63) - 1
+_NAMING: Final = (QUEUE_DECLARED, PRODUCER_ATTACHED, CONSUMER_ATTACHED)
+_TYPES: Final = np.array([TYPE_NAMES.get(code, f"type {code}") for code in range(256)], dtype=object)
+_OUTCOMES: Final = np.array(["", *(kind.name.lower() for kind in sorted(OutcomeKind))], dtype=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which events are wanted."""
+
+    first: int = 0
+    """Offsets from here on ..."""
+    end: int = _FOREVER
+    """... to below here."""
+    begin_us: int = -_FOREVER
+    """Times from here on ..."""
+    end_us: int = _FOREVER
+    """... to below here."""
+    types: frozenset[str] | None = None
+    """Only these types; None: all."""
+    queues: frozenset[str] | None = None
+    """Only what is about these queues; None: all."""
+
+
+EVERYTHING: Final = Selection()
+
+
+def event_columns(
+    segment: HistorySegment,
+    columns: Sequence[str],
+    *,
+    segments: Sequence[HistorySegment] = (),
+    known: Mapping[int, tuple[str, int]] | None = None,
+    selection: Selection = EVERYTHING,
+    damaged_rows: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of a segment, these columns of them, as `schema_of(columns)` has them.
+
+    Names of what began in other segments, and pieces of messages, are looked up in `segments`, all of the log's;
+    `known` is HistoryLog.known(). Raises DamageError, unless `damaged_rows`; ToolError where the segment is gone.
+    """
+    part = open_segment(segment)
+    lookup = Lookup(segments or (segment,))
+    try:
+        table = _Table(part, segment, columns, selection, lookup, dict(known or {}))
+        yield from table.batches(damaged_rows=damaged_rows)
+    finally:
+        lookup.close()
+        part.file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Bytes that are no valid batch."""
+
+    offset: int
+    size: int
+
+
+class _Table:
+    """One segment on its way to be columns."""
+
+    def __init__(
+        self,
+        part: Part,
+        segment: HistorySegment,
+        columns: Sequence[str],
+        selection: Selection,
+        lookup: Lookup,
+        known: Known,
+    ) -> None:
+        self._part = part
+        self._segment = segment
+        self._schema = schema_of(columns)
+        self._selection = selection
+        self._end = min(selection.end, segment.end)
+        self._lookup = lookup
+        self._names = Names(lookup, known)
+        types = selection.types
+        with_bodies = not MESSAGE_COLUMNS.isdisjoint(columns)
+        self._with_bodies = with_bodies and (types is None or TYPE_NAMES[PUBLISHED] in types)
+        self._codes = None if types is None else [code for code, name in TYPE_NAMES.items() if name in types]
+        self._contents = tuple(name for name in columns if name in CONTENT_COLUMNS)
+
+    def batches(self, *, damaged_rows: bool) -> Iterator[pa.RecordBatch]:
+        gathering = Gathering()
+        for walk in self._walks(damaged_rows=damaged_rows):
+            if isinstance(walk, _Gap):
+                yield from self._flushed(gathering)
+                yield self._gap(walk)
+                continue
+            assert walk.header is not None
+            if walk.next_offset() <= self._selection.first:
+                continue
+            if walk.header.base_offset >= self._end or walk.header.base_timestamp_us >= self._selection.end_us:
+                break
+            self._gather(gathering, walk, damaged_rows=damaged_rows)
+            if gathering.count >= _ROWS_MAX or gathering.bytes >= _BYTES_MAX:
+                yield from self._flushed(gathering)
+        yield from self._flushed(gathering)
+
+    def _walks(self, *, damaged_rows: bool) -> Iterator[Walk | _Gap]:
+        """Yield each batch that is what was written, and what lies between; DamageError instead of the latter."""
+        segment, expected = self._segment, self._segment.base_offset
+        walk = self._part.walk(segment.start)
+        for header in walk:
+            following = walk.next_offset()
+            if header.base_offset < expected or following > segment.next_offset:
+                found = f"[{header.base_offset}, {following})"
+                wanted = f"offsets within [{expected}, {segment.next_offset})"
+                raise DamageError(self._part.path, walk.position, wanted, found)
+            expected = following
+            yield walk
+        if walk.position < self._part.size:
+            if not damaged_rows:
+                what, found = walk.mismatch or ("a batch", "zeros, as where nothing was ever written")
+                raise DamageError(self._part.path, walk.position, what, found)
+            yield from self._later(walk, expected)
+
+    def _later(self, walk: Walk, expected: int) -> Iterator[Walk | _Gap]:
+        end = walk.position
+        for later in find_later(walk):
+            assert later.header is not None
+            if later.position > end:
+                yield _Gap(expected, later.position - end)
+            yield later
+            end, expected = later.position + later.header.length, later.next_offset()
+        if end < self._part.size:
+            yield _Gap(expected, self._part.size - end)
+
+    def _gather(self, gathering: Gathering, walk: Walk, *, damaged_rows: bool) -> None:
+        batch = walk.batch()
+        bodies, is_readable = None, True
+        if self._with_bodies:
+            read = walk.bodies()
+            wrong = check_bodies(batch.header, read)
+            if wrong is not None and not damaged_rows:
+                raise DamageError(self._part.path, walk.position + batch.header.head_bytes, wrong.expected, wrong.found)
+            is_readable = wrong is None
+            bodies = read[: batch.header.body_bytes] if is_readable else bytes(batch.header.body_bytes)
+        gathering.add(batch.header, batch.records, batch.meta, bodies, is_readable=is_readable)
+
+    def _flushed(self, gathering: Gathering) -> Iterator[pa.RecordBatch]:
+        if not gathering.count:
+            return
+        records = gathering.take()
+        self._hear(records)
+        rows = rows_of(records, np.flatnonzero(self._is_wanted(records)))
+        for link in np.flatnonzero(rows.type == CONSUMER_DETACHED):
+            rows.queue[link] = self._names.queue_of_link(int(rows.link[link]))
+        if self._selection.queues is not None:
+            rows = rows.where(self._is_about_queues(rows.queue))
+        for start in range(0, len(rows.index), _ROWS_MAX):
+            part = rows.where(slice(start, start + _ROWS_MAX))
+            yield pa.RecordBatch.from_arrays(_Columns(self, records, part).all(), schema=self._schema)
+
+    def _hear(self, records: Records) -> None:
+        """Learn the names that these records give."""
+        for index in map(int, np.flatnonzero(np.isin(records.columns["type"], _NAMING))):
+            said = msgspec.json.decode(records.meta_of(index))
+            offset, kind = int(records.offset[index]), int(records.columns["type"][index])
+            if kind == QUEUE_DECLARED:
+                self._names.hear(offset, said.get("name", ""), offset)
+            else:
+                queue = int(records.columns["queue"][index]) if kind == CONSUMER_ATTACHED else 0
+                self._names.hear(offset, said.get("container", ""), queue)
+
+    def _is_wanted(self, records: Records) -> Any:
+        selection = self._selection
+        wanted = (records.offset >= selection.first) & (records.offset < self._end)
+        wanted &= (records.time_us >= selection.begin_us) & (records.time_us < selection.end_us)
+        return wanted if self._codes is None else wanted & np.isin(records.columns["type"], self._codes)
+
+    def _is_about_queues(self, queues: Longs) -> Any:
+        assert self._selection.queues is not None
+        unique = np.unique(queues)
+        return np.isin(queues, [one for one in unique if self._names.queue(int(one)) in self._selection.queues])
+
+    def _gap(self, gap: _Gap) -> pa.RecordBatch:
+        said = {"offset": gap.offset, "vhost": self._segment.vhost, "type": UNREADABLE, "count": 0, "size": gap.size}
+        return pa.RecordBatch.from_pylist([said], schema=self._schema)
+
+
+class _Columns:
+    """The columns of some rows, made when they are asked for."""
+
+    def __init__(self, table: _Table, records: Records, rows: Rows) -> None:
+        self._table = table
+        self._records = records
+        self._rows = rows
+
+    def all(self) -> list[pa.Array]:
+        """Return the columns that the table is to have."""
+        contents = self._contents_by_name() if self._table._contents else {}  # noqa: SLF001 - two halves of one thing
+        schema = self._table._schema  # noqa: SLF001
+        return [contents[name] if name in contents else getattr(self, f"_{name}")() for name in schema.names]
+
+    def _offset(self) -> pa.Array:
+        return pa.array(self._records.offset[self._rows.index])
+
+    def _timestamp(self) -> pa.Array:
+        return pa.array(self._records.time_us[self._rows.index]).cast(pa.timestamp("us", "UTC"))
+
+    def _vhost(self) -> pa.Array:
+        return pa.repeat(pa.scalar(self._table._segment.vhost, pa.string()), len(self._rows.index))  # noqa: SLF001
+
+    def _queue(self) -> pa.Array:
+        return _by_run(self._rows.queue, self._table._names.queue)  # noqa: SLF001
+
+    def _container(self) -> pa.Array:
+        return _by_run(self._rows.link, self._table._names.container)  # noqa: SLF001
+
+    def _type(self) -> pa.Array:
+        return _by_run(self._rows.type, lambda code: str(_TYPES[code]))
+
+    def _outcome(self) -> pa.Array:
+        kinds = np.where(self._rows.type == SETTLED, self._records.columns["aux"][self._rows.index], 0)
+        return _by_run(kinds, lambda kind: str(_OUTCOMES[kind]) if kind else None)
+
+    def _message_offset(self) -> pa.Array:
+        return pa.array(self._rows.message, mask=self._rows.message < 0)
+
+    def _count(self) -> pa.Array:
+        return pa.array((self._rows.message >= 0).astype(np.int32))
+
+    def _size(self) -> pa.Array:
+        return pa.array(self._rows.size, mask=self._rows.size < 0)
+
+    def _durable(self) -> pa.Array:
+        flags = self._records.columns["flags"][self._rows.index]
+        return pa.array(flags & DURABLE > 0, mask=self._rows.type != PUBLISHED)
+
+    def _message_id(self) -> pa.Array:
+        has_one = self._is_message() & (self._records.columns["id_hash"][self._rows.index] > 0)
+        ids: dict[int, str | None] = {}
+        for index in map(int, np.unique(self._rows.index[has_one])):
+            payload = self._payload(index, is_whole=False)
+            ids[index] = None if payload is None else id_of(payload)
+        return pa.array(map(ids.get, self._rows.index.tolist()), pa.string())
+
+    def _contents_by_name(self) -> dict[str, pa.Array]:
+        """Return the columns for which messages are decoded, each of them once."""
+        names = self._table._contents  # noqa: SLF001
+        nothing = (None,) * len(names)
+        found: dict[int, tuple[Any, ...]] = {}
+        for index in map(int, np.unique(self._rows.index[self._is_message()])):
+            payload = self._payload(index, is_whole=True)
+            found[index] = nothing if payload is None else content_of(payload, names)
+        values = [found.get(index, nothing) for index in self._rows.index.tolist()]
+        columns = zip(*values, strict=True) if values else ((),) * len(names)
+        return {name: pa.array(column, CONTENT_COLUMNS[name]) for name, column in zip(names, columns, strict=True)}
+
+    def _is_message(self) -> Any:
+        return (self._rows.type == PUBLISHED) & self._records.is_readable[self._rows.index]
+
+    def _payload(self, index: int, *, is_whole: bool) -> bytes | None:
+        """Return a message, or its first piece; None where a piece is not there any more."""
+        columns = self._records.columns[index]
+        if not columns["flags"] & LARGE:
+            return self._records.body_of(index)
+        meta = self._records.meta_of(index)[:-2]
+        offsets = unpack_words(meta[len(meta) - int(columns["aux"]) * WORD_BYTES :])
+        pieces = [self._table._lookup.body(offset) for offset in (offsets if is_whole else offsets[:1])]  # noqa: SLF001
+        if any(piece is None for piece in pieces):
+            return None
+        return b"".join([*filter(None, pieces), self._records.body_of(index) if is_whole else b""])
+
+
+def _by_run(ids: Any, name: Any) -> pa.Array:
+    """Return the name of each id: neighbours are mostly alike, so names are found once a run of them, then repeated."""
+    if not len(ids):
+        return pa.array([], pa.string())
+    heads = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    unique, inverse = np.unique(ids[heads], return_inverse=True)
+    names = pa.array([name(int(one)) for one in unique], pa.string())
+    return names.take(pa.array(np.repeat(inverse, np.diff(np.append(heads, len(ids))))))
