@@ -44,6 +44,7 @@ from log.log import Log
 __all__ = ["DurableLoop"]
 
 _JOINED_WORD_BYTES_MAX: Final = 16_384
+_GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
 
 
 @final
@@ -234,7 +235,8 @@ class DurableLoop:
             ready.append(waiting.popleft())
         if waiting:
             log.request_sync()
-        return self._release(ready + self.snapshots.completed(now_us), thaw=True)
+        ready += self.snapshots.completed(now_us)
+        return self._release(ready, thaw=True)
 
     def _failed(self, error: Exception) -> None:
         self.failure = error
@@ -305,7 +307,7 @@ class DurableLoop:
                 self._volatile.add(offset, len(event.bodies))
             for queue in event.queues:
                 self.demand.touch(queue)
-        elif type(event) is Settled and event.outcome.kind in (OutcomeKind.RELEASED, OutcomeKind.MODIFIED):
+        elif type(event) is Settled and event.outcome.kind in _GIVES_BACK:
             self.demand.touch(event.queue)
 
     def _take_back(self, consumer: int) -> bytes:
@@ -361,8 +363,10 @@ class DurableLoop:
 
     def _stamp(self, effects: list[Effect], now_us: int) -> list[Effect]:
         """Put the effects that wait in line, and return those that need not."""
-        log_end, durable_end = self.log.log_end, self.log.durable_end
         ready: list[Effect] = []
+        if not effects:
+            return ready
+        log_end, durable_end = self.log.log_end, self.log.durable_end
         waiting = self._waiting
         has_more = False
         for effect in effects:
