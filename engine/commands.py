@@ -17,6 +17,7 @@ __all__ = [
     "AttachConsumer",
     "AttachProducer",
     "Command",
+    "CommitCompaction",
     "DeclareQueue",
     "DeleteQueue",
     "DeleteSnapshot",
@@ -26,6 +27,7 @@ __all__ = [
     "InspectSnapshots",
     "Publish",
     "PurgeQueue",
+    "RecordCompaction",
     "ReportDamage",
     "ResetHost",
     "Settle",
@@ -187,6 +189,28 @@ class ReportDamage(Struct):
 
 
 @final
+class RecordCompaction(Struct):
+    """A compaction was committed: say so in the log, and answer once that is durable."""
+
+    key: Any
+    horizon: int
+    segments: tuple[int, int]
+    """Those that were replaced, and those that took their place; as the next two."""
+    records: tuple[int, int]
+    sizes: tuple[int, int]
+    """In bytes."""
+
+
+@final
+class CommitCompaction(Struct):
+    """What a compaction's job has written shall take the place of what it was made from (compactor.py)."""
+
+    key: Any
+    job: str
+    """Names the directory that it lies in."""
+
+
+@final
 class Inspect(Struct):
     """Answer `key` with what `read` sees in the state, once everything that it saw is durable."""
 
@@ -203,6 +227,8 @@ class TakeSnapshot(Struct):
     """Empty: the broker finds one."""
     waits: bool = True
     """False: answered once it is taken, before it is written."""
+    seals: bool = False
+    """The log goes on in its next segment where that lies ready: what is below the snapshot is whole segments then."""
 
 
 @final
@@ -236,6 +262,8 @@ Command = (
     | PurgeQueue
     | ResetHost
     | ReportDamage
+    | RecordCompaction
+    | CommitCompaction
     | Inspect
     | SnapshotCommand
 )

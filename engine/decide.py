@@ -21,6 +21,7 @@ from engine.commands import (
     Inspect,
     Publish,
     PurgeQueue,
+    RecordCompaction,
     ReportDamage,
     ResetHost,
     Settle,
@@ -43,6 +44,7 @@ from engine.errors import Refused
 from engine.events import (
     Attached,
     Chunked,
+    Compacted,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
@@ -334,6 +336,20 @@ def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
     return events, [*effects, Answered(command.key, {"queues": len(state.queues), "messages": messages})]
 
 
+def _record_compaction(_state: State, command: RecordCompaction, moment: Moment) -> Decision:
+    event = Compacted(
+        moment.next_offset, moment.now_us, command.horizon, *command.segments, *command.records, *command.sizes
+    )
+    told = {"offset": event.offset, "horizon": event.horizon}
+    for name, (before, after) in (
+        ("segments", command.segments),
+        ("records", command.records),
+        ("bytes", command.sizes),
+    ):
+        told |= {f"{name}_before": before, f"{name}_after": after}
+    return [event], [Answered(command.key, told)]
+
+
 def _told(settings: Settings) -> str:
     return f"messages_max {settings.messages_max} of template {settings.template!r}"
 
@@ -372,5 +388,6 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     PurgeQueue: _purge_queue,
     ResetHost: _reset_host,
     ReportDamage: _report_damage,
+    RecordCompaction: _record_compaction,
     Inspect: _inspect,
 }

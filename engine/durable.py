@@ -21,7 +21,17 @@ from select import POLLIN, poll
 from typing import Final, final
 
 from engine.apply import apply
-from engine.commands import AttachConsumer, Command, DetachConsumer, Publish, ReportDamage, Settle, SnapshotCommand
+from engine.commands import (
+    AttachConsumer,
+    Command,
+    CommitCompaction,
+    DetachConsumer,
+    Publish,
+    ReportDamage,
+    Settle,
+    SnapshotCommand,
+)
+from engine.compactor import Compactor
 from engine.config import EngineConfig
 from engine.decide import Moment, decide, started
 from engine.demand import Demand, Want
@@ -59,6 +69,7 @@ class DurableLoop:
         self.failure: Exception | None = None
         """What has ended the loop, if anything has."""
         self.snapshots = Snapshotter(log, config)
+        self._compactor = Compactor(log)
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
@@ -116,6 +127,9 @@ class DurableLoop:
             self._is_urgent = True
             if isinstance(command, SnapshotCommand):
                 self.snapshots.submit(command)
+                return
+            if type(command) is CommitCompaction:
+                self._compactor.submit(command)
                 return
         self._commands.append(command)
 
@@ -236,7 +250,16 @@ class DurableLoop:
         if waiting:
             log.request_sync()
         ready += self.snapshots.completed(now_us)
+        if self._compactor.is_busy:
+            ready += self._compact()
         return self._release(ready, thaw=True)
+
+    def _compact(self) -> list[Effect]:
+        """Go on with a compaction that is being committed; return the refusals."""
+        record = self._compactor.completed()
+        if record is not None:
+            self.submit(record)
+        return self._compactor.refusals()
 
     def _failed(self, error: Exception) -> None:
         self.failure = error

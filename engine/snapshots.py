@@ -28,7 +28,15 @@ from snapshot.blocks import (
     read_blocks,
 )
 
-__all__ = ["Found", "WritingStopped", "check_snapshot", "load_snapshot", "newest_snapshot", "write_snapshot"]
+__all__ = [
+    "Found",
+    "WritingStopped",
+    "check_snapshot",
+    "load_snapshot",
+    "newest_snapshot",
+    "read_whole",
+    "write_snapshot",
+]
 
 _SYNC_BYTES: Final = 2 << 20
 _END_POSITION: Final = 32
@@ -112,6 +120,14 @@ def load_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot
 
 
 def _load(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -> State:
+    header = _check_header(file, path, log_id=log_id, snapshot=snapshot)
+    state = state_of(read_blocks(file.read, crc32c))
+    if (state.epoch, state.time_us) != (header.epoch, header.time_us):
+        raise DamageError(path, _END_POSITION, f"a state at {header.time_us} us", f"{state.time_us}")
+    return state
+
+
+def _check_header(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -> Header:
     header = decode_header(file.read(HEADER_BYTES, 0), crc32c)
     if header.log_id != log_id:
         raise DamageError(path, 16, f"a snapshot of log {log_id.hex()}", header.log_id.hex())
@@ -121,15 +137,33 @@ def _load(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -> State:
             for end, time_us in ((snapshot.end, snapshot.time_us), (header.end, header.time_us))
         )
         raise DamageError(path, _END_POSITION, expected, found)
-    state = state_of(read_blocks(file.read, crc32c))
-    if (state.epoch, state.time_us) != (header.epoch, header.time_us):
-        raise DamageError(path, _END_POSITION, f"a state at {header.time_us} us", f"{state.time_us}")
-    return state
+    return header
 
 
 def check_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot) -> None:
     """Read all of a snapshot and throw it away. Raises DamageError and ForeignError."""
     load_snapshot(storage, directory, manifest, snapshot)
+
+
+def read_whole(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, give_way: GiveWay) -> None:
+    """Read a snapshot's file and check its every byte, a block at a time, without making a state of it.
+
+    Raises DamageError and ForeignError, and WritingStopped where `give_way` says so.
+    """
+    path = snapshot_path(directory, snapshot.file_id)
+    try:
+        file = storage.open(path)
+        try:
+            _check_header(file, path, log_id=manifest.log_id, snapshot=snapshot)
+            for block in read_blocks(file.read, crc32c):
+                if give_way(sum(map(len, block.parts))):
+                    raise WritingStopped
+        finally:
+            file.close()
+    except BlockFault as fault:
+        raise DamageError(path, fault.position, fault.expected, fault.found) from fault
+    except OSError as error:
+        raise DamageError(path, 0, "a file that can be read", str(error)) from error
 
 
 def newest_snapshot(storage: Storage, directory: str, manifest: Manifest, *, end_max: int | None = None) -> Found:

@@ -142,6 +142,8 @@ class Snapshotter:
         if len(self._names()) >= self._config.snapshots_max:
             raise Refused("amqp:resource-limit-exceeded", f"there are {len(self._names())} snapshots already")
         snapshot = self._hold(command, state, now_us)
+        if command.seals:
+            self._log.seal_active(now_us)
         return [] if command.waits else [Answered(command.key, snapshot_attributes(snapshot))]
 
     def _take_by_itself(self, state: State, now_us: int) -> None:

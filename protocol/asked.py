@@ -25,8 +25,9 @@ def asked_number(values: Mapping[str, Any], key: str, default: int) -> int:
     return int(value)
 
 
-def refuse_unknown(body: Mapping[str, Any], noun: str, known: str) -> None:
-    """Refuse attributes other than the one that there is: what is ignored is taken for done."""
-    unknown = sorted(str(key) for key in body if key != known)
+def refuse_unknown(body: Mapping[str, Any], noun: str, *known: str) -> None:
+    """Refuse attributes other than those that there are: what is ignored is taken for done."""
+    unknown = sorted(str(key) for key in body if key not in known)
     if unknown:
-        raise Refused("amqp:invalid-field", f"a {noun} has no attribute {', '.join(unknown)}: only {known}")
+        only = f": only {', '.join(known)}" if known else ""
+        raise Refused("amqp:invalid-field", f"a {noun} has no attribute {', '.join(unknown)}{only}")

@@ -23,6 +23,7 @@ from engine.queue import Queue, Settings
 from engine.state import State
 from protocol.answers import Answers
 from protocol.asked import asked_name, asked_number, refuse_unknown
+from protocol.compaction_management import COMPACTION_OPERATIONS, COMPACTION_TYPE
 from protocol.encode import encode
 from protocol.errors import DecodeError, LocalError
 from protocol.events import TransferRun
@@ -91,6 +92,10 @@ class ManagementNode:
         link.accept(_source(link), Target(address=ADDRESS), max_message_size=_REQUEST_BYTES_MAX)
         self._requests[link] = None
         self._grant()
+
+    def is_asked_in(self, session: "Session") -> bool:
+        """Tell whether a session has a link for requests."""
+        return any(link.session is session for link in self._requests)
 
     def attach_replies(self, link: Sender) -> None:
         """Accept a link for answers; its target address is the name that requests reply to.
@@ -322,6 +327,7 @@ _OPERATIONS: Final[dict[str, _Operation]] = {
 _KINDS: Final[Mapping[str, Mapping[str, _Operation]]] = {
     QUEUE_TYPE: _OPERATIONS,
     SNAPSHOT_TYPE: SNAPSHOT_OPERATIONS,
+    COMPACTION_TYPE: COMPACTION_OPERATIONS,
     VHOST_TYPE: VHOST_OPERATIONS,
 }
 

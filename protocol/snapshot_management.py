@@ -1,6 +1,7 @@
 """The snapshots in the broker's `$management` node: what requests of type `org.ambermq.snapshot` become.
 
-Rule 1. CREATE is answered when the snapshot is there for good, with `wait` false when it is taken.
+Rule 1. CREATE is answered when the snapshot is there for good, with `wait` false when it is taken. With `seal` true the
+log goes on in its next segment, so that what lies below the snapshot is whole segments.
 Rule 2. Attributes are those that the engine tells (engine/snapshotter.py); here they are only laid out.
 """
 
@@ -28,13 +29,18 @@ class _Request(Protocol):
 
 
 def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_unknown(body, _NOUN, "wait")
-    waits = body.get("wait", True)
-    if not isinstance(waits, bool):
-        raise Refused("amqp:invalid-field", f"'wait' must be true or false, found {waits!r:.80}")
+    refuse_unknown(body, _NOUN, "wait", "seal")
+    waits, seals = _flag(body, "wait", default=True), _flag(body, "seal", default=False)
     request.status = 201
     # Without a name the broker finds one: that is said by leaving it out, not by an empty one.
-    return TakeSnapshot(request, asked_name(asked, _NOUN) if "name" in asked else "", waits)
+    return TakeSnapshot(request, asked_name(asked, _NOUN) if "name" in asked else "", waits, seals)
+
+
+def _flag(body: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    value = body.get(name, default)
+    if not isinstance(value, bool):
+        raise Refused("amqp:invalid-field", f"{name!r} must be true or false, found {value!r:.80}")
+    return value
 
 
 def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:

@@ -1,0 +1,151 @@
+"""Committing a compaction beside the running broker: check, adopt, record.
+
+    asked       the job's table is read and its files checked, on a lane of its own, with rests
+    checked     completed: the log adopts them (log/adoption.py), on the thread that edits the manifest
+    adopted     completed: bodies are read from the new segments from now on, the event Compacted is decided
+    durable     the answer leaves
+
+Rule 1. One is committed at a time; who comes meanwhile is refused, and nothing has changed.
+Rule 2. What goes wrong is told to who has asked, and costs the compaction, never the broker.
+Rule 3. At least two snapshots are read again before: what is thrown away could be had from nowhere else.
+Rule 4. Threads share a `_Commit`: its `outcome` is set last.
+"""
+
+from typing import Any, Final, final
+
+from engine.commands import CommitCompaction, RecordCompaction
+from engine.effects import NOW, Effect, RefusedCommand
+from engine.snapshots import read_whole
+from log.adoption import Adoption, check_segments
+from log.errors import LogError
+from log.log import Log
+from log.manifest import Manifest
+from log.proposal import Proposal, read_proposal
+from log.worker import Lane
+
+__all__ = ["Compactor"]
+
+_PAUSE_S: Final = 0.001
+_SNAPSHOTS_MIN: Final = 2
+
+
+class _Commit:
+    """A compaction that is being committed."""
+
+    __slots__ = ("adoption", "job", "key", "outcome")
+
+    def __init__(self, key: Any, job: str) -> None:
+        self.key = key
+        self.job = job
+        self.outcome: Proposal | Exception | None = None
+        """What was checked, or what is wrong with it."""
+        self.adoption: Adoption | None = None
+
+
+@final
+class Compactor:
+    """The compactions of one log; the loop calls everything but `_check`, which is the lane's."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._commit: _Commit | None = None
+        self._refused: list[Effect] = []
+        self._lane: Lane | None = None
+
+    def submit(self, command: CommitCompaction) -> None:
+        """Begin to check what is asked for."""
+        if self._commit is not None:
+            self._refuse(command.key, f"another compaction is being committed: job {self._commit.job}")
+            return
+        self._commit = _Commit(command.key, command.job)
+        if self._lane is None:
+            self._lane = self._log.open_lane("ambermq-compaction", self._check)
+        self._lane.wake()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is anything to go on with, or to refuse."""
+        return self._commit is not None or bool(self._refused)
+
+    def refusals(self) -> list[Effect]:
+        """Return the refusals that may leave."""
+        refused, self._refused = self._refused, []
+        return refused
+
+    def completed(self) -> RecordCompaction | None:
+        """Go on with what threads have finished; return what is to be decided then, if anything is."""
+        commit = self._commit
+        if commit is None or commit.outcome is None:
+            return None
+        if isinstance(commit.outcome, Exception):
+            self._failed(commit, commit.outcome)
+            return None
+        if commit.adoption is None:
+            commit.adoption = Adoption(commit.job, commit.outcome)
+            self._log.adopt(commit.adoption)
+            return None
+        adoption = commit.adoption
+        if not adoption.is_done:
+            return None
+        if adoption.error is not None:
+            self._failed(commit, adoption.error)
+            return None
+        self._commit = None
+        self._log.adopted(adoption)
+        return _recorded(commit, adoption)
+
+    def _failed(self, commit: _Commit, error: Exception) -> None:
+        self._commit = None
+        self._refuse(commit.key, f"the compaction cannot be committed, the log is as it was: {error}")
+
+    def _refuse(self, key: Any, message: str) -> None:
+        self._refused.append(RefusedCommand(key, "amqp:precondition-failed", message, NOW))
+
+    def _check(self) -> None:
+        """Check the files of the one that is asked for; on its own thread."""
+        commit = self._commit
+        if commit is None or commit.outcome is not None:
+            return
+        try:
+            commit.outcome = self._checked(commit.job)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it costs this compaction alone
+            commit.outcome = error.with_traceback(None)
+
+    def _checked(self, job: str) -> Proposal:
+        log = self._log
+        proposal = read_proposal(log.storage, log.directory, job)
+        self._check_snapshots(log.manifest, proposal.horizon.offset)
+        is_checked = check_segments(
+            log.storage,
+            log.directory,
+            job,
+            proposal,
+            batch_bytes_max=log.config.batch_bytes_max,
+            give_way=self._give_way,
+        )
+        if not is_checked:
+            raise LogError("the broker stops")
+        return proposal
+
+    def _check_snapshots(self, manifest: Manifest, horizon: int) -> None:
+        """Read the base and a later snapshot once more, before what they stand for goes."""
+        snapshots = [one for one in manifest.snapshots if one.end >= horizon]
+        if len(snapshots) < _SNAPSHOTS_MIN or snapshots[0].end != horizon:
+            raise LogError(f"two snapshots are needed, the first of them at {horizon}: there are {len(snapshots)}")
+        for one in (snapshots[0], snapshots[-1]):
+            read_whole(self._log.storage, self._log.directory, manifest, one, self._give_way)
+
+    def _give_way(self, _length: int) -> bool:
+        assert self._lane is not None
+        return self._lane.pause(_PAUSE_S)
+
+
+def _recorded(commit: _Commit, adoption: Adoption) -> RecordCompaction:
+    proposal = adoption.proposal
+    return RecordCompaction(
+        commit.key,
+        horizon=proposal.horizon.offset,
+        segments=(len(adoption.inputs), len(adoption.segments)),
+        records=(proposal.records_before, proposal.records_after),
+        sizes=(sum(one.size for one in adoption.inputs), sum(one.size for one in adoption.segments)),
+    )

@@ -1,0 +1,33 @@
+"""Compactions in the broker's `$management` node: what requests of type `org.ambermq.compaction` become.
+
+Rule: a request names a job, whose directory lies in the log's own; what is in there is checked by the engine
+(engine/compactor.py). It is answered when the log says that history begins later now, and that is durable.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from engine.commands import Command, CommitCompaction
+from protocol.asked import asked_name, refuse_unknown
+
+__all__ = ["COMPACTION_OPERATIONS", "COMPACTION_TYPE"]
+
+COMPACTION_TYPE: Final = "org.ambermq.compaction"
+_NOUN: Final = "compaction"
+
+
+class _Request(Protocol):
+    """What is the key of a command: the request under way."""
+
+    status: int
+
+
+def _commit(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_unknown(body, _NOUN)
+    return CommitCompaction(request, asked_name(asked, _NOUN))
+
+
+COMPACTION_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
+    "COMMIT": _commit
+}
+"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
