@@ -40,6 +40,7 @@ from protocol.vhost_management import VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
 
 if TYPE_CHECKING:
     from protocol.peer import Peer
+    from protocol.session import Session
 
 __all__ = ["ADDRESS", "QUEUE_TYPE", "ManagementNode", "queue_attributes"]
 

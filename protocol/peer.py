@@ -127,12 +127,16 @@ class Peer:
             self.gateway.sources.wake(source)
 
     def set_room_low(self, *, is_low: bool) -> None:
-        """Close the sessions to transfers while little disk is left, or open them again."""
+        """Close the sessions to transfers while little disk is left, or open them again.
+
+        One with a link for requests stays open: whoever would make room must be heard. What else comes on it is refused
+        where there is no room.
+        """
         for session in self.connection.sessions():
-            if is_low:
-                session.pause()
-            else:
+            if not is_low:
                 session.resume()
+            elif self._management is None or not self._management.is_asked_in(session):
+                session.pause()
         if not is_low:
             for producing in self._producing.values():
                 producing.top_up()
@@ -242,6 +246,7 @@ class Peer:
         terms = producing_terms(_attach_of(link))
         if terms.address == management.ADDRESS:
             self._manager().attach_requests(link)
+            link.session.resume()
             return
         producing = Producing(self, link, self.gateway.limits, terms)
         self._producing[link] = producing

@@ -28,7 +28,7 @@ class ServerLimits:
     grant_messages: int = 2000
     """Deliveries handed to one consumer at a time."""
     room_low_bytes: int = 64 << 20
-    """With less room on the disk, sessions are closed to transfers and producers get no credit."""
+    """With less room on the disk, sessions but those that manage are closed to transfers; producers get no credit."""
     goodbye_ms: int = 1000
     """Time for peers to answer our close when the server stops."""
     shutdown_ms: int = 5000

@@ -127,6 +127,28 @@ def test_what_a_forgotten_producer_sends_is_no_request() -> None:
     assert managing.rig.loop.state.queue_named("sneaked in") is None
 
 
+def test_requests_are_heard_while_little_disk_is_left() -> None:
+    """Sessions are closed to transfers then, but for those with a link for requests, whenever that was attached."""
+    managing = Managing()
+    managing.give(Wire.frame(Wire.begin(), channel=1))
+    managed, other = managing.peer.connection.sessions()
+    managing.gateway.set_room_low(is_low=True)
+    assert (managed.windows.is_paused, other.windows.is_paused) == (False, True)
+    assert managing.status(operation="CREATE", name="q") == 201
+    attach = Attach(
+        name="late",
+        handle=0,
+        role=False,
+        source=Source(),
+        target=Target(address="$management"),
+        initial_delivery_count=0,
+    )
+    managing.give(Wire.frame(attach, channel=1))
+    assert not other.windows.is_paused
+    managing.gateway.set_room_low(is_low=False)
+    assert not managed.windows.is_paused
+
+
 @pytest.mark.parametrize("key", [ULong(1), Described(Symbol("x"), 1), ["list"]])
 def test_maps_that_are_no_dict_are_answered_400(key: object) -> None:
     """Application properties or a body that decode to a Map are a bad request."""
