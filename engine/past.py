@@ -233,9 +233,11 @@ class Past:
 
     def _extent(self) -> str:
         """Say which moments there are."""
+        begin, begin_us = self.horizon.offset, self.first_time_us
+        if begin and (self.last_offset is None or self.last_offset < begin):
+            return f"the log begins behind offset {begin - 1} ({iso_time(begin_us)}), and nothing was written since"
         if self.last_offset is None:
             return "nothing was written yet"
-        begin, begin_us = self.horizon.offset, self.first_time_us
         last, last_us = self.last_offset, self._time_of_end()
         return f"the log goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
 

@@ -63,7 +63,7 @@ def _snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
         f"no snapshot {name!r}",
         where=directory,
         found=names or "none at all",
-        advice="`ambermq snapshot list` names them all, and `new` takes one first",
+        advice="`ambermq snapshot list` names them all, and --take takes one first",
         code=ExitCode.NOT_FOUND,
     )
 

@@ -45,7 +45,7 @@ class BackupWriter:
 
     def __init__(self, path: str, *, as_directory: bool, head: Head, bytes_per_s: int) -> None:
         """Begin. Raises ToolError where something is at `path` already, or another export writes to it."""
-        self._target = Path(path)
+        self._target = _named_target(path)
         self._temporary = self._target.with_name(self._target.name + ".partial")
         self._is_directory = as_directory
         self._pace = _Pace(bytes_per_s)
@@ -209,6 +209,14 @@ class _Output:
         self._file.datasync()
         self._file.drop_cache(self._synced, self.position - self._synced)
         self._synced = self.position
+
+
+def _named_target(path: str) -> Path:
+    """Return the target; ToolError where it has no name of its own, for a backup is renamed to it when it is whole."""
+    target = Path(path)
+    if target.name in {"", ".."}:
+        raise ToolError("a backup needs a name of its own", where=repr(path), advice="name a file or a directory")
+    return target
 
 
 def _refuse_target(target: Path, *, as_directory: bool) -> None:

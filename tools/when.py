@@ -93,11 +93,11 @@ def parse_duration(text: str, *, whole: str = "") -> int:
         part = _PART.match(words, position)
         unit = None if part is None else _unit(part[2])
         if part is None or unit is None:
-            raise _not_understood(whole or text)
+            raise _not_understood(whole) if whole else _no_duration(text)
         duration_us += round(float(part[1]) * unit)
         position = part.end()
     if not words:
-        raise _not_understood(whole or text)
+        raise _not_understood(whole) if whole else _no_duration(text)
     return duration_us
 
 
@@ -111,6 +111,15 @@ def _not_understood(text: str) -> ToolError:
         "no moment that I understand",
         where=repr(text[:_TEXT_MAX]),
         expected="an offset, an ISO 8601 time, 'now', or such as '10m ago' and '2 days ago'",
+        code=ExitCode.USAGE,
+    )
+
+
+def _no_duration(text: str) -> ToolError:
+    return ToolError(
+        "no length of time that I understand",
+        where=repr(text[:_TEXT_MAX]),
+        expected="such as '10s', '1h30m' or '2 days'",
         code=ExitCode.USAGE,
     )
 

@@ -77,6 +77,19 @@ def test_refusals_are_one_message_and_a_code(on_snapshot: Run, source: Path, tmp
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "./"])
+def test_a_backup_has_a_name_of_its_own(
+    on_snapshot: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """It is renamed when it is whole: what cannot be renamed to is refused, and nothing is made."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    result = on_snapshot("export", "one", path, "--data", source)
+    assert (result.exit_code, "a backup needs a name of its own" in result.stderr) == (ExitCode.FAILED, True)
+    assert list(here.iterdir()) == []
+
+
 def test_a_backup_is_verified_by_its_path(on_snapshot: Run, source: Path, tmp_path: Path) -> None:
     """As snapshots are by their names: every byte, exit 5 where one is wrong."""
     path = tmp_path / "backup"

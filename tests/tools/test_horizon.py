@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.past import PastError, open_past
 from log import repair
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
@@ -56,6 +57,18 @@ def test_nothing_below_the_horizon_is_folded(restored: str) -> None:
     with pytest.raises(DamageError, match="expected a horizon above offset"):
         folded(restored)
     assert "no batch of kept messages alone" in str(verify(restored, config=LIVED).damage)
+
+
+def test_what_cannot_be_asked_is_refused_with_the_one_moment_there_is(restored: str) -> None:
+    """Nothing was written since: the log does not go from its horizon back to the last message that was kept."""
+    end = _manifest(restored).snapshots[0].end
+    with open_past(restored, LIVED) as past:
+        assert past.state_at(end - 1) == folded(restored)[0]
+        for asked in (end - 2, end):
+            with pytest.raises(
+                PastError, match=rf"the log begins behind offset {end - 1} \(.*nothing was written since"
+            ):
+                past.state_at(asked)
 
 
 def test_the_loss_of_the_base_is_damage(restored: str) -> None:

@@ -74,6 +74,14 @@ def test_anything_else_is_a_wrong_command_line(text: str) -> None:
     assert refusal.value.exit_code == ExitCode.USAGE
 
 
+@pytest.mark.parametrize("text", ["", "10", "1h 5", "5x", "now", "10m ago"])
+def test_what_is_no_length_of_time_is_a_wrong_command_line(text: str) -> None:
+    """The message says what would do, and that is no moment."""
+    with pytest.raises(ToolError, match="expected such as '10s', '1h30m' or '2 days'") as refusal:
+        parse_duration(text)
+    assert refusal.value.exit_code == ExitCode.USAGE
+
+
 @given(st.text(max_size=20))
 def test_no_text_is_a_mistake_of_ours(text: str) -> None:
     """Whatever it holds, it is a moment or one clear error."""
