@@ -155,9 +155,11 @@ def _running(scratch: Path, environment: Mapping[str, str], settings: Mapping[st
     configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with _variables(environment):
         gateway = _launch(configuration, said)
+        # Which Python the workers are is read from the environment only now.
+        context = _context(gateway, configuration, said)
     session = None
     try:
-        session = SparkSession(_context(gateway, configuration, said))
+        session = SparkSession(context)
         yield session
     finally:
         with suppress(Exception):  # the Java process may be gone; nothing is left to stop then
