@@ -134,10 +134,14 @@ class QueueManagement(Management):
 class SnapshotManagement(Management):
     """What a broker can be asked about its snapshots."""
 
-    def create(self, name: str | None, *, waits: bool = True) -> dict[str, Any]:
-        """Let one be taken and return its attributes, once it is there or, not waiting, once it is taken."""
+    def create(self, name: str | None, *, waits: bool = True, seals: bool = False) -> dict[str, Any]:
+        """Let one be taken and return its attributes, once it is there or, not waiting, once it is taken.
+
+        With `seals` the log goes on in its next segment.
+        """
         named = {"name": name} if name is not None else {}
-        return self.request("CREATE", _SNAPSHOT_TYPE, named, {"wait": waits}, timeout_s=_TAKING_SECONDS)[1]
+        asked = {"wait": waits, "seal": seals}
+        return self.request("CREATE", _SNAPSHOT_TYPE, named, asked, timeout_s=_TAKING_SECONDS)[1]
 
     def delete(self, name: str) -> dict[str, Any]:
         """Delete one and return what its attributes were."""

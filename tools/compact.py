@@ -1,0 +1,319 @@
+"""One compaction, from the lock to the commit; the tasks are run by a Runner.
+
+    lock       DIR/jobs/lock: one at a time; the directories of dead jobs go
+    snapshots  the base and a later one, as far as they are missing
+    plan       engine/compaction.py, on the manifest that is pinned for as long as the job runs
+    count      a task a segment below the horizon
+    rewrite    a task a group that is worth it, into DIR/jobs/<job>/
+    archive    where one is wanted: the events that go, before they do
+    commit     the broker checks and takes over
+
+Rule 1. Until the commit nothing of the log has changed but that it has two more snapshots: whatever ends the job before
+leaves a directory that the next one sweeps.
+Rule 2. Where there is nothing to win nothing is committed: history stays where it is.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from engine.compaction import Choice, Group, History, Plan, base_for, groups_of, plan_compaction
+from engine.keep import kept_offsets
+from engine.snapshots import load_snapshot
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.errors import LockedError
+from log.inspect import Reader, open_reader
+from log.manifest import Horizon, Sealed, Snapshot
+from log.proposal import Proposal, job_path, lock_jobs, sweep_jobs, write_proposal
+from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, pack_offsets
+from tools.compact_broker import CompactingBroker
+from tools.compact_runner import Runner
+from tools.errors import ToolError
+
+__all__ = ["Archive", "Outcome", "Progress", "count_segments", "run_compaction", "tell_choice"]
+
+Progress = Callable[[str, int, int], None]
+"""Hears the stage, the bytes done in it, and those to do."""
+
+Archive = Callable[[str, int, int], Sequence[str]]
+"""archive(directory, first, last): put the events of [first, last] aside; return the files that hold them."""
+
+_SPARE_BYTES: Final = 64 << 20
+"""What a compaction leaves free of a disk at least."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a compaction has done, or would do."""
+
+    is_committed: bool = False
+    """False where there was nothing to win, or it was only asked what would be done."""
+    horizon: Horizon | None = None
+    """Where history begins now; None where nothing that can go lies before the history to keep."""
+    segments: int = 0
+    """Sealed segments below the horizon."""
+    untouched: int = 0
+    """Of those, left as they are, for they hold little garbage."""
+    dropped: int = 0
+    """Of those, of which nothing was kept."""
+    rewritten: int = 0
+    """Of those, of which something was kept."""
+    segments_after: int = 0
+    """Segments below the horizon then."""
+    records_before: int = 0
+    records_after: int = 0
+    """Records in the segments below the horizon; of what is only asked for, as far as it was counted."""
+    bytes_before: int = 0
+    bytes_after: int = 0
+    """Bytes of these segments; of what is only asked for, about."""
+    missing: int = 0
+    """Live messages that were lost before, by a repair."""
+    job: str = ""
+    """Of the one that was committed."""
+    archive: Sequence[str] = ()
+    """Files that hold the events which went."""
+    swept: Sequence[str] = field(default=())
+    """Dead jobs whose directories were removed."""
+
+
+class _Job:
+    """One compaction of the log in a directory."""
+
+    def __init__(
+        self,
+        directory: str,
+        history: History,
+        runner: Runner,
+        broker: CompactingBroker,
+        now_us: int,
+        archive: Archive | None,
+        progress: Progress,
+        config: LogConfig,
+    ) -> None:
+        self._directory = directory
+        self._history = history
+        self._runner = runner
+        self._broker = broker
+        self._now_us = now_us
+        self._archive = archive
+        self._progress = progress
+        self._config = config
+        self._storage = DiskStorage()
+        self._job = f"{now_us}-{secrets.token_hex(4)}"
+        self._outcome = Outcome()
+
+    def run(self) -> Outcome:
+        """Compact; return what came of it."""
+        with _alone(self._storage, self._directory):
+            self._outcome.swept = sweep_jobs(self._storage, self._directory, is_locked=True)
+            self._take_snapshots()
+            with open_reader(self._directory, self._config) as reader:
+                snapshots = self._snapshots(reader)
+                if snapshots:
+                    self._compact(reader, self._plan(reader, snapshots))
+        return self._outcome
+
+    def _take_snapshots(self) -> None:
+        """Take what the horizon needs: where no history is kept, the base is now."""
+        if self._history.is_none:
+            self._progress("snapshots", 0, 2)
+            for number, seals in enumerate((True, False)):
+                self._broker.take_snapshot(f"compaction-{self._job}-{number + 1}", seals=seals)
+                self._progress("snapshots", number + 1, 2)
+
+    def _snapshots(self, reader: Reader) -> tuple[Snapshot, ...]:
+        """Return the base and all snapshots after it; none where nothing lies before the history to keep."""
+        snapshots = reader.manifest.snapshots
+        if self._history.is_none:
+            name = f"compaction-{self._job}-1"
+            base = next((one for one in snapshots if one.name == name), None)
+        else:
+            active_bytes = sum(part.end for part in reader.survey.parts)
+            base = base_for(reader.manifest, self._history, now_us=self._now_us, active_bytes=active_bytes)
+        return () if base is None else snapshots[snapshots.index(base) :]
+
+    def _plan(self, reader: Reader, snapshots: Sequence[Snapshot]) -> Plan:
+        states = (load_snapshot(self._storage, self._directory, reader.manifest, one) for one in snapshots)
+        base = snapshots[0]
+        return plan_compaction(reader.manifest, Horizon(base.end, base.time_us), map(kept_offsets, states))
+
+    def _compact(self, reader: Reader, plan: Plan) -> None:
+        counts = count_segments(reader, plan, self._runner, self._config, self._progress)
+        choice = groups_of(plan, counts, segment_bytes_max=self._config.segment_bytes_max)
+        tell_choice(self._outcome, plan, choice, counts)
+        if not choice.groups:
+            return
+        folder = job_path(self._directory, self._job)
+        self._storage.makedirs(folder)
+        try:
+            written = self._rewrite(reader, plan, choice, counts, folder)
+            self._storage.sync_directory(folder)
+            self._commit(reader, plan, choice, counts, written)
+        finally:
+            self._storage.remove_tree(folder)
+
+    def _rewrite(
+        self, reader: Reader, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount], folder: str
+    ) -> list[Rewritten]:
+        needed_bytes = sum(group.kept_bytes for group in choice.groups)
+        free_bytes = self._storage.free_bytes(self._directory) - _SPARE_BYTES
+        if needed_bytes > free_bytes:
+            raise ToolError(
+                "no room for the new segments",
+                where=self._directory,
+                expected=f"{needed_bytes:,} bytes free",
+                found=f"{max(free_bytes, 0):,} besides what is left free",
+                advice="nothing was changed; keep less history, or make room",
+            )
+        make = partial(_group_task, reader=reader, plan=plan, counts=counts, folder=folder, config=self._config)
+        tasks = [make(group) for group in choice.groups]
+        sizes = {task.base_offset: sum(one.size for one in task.segments) for task in tasks}
+        done, whole = 0, sum(sizes.values())
+        self._progress("rewrite", 0, whole)
+        written = []
+        for one in self._runner.rewrite(tasks):
+            written.append(one)
+            done += sizes[one.base_offset]
+            self._progress("rewrite", done, whole)
+        return sorted(written, key=lambda one: one.base_offset)
+
+    def _commit(
+        self,
+        reader: Reader,
+        plan: Plan,
+        choice: Choice,
+        counts: Mapping[int, SegmentCount],
+        written: Sequence[Rewritten],
+    ) -> None:
+        outcome, inputs = self._outcome, [one for group in choice.groups for one in group.segments]
+        if self._archive is not None:
+            self._progress("archive", 0, 1)
+            first = reader.manifest.horizon.offset if reader.manifest.horizon else 0
+            outcome.archive = tuple(self._archive(self._directory, first, plan.horizon.offset - 1))
+            self._progress("archive", 1, 1)
+        proposal = Proposal(
+            version=1,
+            log_id=reader.manifest.log_id.hex(),
+            horizon=plan.horizon,
+            inputs=tuple(one.file_id for one in inputs),
+            segments=tuple(written),
+            records_before=sum(counts[one.file_id].record_count for one in inputs),
+            records_after=sum(one.record_count for one in written),
+            archive=tuple(outcome.archive),
+        )
+        write_proposal(self._storage, self._directory, self._job, proposal)
+        self._progress("commit", 0, 1)
+        told = self._broker.commit(self._job)
+        self._progress("commit", 1, 1)
+        outcome.is_committed, outcome.job = True, self._job
+        outcome.bytes_after = outcome.bytes_before - int(told["bytes_before"]) + int(told["bytes_after"])
+
+
+def run_compaction(
+    directory: str,
+    history: History,
+    runner: Runner,
+    broker: CompactingBroker,
+    *,
+    now_us: int,
+    archive: Archive | None = None,
+    progress: Progress = lambda *_: None,
+    config: LogConfig | None = None,
+) -> Outcome:
+    """Compact the log in `directory`: keep `history` before `now_us`, and what lives; return what came of it.
+
+    `config` is that of the log. Raises ToolError, LogError of every kind and OSError; the log is as it was then, but
+    that it may have two more snapshots.
+    """
+    job = _Job(directory, history, runner, broker, now_us, archive, progress, config or LogConfig())
+    return job.run()
+
+
+def count_segments(
+    reader: Reader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
+) -> dict[int, SegmentCount]:
+    """Let every segment below the horizon be checked and counted; return the counts by file id."""
+    sizes = {one.file_id: one.size for one in plan.segments}
+    done, whole = 0, sum(sizes.values())
+    progress("count", 0, whole)
+    tasks = [
+        CountTask(
+            one.at(os.path.realpath(reader.directory)),
+            reader.manifest.log_id,
+            pack_offsets(plan.kept_of(one)),
+            config.batch_bytes_max,
+        )
+        for one in plan.segments
+    ]
+    counts = {}
+    for count in runner.count(tasks):
+        counts[count.file_id] = count
+        done += sizes[count.file_id]
+        progress("count", done, whole)
+    return counts
+
+
+def tell_choice(outcome: Outcome, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount]) -> None:
+    """Fill in what is chosen, and how it would end."""
+    untouched_bytes = sum(one.size for one in choice.untouched)
+    outcome.horizon = plan.horizon
+    outcome.segments, outcome.untouched = len(plan.segments), len(choice.untouched)
+    outcome.dropped = len(choice.dropped)
+    outcome.rewritten = outcome.segments - outcome.untouched - outcome.dropped
+    outcome.segments_after = outcome.untouched + len(choice.groups)
+    outcome.records_before = sum(one.record_count for one in counts.values())
+    kept = sum(counts[one.file_id].kept_count for group in choice.groups for one in group.segments)
+    outcome.records_after = kept + sum(counts[one.file_id].record_count for one in choice.untouched)
+    outcome.bytes_before = sum(one.size for one in plan.segments)
+    outcome.bytes_after = untouched_bytes + sum(group.kept_bytes for group in choice.groups)
+    outcome.missing = sum(len(one.missing) // 8 for one in counts.values())
+
+
+def _group_task(
+    group: Group,
+    *,
+    reader: Reader,
+    plan: Plan,
+    counts: Mapping[int, SegmentCount],
+    folder: str,
+    config: LogConfig,
+) -> GroupTask:
+    return GroupTask(
+        tuple(one.at(os.path.realpath(reader.directory)) for one in group.segments),
+        reader.manifest.log_id,
+        tuple(_found_of(plan, one, counts) for one in group.segments),
+        os.path.realpath(folder),
+        config.batch_bytes_max,
+    )
+
+
+def _found_of(plan: Plan, segment: Sealed, counts: Mapping[int, SegmentCount]) -> bytes:
+    """Return the packed offsets that are kept of a segment and are there."""
+    kept = plan.kept_of(segment)
+    packed = counts[segment.file_id].missing
+    if packed:
+        missing = set(memoryview(packed).cast("Q"))
+        kept = type(kept)("Q", [offset for offset in kept if offset not in missing])
+    return pack_offsets(kept)
+
+
+@contextmanager
+def _alone(storage: DiskStorage, directory: str) -> Iterator[None]:
+    try:
+        with lock_jobs(storage, directory, json.dumps({"pid": os.getpid()})):
+            yield
+    except LockedError as error:
+        if not error.path.endswith("/jobs/lock"):
+            raise
+        raise ToolError(
+            "another compaction runs",
+            where=directory,
+            found=error.holder or "one that has just begun",
+            advice="nothing was changed; wait for it to end",
+        ) from error

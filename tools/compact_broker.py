@@ -1,0 +1,79 @@
+"""Who takes a compaction's snapshots and commits it: the broker that runs on the directory, or its engine in here.
+
+Rule 1. A running broker alone changes its log: it is asked over `$management`, by a connection for each question, since
+        a job may take hours.
+Rule 2. Without a broker the engine is opened for as long as the job takes, which keeps every broker out meanwhile.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, Protocol, final
+
+from engine.commands import CommitCompaction, TakeSnapshot
+from engine.durable import DurableLoop
+from protocol.compaction_management import COMPACTION_TYPE
+from tools.broker_url import BrokerUrl
+from tools.link_client import LinkClient
+from tools.management import Management, SnapshotManagement
+from tools.stopped_engine import ask, stopped_engine
+
+__all__ = ["CompactingBroker", "RunningBroker", "broker_for"]
+
+_COMMIT_SECONDS: Final = 3600.0
+"""All that is new is read once more before it is taken over."""
+
+
+class CompactingBroker(Protocol):
+    """What a compaction needs a broker for. All may raise ToolError and LogError."""
+
+    def take_snapshot(self, name: str, *, seals: bool) -> None:
+        """Take a snapshot of now; with `seals` what lies below it is whole segments, where that can be had."""
+
+    def commit(self, job: str) -> Mapping[str, Any]:
+        """Let the log take over what a job has written; return what the event says."""
+
+
+@final
+class RunningBroker:
+    """The broker that runs."""
+
+    def __init__(self, url: str) -> None:
+        """`url` names the virtual host too."""
+        self._url = BrokerUrl.parse(url)
+
+    def take_snapshot(self, name: str, *, seals: bool) -> None:
+        """See CompactingBroker."""
+        with LinkClient.connect(self._url) as client:
+            SnapshotManagement(client).create(name, seals=seals)
+
+    def commit(self, job: str) -> Mapping[str, Any]:
+        """See CompactingBroker."""
+        with LinkClient.connect(self._url) as client:
+            return Management(client).request("COMMIT", COMPACTION_TYPE, {"name": job}, timeout_s=_COMMIT_SECONDS)[1]
+
+
+@final
+class _StoppedBroker:
+    """The engine of a broker that does not run."""
+
+    def __init__(self, engine: DurableLoop) -> None:
+        self._engine = engine
+
+    def take_snapshot(self, name: str, *, seals: bool) -> None:
+        """See CompactingBroker."""
+        ask(self._engine, TakeSnapshot(object(), name, seals=seals))
+
+    def commit(self, job: str) -> Mapping[str, Any]:
+        """See CompactingBroker."""
+        told: Mapping[str, Any] = ask(self._engine, CommitCompaction(object(), job))
+        return told
+
+
+@contextmanager
+def broker_for(directory: str, url: str | None) -> Iterator[CompactingBroker]:
+    """Yield who changes the log in `directory`: the broker at `url`, or without one its engine, alone with it."""
+    if url is not None:
+        yield RunningBroker(url)
+        return
+    with stopped_engine(directory) as engine:
+        yield _StoppedBroker(engine)
