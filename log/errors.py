@@ -32,6 +32,10 @@ class DamageError(LogError):
         self.found = found
         super().__init__(f"{file} is damaged at position {position}: expected {expected}, found {found}")
 
+    def __reduce__(self) -> tuple[type["DamageError"], tuple[str, int, str, str]]:
+        """Say how another process makes it again: what a task finds is told where it was asked for."""
+        return DamageError, (self.file, self.position, self.expected, self.found)
+
 
 class ForeignError(LogError):
     """The file is not one of ours, or a newer version wrote it; the message names file, expected and found."""

@@ -7,6 +7,7 @@ Rule 3. Everything that Spark writes lies in one temporary directory, which goes
 Rule 4. pyspark is imported here, when a session is opened, and by the sources that Spark itself imports.
 """
 
+import logging
 import os
 import re
 import socket
@@ -118,7 +119,8 @@ def _environment(scratch: Path, *, is_local: bool) -> dict[str, str]:
     environment = {
         "JAVA_HOME": find_java(scratch),
         "SPARK_CONF_DIR": str(configuration),
-        "PYSPARK_PYTHON": sys.executable,
+        # On other machines Python may lie elsewhere, which only people know.
+        "PYSPARK_PYTHON": sys.executable if is_local else os.environ.get("PYSPARK_PYTHON", sys.executable),
         "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
     }
     return environment | ({"SPARK_LOCAL_IP": _LOOPBACK} if is_local else {})
@@ -157,6 +159,7 @@ def _running(scratch: Path, environment: Mapping[str, str], settings: Mapping[st
         gateway = _launch(configuration, said)
         # Which Python the workers are is read from the environment only now.
         context = _context(gateway, configuration, said)
+    _hush(context)
     session = None
     try:
         session = SparkSession(context)
@@ -190,6 +193,15 @@ def _context(gateway: Any, configuration: Any, said: Path) -> Any:
     except Exception as error:
         _end(gateway)
         raise _not_started(said, error) from error
+
+
+def _hush(context: Any) -> None:
+    """Keep the bridge to Java from telling in tracebacks that the Java process is gone: whoever asks it hears that."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    if not logging.root.handlers:
+        # It logs to the root too, and a root without a handler gets one that prints.
+        logging.root.addHandler(logging.NullHandler())
+    context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001 - else it prints what it hears last
 
 
 def _not_started(said: Path, error: Exception) -> ToolError:
