@@ -49,6 +49,12 @@ class BrokerUrl:
         vhost = parts.path.removeprefix(_VHOST_PATH) if parts.path.startswith(_VHOST_PATH) else ""
         return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""), unquote(vhost))
 
+    def with_user(self, username: str | None, password: str) -> str:
+        """Write it with a user and a password, which are not for anybody's eyes."""
+        if username is None:
+            return str(self)
+        return str(self).replace("amqp://", f"amqp://{quote(username, safe='')}:{quote(password, safe='')}@", 1)
+
     def __str__(self) -> str:
         """Write it without user and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -15,7 +15,7 @@ _COMMANDS: Final = {
         "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
     ),
     "history": ("tools.history:history", "Tell what happened to queues and messages, and when."),
-    "log": ("tools.logs:log", "Read, verify and repair the log in a data directory."),
+    "log": ("tools.logs:log", "Read, verify, repair and compact the log in a data directory."),
     "queue": ("tools.queues:queue", "List, show, browse, declare, delete and purge queues."),
     "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
     "send": ("tools.send:send", "Send messages to ADDRESS and wait until the broker has accepted them."),

@@ -24,6 +24,7 @@ from typing import Final
 
 from engine.compaction import Choice, Group, History, Plan, base_for, groups_of, plan_compaction
 from engine.keep import kept_offsets
+from engine.past import Past, open_past
 from engine.snapshots import load_snapshot
 from log.config import LogConfig
 from log.disk import DiskStorage
@@ -36,7 +37,7 @@ from tools.compact_broker import CompactingBroker
 from tools.compact_runner import Runner
 from tools.errors import ToolError
 
-__all__ = ["Archive", "Outcome", "Progress", "count_segments", "run_compaction", "tell_choice"]
+__all__ = ["Archive", "Outcome", "Progress", "foresee_compaction", "run_compaction"]
 
 Progress = Callable[[str, int, int], None]
 """Hears the stage, the bytes done in it, and those to do."""
@@ -144,9 +145,9 @@ class _Job:
         return plan_compaction(reader.manifest, Horizon(base.end, base.time_us), map(kept_offsets, states))
 
     def _compact(self, reader: Reader, plan: Plan) -> None:
-        counts = count_segments(reader, plan, self._runner, self._config, self._progress)
+        counts = _count_segments(reader, plan, self._runner, self._config, self._progress)
         choice = groups_of(plan, counts, segment_bytes_max=self._config.segment_bytes_max)
-        tell_choice(self._outcome, plan, choice, counts)
+        _tell_choice(self._outcome, plan, choice, counts)
         if not choice.groups:
             return
         folder = job_path(self._directory, self._job)
@@ -235,7 +236,44 @@ def run_compaction(
     return job.run()
 
 
-def count_segments(
+def foresee_compaction(
+    directory: str,
+    history: History,
+    runner: Runner,
+    *,
+    now_us: int,
+    progress: Progress = lambda *_: None,
+    config: LogConfig | None = None,
+) -> Outcome:
+    """Return what `run_compaction` would come to, and change nothing: not even a snapshot is taken.
+
+    Where it would take one, the state is folded instead. Raises what `run_compaction` does.
+    """
+    config, outcome = config or LogConfig(), Outcome()
+    with open_past(directory, config, now_us=now_us) as past:
+        plan = _foreseen(past, history, now_us)
+        if plan is not None:
+            counts = _count_segments(past.reader, plan, runner, config, progress)
+            _tell_choice(outcome, plan, groups_of(plan, counts, segment_bytes_max=config.segment_bytes_max), counts)
+    return outcome
+
+
+def _foreseen(past: Past, history: History, now_us: int) -> Plan | None:
+    manifest, reader = past.reader.manifest, past.reader
+    if history.is_none:
+        if past.last_offset is None:
+            return None
+        state = past.state_at(past.last_offset)
+        return plan_compaction(manifest, Horizon(past.end, state.time_us), [kept_offsets(state)])
+    base = base_for(manifest, history, now_us=now_us, active_bytes=sum(part.end for part in reader.survey.parts))
+    if base is None:
+        return None
+    later = manifest.snapshots[manifest.snapshots.index(base) :]
+    kept = (kept_offsets(load_snapshot(reader.storage, reader.directory, manifest, one)) for one in later)
+    return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
+
+
+def _count_segments(
     reader: Reader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
 ) -> dict[int, SegmentCount]:
     """Let every segment below the horizon be checked and counted; return the counts by file id."""
@@ -259,7 +297,7 @@ def count_segments(
     return counts
 
 
-def tell_choice(outcome: Outcome, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount]) -> None:
+def _tell_choice(outcome: Outcome, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount]) -> None:
     """Fill in what is chosen, and how it would end."""
     untouched_bytes = sum(one.size for one in choice.untouched)
     outcome.horizon = plan.horizon

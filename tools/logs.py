@@ -1,6 +1,7 @@
-"""`ambermq log`: what a log says, whether it is whole, and making a damaged one open again.
+"""`ambermq log`: what a log says, whether it is whole, and making a damaged one open again, or an old one small.
 
-Rule 1: all but `repair` only read, and are safe beside a running broker: they see what it has written so far.
+Rule 1: all but `repair` and `compact` only read, and are safe beside a running broker: they see what it has written so
+        far. `compact` asks the broker to take over what it has made.
 Rule 2: `repair` wants the directory for itself and says what it would do with --dry-run.
 """
 
@@ -26,6 +27,7 @@ from log.inspect import Reader, open_reader
 from log.verify import Report, verify
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.lazy import LazyGroup
 from tools.names import Names
 from tools.output import output_option, print_json, print_line, print_rows, print_values
 from tools.story import EVENT_TYPES, Line, tell, type_of
@@ -35,11 +37,17 @@ __all__ = ["log", "segment_rows"]
 
 _SEGMENT_COLUMNS: Final = ("file", "state", "base_offset", "next_offset", "batches", "records", "bytes")
 _FOLLOW_SECONDS: Final = 0.5
+_LAZY: Final = {
+    "compact": (
+        "tools.compact_command:compact",
+        "Rewrite the log without the history that is not to be kept; live messages and offsets stay.",
+    ),
+}
 
 
-@click.group(epilog="Example: ambermq log dump --data ./data --type published --limit 20")
+@click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq log dump --data ./data --type published --limit 20")
 def log() -> None:
-    """Read, verify and repair the log in a data directory."""
+    """Read, verify, repair and compact the log in a data directory."""
 
 
 @log.command("segments", epilog="Example: ambermq log segments --data ./data --output json")

@@ -61,7 +61,7 @@ def test_every_answerable_moment_is_as_it_was(seed: int, steps: int, age_us: int
             return
         assert outcome.horizon is not None
         horizon = outcome.horizon.offset
-        events = [event for event in events_from(directory, horizon)]
+        events = events_from(directory, horizon)
         assert verify(directory, config=LIVED).damage is None
         after = answerable(directory)
         assert min(after) == horizon - 1

@@ -1,0 +1,168 @@
+"""`ambermq log compact`: history that nobody wants any more goes, what lives stays.
+
+Rule 1. With a broker on the directory the broker is asked to take over what was written; without one its engine is
+opened for as long as the job takes.
+Rule 2. It steps back behind everything else on its machine: a broker may run there.
+"""
+
+import os
+import time
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+
+import click
+
+from engine.compaction import History
+from engine.times import iso_time
+from tools.broker_url import BrokerUrl
+from tools.compact import Outcome, foresee_compaction, run_compaction
+from tools.compact_broker import broker_for
+from tools.compact_local import LocalRunner
+from tools.compact_runner import Runner
+from tools.durations import duration_text
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line, print_values
+from tools.sizes import parse_size, size_text
+from tools.stage_bar import stage_bar
+from tools.target import URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
+from tools.when import parse_duration
+
+__all__ = ["COMPACT_URL_VARIABLE", "compact", "parse_history"]
+
+COMPACT_URL_VARIABLE: Final = "AMBERMQ_COMPACT_URL"
+"""Where the broker is, with user and password: for those that it starts itself."""
+
+_RUNNERS: Final = ("spark", "local")
+_PATIENCE: Final = 10
+"""What is added to the nice value."""
+
+
+@click.command(epilog="Example: ambermq log compact --data ./data --keep-history 7d --runner local")
+@data_option
+@click.option("--url", metavar="URL", help="The broker on it, where a user's name and password are needed.")
+@click.option("--runner", "kind", type=click.Choice(_RUNNERS), default="spark", show_default=True, help="Who works.")
+@click.option(
+    "--master", metavar="M", default="local[*]", show_default=True, help="Of Spark, such as spark://HOST:PORT."
+)
+@click.option(
+    "--processes", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N", help="Of the local runner."
+)
+@click.option(
+    "--keep-history",
+    "kept",
+    multiple=True,
+    metavar="DURATION|BYTES",
+    help="Such as 10m, 7d (the default) or 512MiB; 0s keeps none. Given twice, what is over either of them goes.",
+)
+@click.option("--archive", metavar="DIR", help="Put the events that go into Parquet files in this directory first.")
+@click.option("--dry-run", is_flag=True, help="Only count, and say what would be done.")
+@output_option
+def compact(
+    data: str | None,
+    url: str | None,
+    kind: str,
+    master: str,
+    processes: int,
+    kept: tuple[str, ...],
+    archive: str | None,
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Rewrite the log without the history that is not to be kept; live messages and offsets stay.
+
+    Works beside the running broker, which takes over the new segments in the end, or without one. Nothing has changed
+    when it fails. Exits 5 where a segment is damaged.
+    """
+    history, directory = parse_history(kept or ("7d",)), log_directory(data)
+    began, now_us = time.monotonic(), time.time_ns() // 1000
+    os.nice(_PATIENCE)
+    with closing(_runner(kind, master, processes)) as runner, stage_bar() as progress:
+        if dry_run:
+            outcome = foresee_compaction(directory, history, runner, now_us=now_us, progress=progress)
+        else:
+            aside = None if archive is None else partial(_archived, archive, asked_vhost())
+            with broker_for(directory, _url(directory, url)) as broker:
+                outcome = run_compaction(
+                    directory, history, runner, broker, now_us=now_us, archive=aside, progress=progress
+                )
+    _tell(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began)
+
+
+def parse_history(texts: tuple[str, ...]) -> History:
+    """Return what durations and sizes ask to be kept; ToolError where one is neither."""
+    age_us, size = None, None
+    for text in texts:
+        as_size = parse_size(text)
+        if as_size is not None:
+            size = as_size if size is None else min(size, as_size)
+            continue
+        try:
+            as_age_us = parse_duration(text)
+        except ToolError as error:
+            expected = "a duration such as 10m or 7d, or a size such as 512MiB; 0s keeps none"
+            raise ToolError(
+                "no history that I understand", expected=expected, found=repr(text), code=ExitCode.USAGE
+            ) from error
+        age_us = as_age_us if age_us is None else min(age_us, as_age_us)
+    return History(age_us, size)
+
+
+def _url(directory: str, url: str | None) -> str | None:
+    """Return where the broker of the directory is asked, None where none runs."""
+    holder = holder_of(directory)
+    if holder is None:
+        return None
+    own = url or os.environ.get(COMPACT_URL_VARIABLE) or os.environ.get(URL_VARIABLE)
+    if own is None:
+        return holder.url
+    # Who the broker is says the directory; who asks says the URL that was given.
+    asked, served = BrokerUrl.parse(own), BrokerUrl.parse(holder.url)
+    return served.with_user(asked.username, asked.password)
+
+
+def _runner(kind: str, master: str, processes: int) -> Runner:
+    if kind == "local":
+        return LocalRunner(processes)
+    from tools.compact_spark import SparkRunner  # noqa: PLC0415 - Spark is an extra, and slow to import
+
+    return SparkRunner.start(master)
+
+
+def _archived(target: str, vhost: str, directory: str, first: int, last: int) -> tuple[str, ...]:
+    from tools.archive import write_archive  # noqa: PLC0415 - pyarrow is an extra, and slow to import
+
+    return (write_archive(directory, first, last, target, vhost=vhost)[0],)
+
+
+def _tell(outcome: Outcome, output: str, *, is_dry: bool, seconds: float) -> None:
+    if output == "json":
+        print_json(asdict(outcome) | {"dry_run": is_dry, "seconds": round(seconds, 3)}, indent=True)
+        return
+    for job in outcome.swept:
+        print_line(f"removed what the dead job {job} had left")
+    if outcome.horizon is None:
+        print_line("nothing to do: no snapshot lies before the history to keep")
+        return
+    print_values(_summary(outcome, is_dry=is_dry, seconds=seconds), output)
+
+
+def _summary(outcome: Outcome, *, is_dry: bool, seconds: float) -> dict[str, Any]:
+    assert outcome.horizon is not None
+    what = "would begin" if is_dry else "begins" if outcome.is_committed else "could begin, with nothing won,"
+    segments = f"{outcome.untouched} untouched, {outcome.dropped} dropped, {outcome.rewritten} rewritten"
+    won = 100 * (outcome.bytes_before - outcome.bytes_after) // max(outcome.bytes_before, 1)
+    told: dict[str, Any] = {
+        f"history {what} at": f"offset {outcome.horizon.offset:,} ({iso_time(outcome.horizon.time_us)})",
+        "segments below": f"{outcome.segments}: {segments}; {outcome.segments_after} afterwards",
+        "records": f"{outcome.records_before:,} -> {outcome.records_after:,}",
+        "bytes": f"{size_text(outcome.bytes_before)} -> {size_text(outcome.bytes_after)} ({won} % less)",
+        "time": duration_text(round(seconds * 1e6)),
+    }
+    if outcome.missing:
+        told["missing"] = f"{outcome.missing:,} live messages were lost before, by a repair"
+    if outcome.archive:
+        told["archive"] = ", ".join(outcome.archive)
+    return told
