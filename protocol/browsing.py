@@ -10,14 +10,14 @@ Rule 4. Outcomes mean nothing and are settled. When all is sent a drain is answe
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from engine.commands import Inspect
 from engine.entry import Entry
 from engine.jobs import Job
 from engine.queue import Queue
 from engine.state import State
-from engine.word import entry_of, size_of, unpack_words
+from engine.word import WORD_BYTES, entry_of, size_of, unpack_words
 from protocol.consuming import redelivered
 from protocol.decode import Buffer
 from protocol.events import Disposed
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Browsing", "end_drain", "settle_browsed"]
 
+_ENTRY_BYTES: Final = 200
+"""About what the columns of an entry take, and their place in a map."""
+
 
 @final
 class Browsing:
     """A queue of one moment and the link that shows it."""
 
-    __slots__ = ("_chunks", "_entries", "_job", "_words", "is_open", "link", "peer", "terms")
+    __slots__ = ("_chunks", "_entries", "_job", "_words", "is_open", "link", "past_bytes", "peer", "terms")
 
     def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
@@ -48,6 +51,8 @@ class Browsing:
         """Of the chunk that is being sent, what is left."""
         self._entries: Any = {}
         self._job: Job | None = None
+        self.past_bytes = 0
+        """Of a moment in the past, what is kept for it alone; the present is the engine's too."""
 
     @property
     def lasts_ms_max(self) -> int:
@@ -68,6 +73,10 @@ class Browsing:
         if queue is None:
             when = "" if self.terms.at is None else " at that moment"
             raise Refusal(AmqpCondition.NOT_FOUND, f"there is no queue at {self.terms.address!r:.300}{when}")
+        if self.terms.at is not None:
+            needed_bytes = WORD_BYTES * queue.available + _ENTRY_BYTES * len(queue.entries)
+            self.peer.gateway.sources.check_past_room(needed_bytes)
+            self.past_bytes = needed_bytes
         self._chunks = chain(queue.returned.chunks(), queue.ready.chunks())
         self._entries = queue.entries
         self.link.available = queue.available
@@ -95,7 +104,7 @@ class Browsing:
     def close(self) -> None:
         """Let go of what it shows."""
         self.is_open = False
-        self._chunks, self._words, self._entries = iter(()), (), {}
+        self._chunks, self._words, self._entries, self.past_bytes = iter(()), (), {}, 0
         if self._job is not None:
             self.peer.gateway.sources.drop(self._job)
             self._job = None
@@ -106,7 +115,7 @@ class Browsing:
             self._words = unpack_words(next(self._chunks, b""))
             if not self._words:
                 # All is sent: nothing is kept any more for a peer that stays.
-                self._chunks, self._entries = iter(()), {}
+                self._chunks, self._entries, self.past_bytes = iter(()), {}, 0
         return bool(self._words)
 
     def _next_run(self, count: int, size: int) -> Sequence[int]:

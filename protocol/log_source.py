@@ -64,6 +64,11 @@ class LogSource:
         """It may last for ever: it keeps nothing of the past."""
         return 0
 
+    @property
+    def past_bytes(self) -> int:
+        """Nothing."""
+        return 0
+
     def ask_past(self, job: Job) -> None:
         """Let a job look for the offset to begin at."""
         self._job = job

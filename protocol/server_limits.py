@@ -43,6 +43,8 @@ class ServerLimits:
     """Bytes of messages handed to them in one turn: the message that takes it there is the last."""
     browse_ms_max: int = 3_600_000
     """A link that has browsed a queue for so long is ended, for what it shows is kept for it."""
+    past_bytes_max: int = 256 << 20
+    """Bytes that links which browse the past keep for what they show; one more is refused, but for the first."""
     past_jobs_max: int = 1
     """Questions about a virtual host's past that are worked on at a time, each by a thread of its own."""
     past_waiting_max: int = 100

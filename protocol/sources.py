@@ -3,8 +3,8 @@
 Rule 1. A turn hands out a bounded number of messages and bytes; who has had some goes to the end of the line.
 Rule 2. Each link stands in one place: in `_ready` while it may have something to send, in `_cold` while its bodies are
         read, in `_ended` while no later event is durable; or in none, until its peer gives credit.
-Rule 3. Such links are bounded in number, those that keep a state of the past in age, and questions to the log by a
-        line that has an end.
+Rule 3. Such links are bounded in number, those that keep a state of the past in age and in bytes, and questions to the
+        log by a line that has an end.
 """
 
 from collections.abc import Callable
@@ -44,6 +44,10 @@ class Source(Protocol):
     @property
     def lasts_ms_max(self) -> int:
         """How long it may last; 0 for ever."""
+
+    @property
+    def past_bytes(self) -> int:
+        """Bytes that it keeps of the past, and nobody else does."""
 
     def serve(self, turn: Turn) -> Wait:
         """Send what the turn and the link allow; tell what it waits for then."""
@@ -124,6 +128,16 @@ class Sources:
                 f"{self._gateway.limits.past_waiting_max} questions about the past wait already (past_waiting_max)",
             )
         return job
+
+    def check_past_room(self, needed_bytes: int) -> None:
+        """Raise Refusal where a link would keep too much of the past; the first may keep all that it needs."""
+        kept_bytes, limit = sum(source.past_bytes for source in self._due_ms), self._gateway.limits.past_bytes_max
+        if kept_bytes and kept_bytes + needed_bytes > limit:
+            raise Refusal(
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
+                f"{needed_bytes} bytes beside the {kept_bytes} that are kept of the past already: {limit} at most "
+                "(past_bytes_max)",
+            )
 
     def read(self, key: LogSource, run: Callable[[Job], Any]) -> Job:
         """Read the log beside the loop; the value is the link's answer."""

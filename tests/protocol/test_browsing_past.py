@@ -95,6 +95,22 @@ def test_a_value_that_names_no_moment_is_refused(watching: Watching, value: Any)
     assert "expected" in description
 
 
+def test_what_links_keep_of_the_past_is_bounded(tmp_path: Path) -> None:
+    """The first may keep all that it needs, others what is left of past_bytes_max until it has sent all or is gone."""
+    directory = str(tmp_path / "data")
+    watching = Watching(DiskRig(directory), directory=directory, limits=ServerLimits(past_bytes_max=20))
+    filled("a", "b", rig=watching.rig)
+    then = at(ULong(watching.rig.loop.log.log_end - 1))
+    watching.attach("q", handle=0, filter=then)
+    condition, description = watching.refused("q", filters=then)
+    assert condition == "amqp:resource-limit-exceeded"
+    assert "16 bytes beside the 16 that are kept of the past already: 20 at most (past_bytes_max)" in description
+    assert said(watching.browse("q", handle=2)) == ["a", "b"]
+    watching.say(Detach(handle=0, closed=True))
+    assert said(watching.browse("q", handle=3, filter=then)) == ["a", "b"]
+    assert said(watching.browse("q", handle=4, filter=then)) == ["a", "b"]
+
+
 def test_messages_of_the_past_cannot_be_taken(watching: Watching) -> None:
     """Without distribution-mode copy the filter is refused rather than ignored."""
     filled("a", rig=watching.rig)
