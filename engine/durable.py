@@ -280,7 +280,7 @@ class DurableLoop:
 
     def replay(self, first: int) -> Replay:
         """Return what reads events again beside the loop, the durable ones from offset `first` on."""
-        return Replay(self.log.stretch(first))
+        return Replay(self.log.stretch(first), self.log.manifest.horizon)
 
     def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
         """Return messages for who takes nothing: None each where one is damaged, None where one must be read first.

@@ -1,7 +1,8 @@
 """Events of a running log read again from its files, in another thread, a piece at a time.
 
 Rule 1. Only what is durable is read; what is returned names the offset from which to go on.
-Rule 2. A piece has an end: at about `events_max` events or `bytes_max` bytes of words, for no batch is cut.
+Rule 2. What was compacted while somebody reads is refused from then on: it would be half of what happened.
+Rule 3. A piece has an end: at about `events_max` events or `bytes_max` bytes of words, for no batch is cut.
 """
 
 from dataclasses import replace
@@ -10,9 +11,12 @@ from typing import final
 from engine.errors import EngineError
 from engine.events import Event, Published
 from engine.facts import next_after
+from engine.past import PastError, PastKind
 from engine.records import events_of
+from engine.times import iso_time
 from engine.word import WORD_BYTES, total_size
 from log.errors import LogError
+from log.manifest import Horizon
 from log.stretch import Stretch
 
 __all__ = ["Replay"]
@@ -22,16 +26,23 @@ __all__ = ["Replay"]
 class Replay:
     """Where to read on; made by the loop, read by another thread."""
 
-    __slots__ = ("_stretch",)
+    __slots__ = ("_horizon", "_stretch")
 
-    def __init__(self, stretch: Stretch) -> None:
+    def __init__(self, stretch: Stretch, horizon: Horizon | None) -> None:
+        """Read `stretch`; what lies before `horizon` is refused."""
         self._stretch = stretch
+        self._horizon = horizon
 
     def read(self, *, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
         """Return events from the first offset on, and the offset after the last that was looked at.
 
-        A run that holds the first offset begins there. Raises EngineError where the log cannot be read.
+        A run that holds the first offset begins there. Raises PastError where the events are gone, and another
+        EngineError where the log cannot be read.
         """
+        horizon = self._horizon
+        if horizon is not None and self._stretch.first < horizon.offset:
+            message = f"offset {self._stretch.first} was compacted: the log begins at offset {horizon.offset}"
+            raise PastError(PastKind.BEFORE_HORIZON, f"{message} ({iso_time(horizon.time_us)})")
         try:
             return _replay(self._stretch, events_max, bytes_max)
         except (LogError, OSError) as error:

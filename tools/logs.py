@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import click
 
+from engine.past import open_past
 from engine.records import events_of
 from engine.snapshots import check_snapshot
 from log import repair as repairs
@@ -30,6 +31,7 @@ from tools.exit_codes import ExitCode
 from tools.lazy import LazyGroup
 from tools.names import Names
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.past_names import living_names
 from tools.story import EVENT_TYPES, Line, tell, type_of
 from tools.target import data_option, log_directory, vhost_directory
 
@@ -77,7 +79,7 @@ def segment_rows(reader: Reader) -> Iterator[dict[str, Any]]:
 
 @log.command("dump", epilog="Example: ambermq log dump --data ./data --queue orders --from 100 --output json")
 @data_option
-@click.option("--from", "first", type=click.IntRange(0), default=0, metavar="OFFSET", help="From this offset on.")
+@click.option("--from", "first", type=click.IntRange(0), metavar="OFFSET", help="From this offset on.")
 @click.option("--to", "last", type=click.IntRange(0), metavar="OFFSET", help="Up to and with this offset.")
 @click.option("--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only these; may be repeated.")
 @click.option("--queue", metavar="NAME", help="Only what is about this queue.")
@@ -86,7 +88,7 @@ def segment_rows(reader: Reader) -> Iterator[dict[str, Any]]:
 @output_option
 def dump(
     data: str | None,
-    first: int,
+    first: int | None,
     last: int | None,
     types: tuple[str, ...],
     queue: str | None,
@@ -108,11 +110,12 @@ def dump(
 
 
 def _lines(
-    directory: str, first: int, last: int | None, *, types: frozenset[str], queue: str | None, follow: bool
+    directory: str, first: int | None, last: int | None, *, types: frozenset[str], queue: str | None, follow: bool
 ) -> Iterator[Line]:
     """Yield the lines asked for; all events are heard, since the earlier ones carry the names."""
-    names = Names()
-    for batch in _batches(directory, follow=follow):
+    begin, names = _begin(directory, first)
+    first = begin if first is None else first
+    for batch in _batches(directory, begin, follow=follow):
         for event in events_of(batch):
             names.hear(event)
             if last is not None and event.offset > last:
@@ -125,8 +128,18 @@ def _lines(
                 yield tell(event, names)
 
 
-def _batches(directory: str, *, follow: bool) -> Iterator[Batch]:
-    next_offset = 0
+def _begin(directory: str, first: int | None) -> tuple[int, Names]:
+    """Return where the log's events begin, and the names of what lived then; PastError where `first` lies before."""
+    with open_past(directory) as past:
+        horizon = past.horizon.offset
+        if not horizon:
+            return 0, Names()
+        if first is not None and first < horizon:
+            past.events(first, first)
+        return horizon, living_names(past.state_at(horizon - 1))
+
+
+def _batches(directory: str, next_offset: int, *, follow: bool) -> Iterator[Batch]:
     while True:
         with open_reader(directory) as reader:
             for readable in reader.batches(next_offset):

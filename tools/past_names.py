@@ -12,7 +12,7 @@ from engine.past import Past
 from engine.state import EMPTY_STATE, State
 from tools.names import Names
 
-__all__ = ["PastNames"]
+__all__ = ["PastNames", "living_names"]
 
 _SINGLE = ("queue", "muxer", "producer", "consumer")
 _SEVERAL = ("queues", "consumers")
@@ -50,6 +50,14 @@ class PastNames(Names):
         horizon = self._past.horizon.offset
         state = self._past.state_at(horizon - 1) if horizon else EMPTY_STATE
         return {event.offset: event for event in _told(state)}
+
+
+def living_names(state: State) -> Names:
+    """Return the names of what lives in a state."""
+    names = Names()
+    for event in _told(state):
+        names.hear(event)
+    return names
 
 
 def _ids_of(event: Event) -> Iterator[int]:
