@@ -1,9 +1,33 @@
-"""How the laws are tried: the same examples each time by default, others each time in `make fuzz`."""
+"""How the laws are tried: the same examples each time by default, others each time in `make fuzz`. And one Spark."""
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
+
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.spark_session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("AMBERMQ_HYPOTHESIS", "test"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """The session of all tests that need Spark: it takes long to start, and memory. Tasks are tried twice."""
+    opened = open_session("local[2,2]")
+    try:
+        session = opened.__enter__()
+    except ToolError as error:
+        if error.exit_code != ExitCode.NOT_INSTALLED:
+            raise
+        pytest.skip(error.message)
+    yield session
+    opened.__exit__(None, None, None)

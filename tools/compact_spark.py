@@ -15,6 +15,7 @@ Rule 4. Workers step back behind everything else on their machine: a broker may 
 
 import os
 import pickle
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -196,6 +197,7 @@ def _told(error: Exception) -> ToolError:
     return ToolError("Spark gave up", found=text, advice=_AGAIN)
 
 
+_PYTHON_ERROR: Final = re.compile(r"[A-Z]\w*(Error|Exception): ")
 _AGAIN: Final = "the log is as it was; run it again"
 
 
@@ -205,5 +207,5 @@ def _text_of(error: Exception) -> str:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     except Exception:  # noqa: BLE001 - that process is gone
         return type(error).__name__
-    telling = [line for line in lines if "Error: " in line or "Python worker" in line]
-    return (telling or lines or [type(error).__name__])[0][:300]
+    telling = [line for line in lines if _PYTHON_ERROR.match(line)] or [line for line in lines if "Error: " in line]
+    return (telling or lines or [type(error).__name__])[-1 if telling else 0][:300]
