@@ -106,6 +106,9 @@ def load_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot
     try:
         return _load(file, path, log_id=manifest.log_id, snapshot=snapshot)
     except ForeignBlocks as fault:
+        if not fault.position:
+            # The manifest names it, so it was a snapshot once: without its magic it is not a newer one.
+            raise DamageError(path, 0, fault.expected, fault.found) from fault
         raise ForeignError(
             f"{path} at position {fault.position}: expected {fault.expected}, found {fault.found}"
         ) from fault

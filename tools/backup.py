@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from engine.keep import kept_offsets
-from engine.snapshots import load_snapshot
 from engine.state import State
 from log.batch import KEPT, decode_header, encode_batch
 from log.buffer import Buffer
@@ -25,8 +24,7 @@ from log.pick import pick_records
 from log.segment import SegmentHeader
 from tools.backup_format import VERSION, Head, SegmentPart, Table
 from tools.backup_writer import BackupWriter
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from tools.snapshot_files import snapshot_named, snapshot_state
 
 __all__ = ["SNAPSHOT_PART", "export_backup"]
 
@@ -38,13 +36,13 @@ _SEGMENT_BYTES: Final = 64 << 20
 def export_backup(directory: str, name: str, path: str, *, as_directory: bool, bytes_per_s: int = 0) -> Table:
     """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return what is in it.
 
-    `bytes_per_s` bounds how fast it is written, 0 does not. Raises ToolError where there is no such snapshot or the
-    backup cannot be written, LogError as `open_reader` does, DamageError where log or snapshot are damaged.
+    `bytes_per_s` bounds how fast it is written, 0 does not. Raises ToolError where there is no such snapshot, it is
+    damaged, or the backup cannot be written, LogError as `open_reader` does, DamageError where the log is damaged.
     """
     with open_reader(directory) as reader:
         manifest = reader.manifest
-        snapshot = _snapshot_named(manifest, name, directory)
-        state = load_snapshot(DiskStorage(), directory, manifest, snapshot)
+        snapshot = snapshot_named(manifest, name, directory)
+        state = snapshot_state(directory, manifest, snapshot)
         head = Head(manifest.log_id, snapshot.end, snapshot.time_us)
         with BackupWriter(path, as_directory=as_directory, head=head, bytes_per_s=bytes_per_s) as writer:
             _write_snapshot(writer, snapshot_path(directory, snapshot.file_id))
@@ -52,20 +50,6 @@ def export_backup(directory: str, name: str, path: str, *, as_directory: bool, b
             table = _table(manifest, snapshot, state, writer)
             writer.finish(table)
             return table
-
-
-def _snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
-    for snapshot in manifest.snapshots:
-        if snapshot.name == name:
-            return snapshot
-    names = ", ".join(snapshot.name for snapshot in manifest.snapshots[-3:])
-    raise ToolError(
-        f"no snapshot {name!r}",
-        where=directory,
-        found=names or "none at all",
-        advice="`ambermq snapshot list` names them all, and --take takes one first",
-        code=ExitCode.NOT_FOUND,
-    )
 
 
 def _table(manifest: Manifest, snapshot: Snapshot, state: State, writer: BackupWriter) -> Table:

@@ -31,6 +31,7 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import SnapshotManagement
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
 from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
 
 __all__ = ["snapshot"]
@@ -80,8 +81,8 @@ def show(name: str, data: str | None, output: str) -> None:
     """Show what the snapshot NAME holds; exits 6 where there is none."""
     directory = log_directory(data)
     with open_reader(directory) as reader:
-        one = _named(reader.manifest, name, directory)
-        values = _row(one) | _contents(_state(reader, directory, one))
+        one = snapshot_named(reader.manifest, name, directory)
+        values = _row(one) | _contents(snapshot_state(directory, reader.manifest, one))
         values |= {"begins_history": one == base_of(reader.manifest), "file": snapshot_path(directory, one.file_id)}
     print_values(values, output)
 
@@ -102,14 +103,13 @@ def verify(name: str | None, data: str | None, output: str) -> None:
     directory = log_directory(data)
     faults: list[LogError] = []
     with open_reader(directory) as reader:
-        chosen = reader.manifest.snapshots if name is None else (_named(reader.manifest, name, directory),)
+        chosen = reader.manifest.snapshots if name is None else (snapshot_named(reader.manifest, name, directory),)
         rows = [_verified(reader, directory, one, faults) for one in chosen]
     print_rows(rows, _VERIFY_COLUMNS, output)
     if faults:
         damage = next((fault for fault in faults if isinstance(fault, DamageError)), None)
-        advice = "a start uses the one before it; delete it and take another"
         code = ExitCode.FAILED if damage is None else ExitCode.DAMAGED
-        raise ToolError(str(damage or faults[0]), advice=advice, code=code)
+        raise ToolError(str(damage or faults[0]), advice=SNAPSHOT_ADVICE, code=code)
 
 
 @snapshot.command("delete", epilog="Example: ambermq snapshot delete before-upgrade --data ./data")
@@ -139,7 +139,10 @@ def diff(before: str, after: str, data: str | None, output: str) -> None:
     """Tell what is different in the snapshot AFTER: wiring, queues, counters, and which messages came and went."""
     directory = log_directory(data)
     with open_reader(directory) as reader:
-        old, new = (_state(reader, directory, _named(reader.manifest, name, directory)) for name in (before, after))
+        manifest = reader.manifest
+        old, new = (
+            snapshot_state(directory, manifest, snapshot_named(manifest, name, directory)) for name in (before, after)
+        )
     changes = changes_between(old, new)
     if output == "json":
         print_json([_told(change) for change in changes], indent=True)
@@ -161,24 +164,6 @@ def _manifest(directory: str) -> Manifest:
     manifest = load(DiskStorage(), directory)
     assert manifest is not None, "log_directory has looked for it"
     return manifest
-
-
-def _named(manifest: Manifest, name: str, directory: str) -> Snapshot:
-    for one in manifest.snapshots:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in manifest.snapshots[-5:]) or "none"
-    raise ToolError(
-        f"no snapshot {name!r}",
-        where=directory,
-        found=f"there are {len(manifest.snapshots)}, the last of them {known}",
-        advice="ambermq snapshot list shows all",
-        code=ExitCode.NOT_FOUND,
-    )
-
-
-def _state(reader: Reader, directory: str, one: Snapshot) -> State:
-    return load_snapshot(DiskStorage(), directory, reader.manifest, one)
 
 
 def _row(one: Snapshot) -> dict[str, Any]:
@@ -216,7 +201,7 @@ def _contents(state: State) -> dict[str, Any]:
 def _verified(reader: Reader, directory: str, one: Snapshot, faults: list[LogError]) -> dict[str, Any]:
     row = _row(one) | {"whole": False}
     try:
-        return row | _contents(_state(reader, directory, one)) | {"whole": True}
+        return row | _contents(load_snapshot(DiskStorage(), directory, reader.manifest, one)) | {"whole": True}
     except LogError as fault:
         faults.append(fault)
         return row | {"fault": str(fault)}
@@ -228,7 +213,7 @@ def _delete_stopped(directory: str, name: str) -> None:
     lock = storage.lock(lock_path(directory))
     try:
         manifest = _manifest(directory)
-        one = _named(manifest, name, directory)
+        one = snapshot_named(manifest, name, directory)
         if one == base_of(manifest):
             raise ToolError(f"history begins with the snapshot {name!r}", where=directory, advice="it has to stay")
         file_ids = frozenset({one.file_id})

@@ -166,6 +166,21 @@ def test_a_snapshot_that_is_gone_is_damage(run: Run, stopped: str) -> None:
     assert run("log", "verify", "--data", stopped).exit_code == ExitCode.DAMAGED
 
 
+@pytest.mark.parametrize("content", [b"", b"AMB", b"something else"])
+@pytest.mark.parametrize("command", [("show", "two"), ("diff", "one", "two"), ("export", "two", "backup")])
+def test_a_snapshot_that_was_overwritten_is_damage_too(
+    run: Run, stopped: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, command: tuple[str, ...]
+) -> None:
+    """The manifest names it, so it is not another program's; and no repair of the log would mend it."""
+    monkeypatch.chdir(tmp_path)
+    Path(snapshot_path(stopped, _file_id(run, stopped, "two"))).write_bytes(content)
+    result = run("snapshot", *command, "--data", stopped)
+    assert result.exit_code == ExitCode.DAMAGED
+    assert "expected a snapshot with magic" in result.stderr
+    assert result.stderr.endswith("; a start uses the one before it; delete it and take another\n")
+    assert not Path("backup").exists()
+
+
 def test_unknown_files_are_reported(run: Run, stopped: str) -> None:
     """A file that nobody names is told, and never deleted."""
     stray = Path(snapshots_path(stopped)) / "stray"
