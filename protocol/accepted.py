@@ -96,12 +96,13 @@ class Accepted(asyncio.BufferedProtocol):
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
         host = self.host
         gateway = host.gateway
-        if connection.output_bytes > server.server_limits.output_high_bytes:
-            # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
-            self.flush()
-        elif connection.has_output or connection.is_ended:
-            gateway.touched[self.peer] = None
-            host.tick_soon()
+        if connection.is_due:
+            if connection.output_bytes > server.server_limits.output_high_bytes:
+                # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
+                self.flush()
+            else:
+                gateway.touched[self.peer] = None
+                host.tick_soon()
         if gateway.sources.is_ready:
             host.turn_soon()
         engine = host.engine
@@ -185,7 +186,7 @@ class Accepted(asyncio.BufferedProtocol):
             self.transport.abort()
             return
         due_ms = connection.poll(now_ms)
-        if connection.has_output or connection.is_ended:
+        if connection.is_due:
             self.peer.handle_events()
             self.flush()
         if due_ms is not None and due_ms < now_ms + SWEEP_S * 1000 and not self._is_timed:

@@ -27,7 +27,7 @@ from protocol.frames import (
 )
 from protocol.handshake import ClientHandshake, Handshake, ServerHandshake
 from protocol.idle import IdleTimer
-from protocol.inbound import SESSION_CODES, plain_code, receive_decoded, receive_plain
+from protocol.inbound import SESSION_CODES, receive_decoded, receive_plain
 from protocol.intake import Intake
 from protocol.limits import ConnectionLimits
 from protocol.link import Link
@@ -81,6 +81,7 @@ class Connection:
         "_sasl",
         "dirty",
         "events",
+        "is_ended",
         "limits",
         "link_count",
         "links_by_name",
@@ -111,6 +112,8 @@ class Connection:
         """The peer's open, once it came."""
         self.remote_frame_bytes_max = MIN_MAX_FRAME_SIZE
         """The largest frame that the peer takes; the spec's minimum until its open."""
+        self.is_ended = False
+        """ConnectionClosed was told: write what take_output still has, then hang up."""
         self._container_id = container_id
         self._sasl = sasl
         handshake: Handshake = ClientHandshake(None, None)
@@ -136,8 +139,9 @@ class Connection:
 
         Returns True when events hold views of the memory of `data`, which must then not be written again.
         """
-        self._idle.now_ms = self._idle.heard_ms = now_ms
-        if self.state is ConnectionState.END:
+        idle = self._idle
+        idle.now_ms = idle.heard_ms = now_ms
+        if self.is_ended:
             return False
         return self._intake.receive(data)
 
@@ -159,9 +163,9 @@ class Connection:
         return pieces
 
     @property
-    def has_output(self) -> bool:
-        """Whether `take_output` has something to give."""
-        return bool(self.output.size or self.dirty) or self.output.has_lead
+    def is_due(self) -> bool:
+        """Whether something is to be done for the peer: `take_output` has something to give, or the end was told."""
+        return bool(self.output.size or self.dirty or self.is_ended)
 
     @property
     def output_bytes(self) -> int:
@@ -188,11 +192,6 @@ class Connection:
         return _sooner(idle.deadline_ms(), self._close_by_ms)
 
     # What its owner calls
-
-    @property
-    def is_ended(self) -> bool:
-        """ConnectionClosed was told: write what take_output still has, then hang up."""
-        return self.state is ConnectionState.END
 
     @property
     def remote_container_id(self) -> str:
@@ -301,7 +300,8 @@ class Connection:
             raise FramingError(f"channel {channel} where channel-max is {self.limits.channel_max}")
         if body == frame_end:
             return frame_end
-        code = plain_code(data, body, frame_end)
+        # -1 where the descriptor is not written the short way.
+        code = data[body + 2] if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53 else -1
         if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
             self._check_size(data, body, frame_end)
         if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
@@ -416,6 +416,7 @@ class Connection:
     def _finish(self, error: Error | None) -> None:
         """Forget what was kept, and tell the end."""
         self.state = ConnectionState.END
+        self.is_ended = True
         self.output.drop_gated()
         self._intake.is_asking = False
         self.dirty.clear()

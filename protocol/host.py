@@ -127,7 +127,8 @@ class Host:
         except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
             self._server.fail(failure)
             return
-        self.gateway.carry_out(effects)
+        if effects:
+            self.gateway.carry_out(effects)
         self._after_effects()
 
     def tick_later(self) -> None:
@@ -153,9 +154,11 @@ class Host:
         except Exception as failure:  # noqa: BLE001 - as in tick
             self._server.fail(failure)
             return
-        self.gateway.carry_out(effects)
+        if effects:
+            self.gateway.carry_out(effects)
         self.gateway.sources.heard()
-        self._resume_reading()
+        if self._paused:
+            self._resume_reading()
         self._after_effects()
 
     def turn_soon(self) -> None:
@@ -193,21 +196,27 @@ class Host:
         self._after_effects()
 
     def _resume_reading(self) -> None:
-        if self._paused and not self.engine.is_congested:
+        if not self.engine.is_congested:
             paused, self._paused = self._paused, []
             for socket in paused:
                 socket.resume_reading()
 
     def _after_effects(self) -> None:
+        gateway = self.gateway
+        if gateway.mistakes:
+            self._log_mistakes()
+        if self.engine.is_pending:
+            self.tick_soon()
+        if gateway.sources.is_ready:
+            self.turn_soon()
+        if gateway.touched:
+            self._flush()
+        self._watch_clock()
+
+    def _log_mistakes(self) -> None:
         for mistake in self.gateway.mistakes:
             structlog.get_logger().error("a command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
-        if self.engine.is_pending:
-            self.tick_soon()
-        if self.gateway.sources.is_ready:
-            self.turn_soon()
-        self._flush()
-        self._watch_clock()
 
     def _watch_clock(self) -> None:
         due_us = self.engine.deadline_us

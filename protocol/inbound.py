@@ -13,17 +13,10 @@ from protocol.performatives import Disposition, Flow, Transfer
 from protocol.session import Session
 from protocol.shape import DISPOSITION_CODE, FLOW_CODE, TRANSFER_CODE, read_disposition, read_flow
 
-__all__ = ["SESSION_CODES", "plain_code", "receive_decoded", "receive_plain"]
+__all__ = ["SESSION_CODES", "receive_decoded", "receive_plain"]
 
 SESSION_CODES: Final = frozenset(range(0x12, 0x17))
 """Attach, flow, transfer, disposition, detach."""
-
-
-def plain_code(data: Buffer, body: int, frame_end: int) -> int:
-    """Read the code of the performative at `body`; -1 when its descriptor is not written the short way."""
-    if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53:
-        return data[body + 2]
-    return -1
 
 
 def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:

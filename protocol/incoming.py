@@ -8,7 +8,7 @@ Rule 3: a fault of the link ends the link here; any other is raised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from protocol.decode import Buffer
 from protocol.errors import LinkFault, SessionFault
@@ -23,6 +23,7 @@ from protocol.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
 from protocol.tables import LinkState
 
 if TYPE_CHECKING:
+    from protocol.links import Links
     from protocol.session import Session
 
 __all__ = ["Incoming"]
@@ -31,10 +32,11 @@ __all__ = ["Incoming"]
 class Incoming:
     """The receiving half of one session."""
 
-    __slots__ = ("_next_id", "_session")
+    __slots__ = ("_links", "_next_id", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, links: Links) -> None:
         self._session = session
+        self._links = links
         self._next_id: int | None = None
 
     def receive(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
@@ -43,7 +45,7 @@ class Incoming:
         SessionFault or DecodeError when the session or the connection cannot go on.
         """
         session = self._session
-        link = session.link_of(plain_handle(data, body, frame_end))
+        link = self._links.by_handle.get(plain_handle(data, body, frame_end))
         if link is not None and link.shape is not None and link.partial is None and link.state is LinkState.ATTACHED:
             next_id = self._next_id
             assert next_id is not None  # a shape was learned, so there was a delivery
@@ -54,13 +56,12 @@ class Incoming:
                 return after
         transfer, payload_start = decode_frame_body(data, body, frame_end)
         assert type(transfer) is Transfer
-        link = session.link_of(transfer.handle)
+        link = self._links.by_handle.get(transfer.handle)
         if session.windows.left <= 0:
             raise SessionFault(SessionCondition.WINDOW_VIOLATION, "a transfer beyond the incoming window")
         if link is None:
             raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"transfer for handle {transfer.handle}")
-        session.windows.received(1)
-        if session.windows.is_low:
+        if session.windows.received(1):
             session.mark_dirty()
         self._count_delivery(link, transfer.delivery_id)
         try:
@@ -74,17 +75,16 @@ class Incoming:
         session = self._session
         count = len(payloads)
         self._next_id = (first_id + count) & MASK
-        session.windows.received(count)
+        if session.windows.received(count):
+            session.mark_dirty()
         link.credit -= count
         link.delivery_count = (link.delivery_count + count) & MASK
         if not settled:
             is_second = link.receiver_settle_mode == ReceiverSettleMode.SECOND
             session.has_second = session.has_second or is_second
             session.received.append(link, first_id, count, is_second=is_second)
-        assert isinstance(link, Receiver)  # nobody else learns a shape
-        session.connection.events.append(TransferRun(link, first_id, payloads, settled))
-        if session.windows.is_low:
-            session.mark_dirty()
+        # Nobody but a receiver learns a shape.
+        session.connection.events.append(TransferRun(cast("Receiver", link), first_id, payloads, settled))
 
     def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
         """Hold the delivery-ids to their sequence."""

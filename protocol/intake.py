@@ -67,24 +67,30 @@ class Intake:
         connection, reader = self._connection, self._reader
         limits = connection.limits
         try:
-            while connection.state is not ConnectionState.END and not self.is_asking:
-                if self.handshake is not None and not self.handshake.is_sasl:
-                    if not self._receive_header(self.handshake):
-                        break
-                    continue
-                frame = reader.frame(limits.frame_bytes_max if self.handshake is None else limits.sasl_frame_bytes_max)
-                if frame is None:
-                    break
-                if self.handshake is None:
-                    reader.skip(frame, connection.receive_frame(frame))
-                else:
-                    reader.skip(frame, self._receive_sasl(self.handshake, frame))
+            is_more = self.handshake is None or self._negotiate(self.handshake)
+            while is_more and not self.is_asking and not connection.is_ended:
+                frame = reader.frame(limits.frame_bytes_max)
+                is_more = frame is not None and reader.skip(frame, connection.receive_frame(frame))
         except AmqpError as fault:
             connection.fail(fault.condition, fault.description)
         if connection.reopened:
             connection.tell_reopened()
         if reader.stop() > limits.held_bytes_max and self.is_asking:
             self._fail_held()
+
+    def _negotiate(self, handshake: Handshake) -> bool:
+        """Take protocol headers and SASL frames; returns whether frames of the connection may follow at once."""
+        reader, limits = self._reader, self._connection.limits
+        while self.handshake is not None and not self.is_asking and not self._connection.is_ended:
+            if not handshake.is_sasl:
+                if not self._receive_header(handshake):
+                    return False
+                continue
+            frame = reader.frame(limits.sasl_frame_bytes_max)
+            if frame is None:
+                return False
+            reader.skip(frame, self._receive_sasl(handshake, frame))
+        return True
 
     def _receive_header(self, handshake: Handshake) -> bool:
         """Take a protocol header; returns whether it was there."""

@@ -23,18 +23,14 @@ class Output:
         self.is_gated = False
         """True while only the lead may leave."""
         self.size = 0
-        """Bytes that wait, the lead aside."""
-
-    @property
-    def has_lead(self) -> bool:
-        """Whether a lead waits."""
-        return bool(self._lead)
+        """Bytes that wait, the lead with them."""
 
     def add(self, piece: Buffer) -> None:
         """Write `piece` behind what waits; it must not change any more."""
+        size = len(piece)
         self._pieces.append(piece)
-        self.size += len(piece)
-        if len(piece) >= _LARGE_BYTES:
+        self.size += size
+        if size >= _LARGE_BYTES:
             self._has_large = True
 
     def extend(self, pieces: list[Buffer]) -> None:
@@ -47,6 +43,7 @@ class Output:
         """Write `piece` before what is gated, or behind what waits where nothing is."""
         if self.is_gated:
             self._lead += piece
+            self.size += len(piece)
         elif piece:
             self.add(piece)
 
@@ -55,18 +52,15 @@ class Output:
         if self.is_gated:
             self.is_gated = False
             self._pieces = []
-            self.size = 0
+            self.size = len(self._lead)
 
     def take(self) -> list[Buffer]:
         """Everything that may leave now."""
-        pieces: list[Buffer] = []
         if self._lead:
-            pieces.append(self._lead)
-            self._lead = b""
+            return self._take_lead()
         if self.is_gated or not self.size:
-            return pieces
-        pieces += self._pieces
-        self._pieces = []
+            return []
+        pieces, self._pieces = self._pieces, []
         self.size = 0
         if len(pieces) == 1:
             self._has_large = False
@@ -75,6 +69,11 @@ class Output:
             return [b"".join(pieces)]
         self._has_large = False
         return _join_small(pieces)
+
+    def _take_lead(self) -> list[Buffer]:
+        lead, self._lead = self._lead, b""
+        self.size -= len(lead)
+        return [lead, *self.take()]
 
 
 def _join_small(pieces: list[Buffer]) -> list[Buffer]:

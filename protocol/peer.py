@@ -82,8 +82,9 @@ class Peer:
     def handle_events(self) -> None:
         """Translate what the connection has to tell."""
         # An answer lets the connection read on, so there may be more.
-        while events := self.connection.take_events():
-            for event in events:
+        connection = self.connection
+        while connection.events:
+            for event in connection.take_events():
                 self._handle(event)
 
     def _handle(self, event: Event) -> None:

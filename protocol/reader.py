@@ -102,11 +102,10 @@ class FrameReader:
 
     def put(self, data: Buffer) -> None:
         """Begin a read; `header` and `frame` take from it, then `stop` keeps what is left."""
-        if type(data) is memoryview and len(data) < self._large_bytes:
-            data = bytes(data)
-        self._data = data
+        size = len(data)
+        self._data = bytes(data) if size < self._large_bytes and type(data) is memoryview else data
         self._position = 0
-        self._end = len(data)
+        self._end = size
 
     def hold(self, data: Buffer) -> int:
         """Put `data` behind what is kept, unread; returns how much is kept."""
@@ -150,24 +149,25 @@ class FrameReader:
         """
         if self._rest is not None:
             return self._rest_frame(size_max)
-        position, end = self._position, self._end
+        data, position, end = self._data, self._position, self._end
         if end - position < _HEADER_BYTES:
             return None
-        size, offset, kind, channel = _HEADER(self._data, position)
+        size, offset, kind, channel = _HEADER(data, position)
         if not 8 <= offset * 4 <= size <= size_max:
             raise _bad_size(size, offset, size_max)
         if size > end - position:
             return None
-        if size < self._large_bytes and type(self._data) is memoryview:
-            self._data = bytes(self._data[position:])
+        if size < self._large_bytes and type(data) is memoryview:
+            self._data = data = bytes(data[position:])
             self._position = position = 0
-            self._end = end = len(self._data)
-        return (self._data, position, position + offset * 4, position + size, end, kind, channel)
+            self._end = end = len(data)
+        return (data, position, position + offset * 4, position + size, end, kind, channel)
 
-    def skip(self, frame: Frame, position: int) -> None:
-        """Go on behind `position` of the frame's buffer."""
+    def skip(self, frame: Frame, position: int) -> bool:
+        """Go on behind `position` of the frame's buffer; tells whether anything of the read is left."""
         if frame[0] is self._data:
             self._position = position
+        return self._position < self._end
 
     def _rest_frame(self, size_max: int) -> Frame | None:
         """Complete the frame whose beginning is kept; it gets a buffer of its own."""

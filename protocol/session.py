@@ -81,7 +81,7 @@ class Session:
         self.state = SessionState.UNMAPPED
         self._links = Links(self)
         self.windows = Windows(connection.limits.window_frames, first_id)
-        self.incoming = Incoming(self)
+        self.incoming = Incoming(self, self._links)
         """Transfers that come."""
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
@@ -314,7 +314,7 @@ class Session:
         windows.receive_flow(fields[0], fields[1])  # type: ignore[arg-type]  # both readers checked the mandatory ones
         handle, echo = fields[4], bool(fields[9])
         if handle is not None:
-            link = self.link_of(handle)
+            link = self._links.by_handle.get(handle)
             if link is None:
                 raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"flow for handle {handle}")
             if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_RECEIVED:
@@ -329,10 +329,6 @@ class Session:
         self._is_reopened = False
         links = [link for link in self._links.all() if link.is_sender and link.credit]
         self.connection.events.extend(CreditChanged(link) for link in links if link.is_live)
-
-    def link_of(self, remote_handle: int) -> Link | None:
-        """Find a link by the peer's handle."""
-        return self._links.by_handle.get(remote_handle)
 
     def receive_disposition(
         self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool

@@ -37,10 +37,11 @@ class Windows:
         self.remote = 0
         """Frames that we may still send."""
 
-    def received(self, frames: int) -> None:
-        """Count frames that came; there were no more than `left`."""
+    def received(self, frames: int) -> bool:
+        """Count frames that came; there were no more than `left`. Tells whether half of the window is used."""
         self.left -= frames
         self.next_incoming_id = ((self.next_incoming_id or 0) + frames) & MASK
+        return self.left <= self._frames_max // 2
 
     def sent(self, frames: int) -> None:
         """Count frames that leave; there are no more than `remote`."""
