@@ -70,6 +70,8 @@ class HistorySegment:
     """Bytes that count, header included."""
     end: int
     """Events from here on are not told: they are not durable yet."""
+    first: int = 0
+    """Nor are those before here."""
     start: int = SEGMENT_HEADER_BYTES
     """Position of the first batch that is wanted."""
 
@@ -221,6 +223,6 @@ def first_time_us(segment: HistorySegment) -> int:
     return decode_header(head).base_timestamp_us if len(head) == BATCH_HEADER_BYTES else 0
 
 
-def limited(segment: HistorySegment, end: int) -> HistorySegment:
-    """Return the segment with an earlier end of what is told."""
-    return replace(segment, end=min(segment.end, end))
+def limited(segment: HistorySegment, *, first: int = 0, end: int) -> HistorySegment:
+    """Return the segment with less that is told of it: offsets from `first` to below `end`."""
+    return replace(segment, first=max(segment.first, first), end=min(segment.end, end))

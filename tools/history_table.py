@@ -37,8 +37,9 @@ from tools.history_lookup import Lookup, Names
 from tools.history_messages import content_of, id_of
 from tools.history_rows import Gathering, Longs, Records, Rows, rows_of
 from tools.history_schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
+from tools.when import AtOffset, AtTime, parse_when
 
-__all__ = ["EVERYTHING", "Selection", "event_columns"]
+__all__ = ["EVERYTHING", "Selection", "event_columns", "selection_between"]
 
 _ROWS_MAX: Final = 32_768
 _BYTES_MAX: Final = 2 << 20
@@ -67,6 +68,18 @@ class Selection:
 
 
 EVERYTHING: Final = Selection()
+
+
+def selection_between(since: str, until: str, *, now_us: int) -> Selection:
+    """Return what happened from one WHEN on and before another; empty texts set no bound. Raises ToolError."""
+    bounds: dict[str, Any] = {}
+    for text, offset_name, time_name in ((since, "first", "begin_us"), (until, "end", "end_us")):
+        match parse_when(text, now_us=now_us) if text else None:
+            case AtOffset(offset):
+                bounds[offset_name] = offset
+            case AtTime(time_us):
+                bounds[time_name] = time_us
+    return Selection(**bounds)
 
 
 def event_columns(
@@ -117,7 +130,7 @@ class _Table:
         self._segment = segment
         self._schema = schema_of(columns)
         self._selection = selection
-        self._end = min(selection.end, segment.end)
+        self._first, self._end = max(selection.first, segment.first), min(selection.end, segment.end)
         self._lookup = lookup
         self._names = Names(lookup, known)
         types = selection.types
@@ -134,7 +147,7 @@ class _Table:
                 yield self._gap(walk)
                 continue
             assert walk.header is not None
-            if walk.next_offset() <= self._selection.first:
+            if walk.next_offset() <= self._first:
                 continue
             if walk.header.base_offset >= self._end or walk.header.base_timestamp_us >= self._selection.end_us:
                 break
@@ -211,7 +224,7 @@ class _Table:
 
     def _is_wanted(self, records: Records) -> Any:
         selection = self._selection
-        wanted = (records.offset >= selection.first) & (records.offset < self._end)
+        wanted = (records.offset >= self._first) & (records.offset < self._end)
         wanted &= (records.time_us >= selection.begin_us) & (records.time_us < selection.end_us)
         return wanted if self._codes is None else wanted & np.isin(records.columns["type"], self._codes)
 

@@ -137,7 +137,6 @@ def _settings(scratch: Path, master: str, name: str, driver_memory: str) -> dict
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "8",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

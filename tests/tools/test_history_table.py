@@ -82,7 +82,7 @@ def _rows_of(event: Event, names: Names, containers: dict[int, str], links: dict
         case Published():
             for word in unpack_words(event.words):
                 offset, size = entry_of(word), size_of(word)
-                said = {"offset": offset, "message_offset": offset, "durable": event.durable, "count": 1}
+                said: dict[str, Any] = {"offset": offset, "message_offset": offset, "durable": event.durable, "count": 1}
                 said |= {"container": containers.get(event.producer)}
                 for queue in event.queues or (0,):
                     yield row | said | {"queue": names.queue(queue) if queue else None, "size": size}
@@ -171,7 +171,7 @@ def test_nothing_is_told_beyond_the_end(lived: Path) -> None:
     with open_history(str(lived)) as log:
         everything = rows(log)
         end = everything[-5]["offset"]
-        cut = [limited(segment, end) for segment in log.segments]
+        cut = [limited(segment, end=end) for segment in log.segments]
         found = [
             row for one in cut for batch in event_columns(one, _COLUMNS, segments=cut) for row in batch.to_pylist()
         ]

@@ -1,0 +1,69 @@
+"""Writing the events of a stretch of a log into Parquet, before a compaction lets go of them.
+
+Rule 1. An archive is whole and durable before anybody names it; it counts when the manifest does, in the same edit that
+moves the horizon, so that no row is there twice or not at all.
+Rule 2. The same stretch can be archived again at any time: an attempt's files have names of their own.
+Rule 3. Everything goes in, bodies too: what is archived is gone from the log.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from log.root import DEFAULT_VHOST
+from tools.archive_files import Archive, store_archive
+from tools.file_systems import is_remote, place_of
+from tools.history_log import HistoryLog, open_history
+from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS
+from tools.history_table import Selection, event_columns
+from tools.parquet_files import write_events
+
+__all__ = ["ALL_COLUMNS", "write_archive"]
+
+ALL_COLUMNS: Final = (*EVENT_COLUMNS, *CONTENT_COLUMNS)
+"""What an archive holds."""
+
+_VERSION: Final = 1
+
+Progress = Callable[[int, int], Any]
+"""Hears the bytes of segments read so far and how many there are."""
+
+
+def write_archive(
+    directory: str,
+    first_offset: int,
+    last_offset: int,
+    target: str,
+    *,
+    vhost: str = DEFAULT_VHOST,
+    attempt: str = "",
+    columns: Sequence[str] = ALL_COLUMNS,
+    progress: Progress = lambda _done, _total: None,
+) -> tuple[str, Archive]:
+    """Write the events from `first_offset` to `last_offset`, both included, of the log in `directory` below `target`.
+
+    `target` is a path or a URL, `attempt` begins the names of all files and is drawn where it is empty. Returns what
+    Manifest.archive is to name, and what was written. Raises DamageError, LogError, OSError.
+    """
+    attempt = attempt or f"{first_offset:012x}-{secrets.token_hex(4)}"
+    target = target if is_remote(target) else place_of(target).path
+    with open_history(directory, vhost) as log:
+        rows = _rows(log, Selection(first=first_offset, end=last_offset + 1), columns, progress)
+        files = write_events(rows, columns, target, attempt=attempt)
+        archive = Archive(
+            _VERSION, log.manifest.log_id.hex(), vhost, first_offset, last_offset, tuple(columns), tuple(files)
+        )
+    return store_archive(archive, target, attempt=attempt), archive
+
+
+def _rows(
+    log: HistoryLog, selection: Selection, columns: Sequence[str], progress: Progress
+) -> Iterator[pa.RecordBatch]:
+    chosen = [one for one in log.segments if one.next_offset > selection.first and one.base_offset < selection.end]
+    known, done, total = log.known(), 0, sum(one.size for one in chosen)
+    for segment in chosen:
+        yield from event_columns(segment, columns, segments=log.segments, known=known, selection=selection)
+        done += segment.size
+        progress(done, total)

@@ -1,0 +1,152 @@
+"""Archives as they are read: which a log's manifest names, and their files as parts of its history.
+
+    TARGET/<attempt>.archive    JSON and a CRC line: log, offsets, and the Parquet files with rows, bytes and CRC-32C
+    TARGET/date=.../queue=...   the files; see parquet_files.py
+
+Rule: only archives that the manifest names are read. What a compaction wrote that was not committed is litter.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from log.crc_line import with_crc_line, without_crc_line
+from log.errors import DamageError, ForeignError
+from tools.file_systems import joined, place_of
+from tools.history_log import HistoryLog
+from tools.history_schema import schema_of
+from tools.history_table import Selection
+from tools.parquet_files import ParquetFile
+
+__all__ = ["Archive", "ArchivePart", "archive_columns", "archive_parts", "load_archive", "may_hold", "store_archive"]
+
+_ROWS_MAX = 32_768
+_VERSION = 1
+_SUFFIX = ".archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Events of one log as Parquet files."""
+
+    version: int
+    """Of this format."""
+    log_id: str
+    """Of the log, in hex."""
+    vhost: str
+    """As it was called."""
+    first_offset: int
+    """Events from here on ..."""
+    last_offset: int
+    """... up to and with this."""
+    columns: tuple[str, ...]
+    """That the files and their paths have."""
+    files: tuple[ParquetFile, ...]
+    """Sorted by path."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows all files have."""
+        return sum(one.rows for one in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePart:
+    """One file of an archive, to be opened anywhere."""
+
+    target: str
+    """The archive's directory, a path or a URL."""
+    file: ParquetFile
+    """Below it."""
+    first_offset: int
+    """Its events lie from here on ..."""
+    last_offset: int
+    """... up to and with this."""
+
+
+def store_archive(archive: Archive, target: str, *, attempt: str) -> str:
+    """Write what an archive is beside its files; returns the path or URL that a manifest is to name."""
+    listing = joined(target, f"{attempt}{_SUFFIX}")
+    content = with_crc_line(msgspec.json.format(msgspec.json.encode(archive), indent=1) + b"\n")
+    place = place_of(target)
+    path = f"{place.path}/{attempt}{_SUFFIX}"
+    if place.filesystem is not None:
+        with place.filesystem.open_output_stream(path) as stream:
+            stream.write(content)
+        return listing
+    place.storage.makedirs(place.path)
+    file = place.storage.open(path, create=True)
+    try:
+        file.write([content], 0)
+        file.sync()
+    finally:
+        file.close()
+    place.storage.sync_directory(place.path)
+    return path
+
+
+def load_archive(listing: str) -> Archive:
+    """Return the archive that a path or URL names. Raises DamageError, ForeignError, FileNotFoundError."""
+    target, name = _split(listing)
+    place = place_of(target)
+    path = f"{place.path}/{name}"
+    file = place.storage.open(path)
+    try:
+        content = without_crc_line(file.read(file.size(), 0), file=listing)
+    finally:
+        file.close()
+    try:
+        archive = msgspec.json.decode(content, type=Archive)
+    except msgspec.DecodeError as error:
+        raise DamageError(listing, 0, "the fields of an archive", str(error)) from error
+    if archive.version != _VERSION:
+        raise ForeignError(f"{listing} has archive version {archive.version}, this program reads version {_VERSION}")
+    return archive
+
+
+def archive_parts(log: HistoryLog) -> Iterator[ArchivePart]:
+    """Yield the files of all archives that a log's manifest names. Raises as `load_archive`."""
+    for listing in log.manifest.archive:
+        archive = load_archive(listing)
+        for file in archive.files:
+            yield ArchivePart(_split(listing)[0], file, archive.first_offset, archive.last_offset)
+
+
+def may_hold(part: ArchivePart, selection: Selection) -> bool:
+    """Tell whether a file may hold anything of a selection."""
+    if part.last_offset < selection.first or part.first_offset >= selection.end:
+        return False
+    if selection.queues is not None and part.file.queue not in selection.queues:
+        return False
+    day = datetime.fromisoformat(part.file.date).replace(tzinfo=UTC).timestamp() * 1_000_000
+    return day < selection.end_us and day + 86_400_000_000 > selection.begin_us
+
+
+def archive_columns(part: ArchivePart, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the events of an archive's file, these columns of them. Raises OSError where pages are damaged."""
+    place, schema = place_of(part.target), schema_of(columns)
+    path = f"{place.path}/{part.file.path}"
+    with pq.ParquetFile(path, filesystem=place.filesystem, page_checksum_verification=True) as file:
+        there = [name for name in schema.names if name in file.schema_arrow.names]
+        for batch in file.iter_batches(_ROWS_MAX, columns=there or ["offset"]):
+            yield pa.RecordBatch.from_arrays(
+                [_column(batch, field, part.file.queue) for field in schema], schema=schema
+            )
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, queue: str | None) -> pa.Array:
+    if field.name in batch.schema.names:
+        return batch.column(field.name).cast(field.type)
+    value = queue if field.name == "queue" else None
+    return pa.repeat(pa.scalar(value, field.type), batch.num_rows)
+
+
+def _split(listing: str) -> tuple[str, str]:
+    """Return an archive's directory and the name of its listing."""
+    path, mark, query = listing.partition("?") if "://" in listing else (listing, "", "")
+    target, _, name = path.rpartition("/")
+    return f"{target}{mark}{query}", name

@@ -1,0 +1,191 @@
+"""`ambermq log export`: the history of a data directory as Parquet by date and queue, for whatever reads that.
+
+Rule 1. A task takes some neighbouring segments and writes files of its own; nothing passes through Spark but their
+names, so the runner without Spark writes the same rows.
+Rule 2. The target must be empty: an export that was cut short is no half of the next one.
+Rule 3. Directory and target may lie wherever pyarrow's file systems or fsspec reach.
+"""
+
+import secrets
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from log.root import DEFAULT_VHOST
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.file_systems import is_remote, place_of
+from tools.output import output_option, print_values
+from tools.target import data_directory, directory_option
+from tools.when import WHEN_HELP
+
+__all__ = ["RUNNERS", "export_history", "export_parquet", "history_directory"]
+
+RUNNERS: Final = ("spark", "local")
+_GROUP_BYTES: Final = 256 << 20
+"""Segments that one task takes: few enough files, and enough tasks."""
+_VHOST_HELP: Final = "The virtual host, or * for all."
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one task exports."""
+
+    segments: tuple[Any, ...]
+    """HistorySegments to be read."""
+    all_segments: tuple[Any, ...]
+    """All of the log, for names and the pieces of messages."""
+    known: dict[int, tuple[str, int]]
+    """HistoryLog.known()."""
+    selection: Any
+    """Selection."""
+    columns: tuple[str, ...]
+    """That are written."""
+    target: str
+    """A path or URL."""
+    attempt: str
+    """Begins the names of its files."""
+
+
+def history_directory(data: str | None) -> str:
+    """Return the directory that option or environment names, a URL as it is; ToolError where there is none."""
+    return data if data and is_remote(data) else data_directory(data)
+
+
+@click.command("export", epilog="Example: ambermq log export --data ./data --parquet ./history --since '1 day ago'")
+@directory_option
+@click.option("--vhost", metavar="V", default=DEFAULT_VHOST, show_default=True, help=_VHOST_HELP)
+@click.option("--parquet", "target", required=True, metavar="DIR", help="Where to: an empty directory, or a URL.")
+@click.option("--since", metavar="WHEN", default="", help=f"From then on. {WHEN_HELP}")
+@click.option("--until", metavar="WHEN", default="", help="Only what happened before that.")
+@click.option("--contents", is_flag=True, help="Headers, properties and bodies too.")
+@click.option("--runner", type=click.Choice(RUNNERS), default="spark", show_default=True, help="What does the work.")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
+@output_option
+def export_parquet(
+    data: str | None,
+    vhost: str,
+    target: str,
+    since: str,
+    until: str,
+    contents: bool,
+    runner: str,
+    master: str,
+    output: str,
+) -> None:
+    """Write the events as Parquet files by date and queue, one row a message and event."""
+    from tools.spark_session import check_packages  # noqa: PLC0415 - what only these commands need
+
+    check_packages("pyarrow", "numpy")
+    found = export_history(
+        history_directory(data),
+        target if is_remote(target) else place_of(target).path,
+        vhost=vhost,
+        since=since,
+        until=until,
+        contents=contents,
+        run=_run_here if runner == "local" else lambda shares: _run_on_spark(shares, master),
+    )
+    print_values(found, output)
+
+
+def export_history(
+    directory: str,
+    target: str,
+    *,
+    vhost: str,
+    since: str,
+    until: str,
+    contents: bool,
+    run: Callable[[Sequence[_Share]], list[Any]],
+) -> dict[str, Any]:
+    """Export a directory by `run`, which is given shares and returns files; returns what there is to say of it.
+
+    Raises ToolError, DamageError, OSError.
+    """
+    from tools.history_log import open_histories  # noqa: PLC0415 - needs pyarrow, which was asked for by now
+    from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415
+    from tools.history_table import selection_between  # noqa: PLC0415
+
+    selection = selection_between(since, until, now_us=time.time_ns() // 1000)
+    columns = (*EVENT_COLUMNS, *(CONTENT_COLUMNS if contents else ()))
+    with open_histories(directory, vhost) as logs:
+        _check_empty(target)
+        _tell_horizons(logs)
+        attempt = secrets.token_hex(4)
+        shares = [
+            _Share(group, log.segments, log.known(), selection, columns, target, f"{attempt}-{number}-{at}")
+            for number, log in enumerate(logs)
+            for at, group in enumerate(_groups(log.segments, selection))
+        ]
+        files = run(shares) if shares else []
+    return {
+        "target": target,
+        "events": sum(one.rows for one in files),
+        "files": len(files),
+        "bytes": sum(one.size for one in files),
+    }
+
+
+def _check_empty(target: str) -> None:
+    place = place_of(target)
+    if place.storage.exists(place.path) and place.storage.listdir(place.path):
+        raise ToolError(
+            "the target is not empty",
+            where=target,
+            expected="a new directory",
+            advice="name another one: rows that are there already would be there twice",
+            code=ExitCode.USAGE,
+        )
+
+
+def _tell_horizons(logs: Sequence[Any]) -> None:
+    for log in logs:
+        if log.horizon:
+            sys.stderr.write(
+                f"note: {log.directory} was compacted; below offset {log.horizon} only some messages are left\n"
+            )
+
+
+def _groups(segments: Sequence[Any], selection: Any) -> list[tuple[Any, ...]]:
+    """Return the segments that may hold anything of a selection, in groups of neighbours."""
+    groups: list[list[Any]] = []
+    for segment in segments:
+        if segment.next_offset <= selection.first or segment.base_offset >= selection.end:
+            continue
+        if groups and sum(one.size for one in groups[-1]) + segment.size <= _GROUP_BYTES:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+    return [tuple(group) for group in groups]
+
+
+def _write_share(share: _Share) -> list[Any]:
+    """Write one share; returns its files."""
+    from tools.history_table import event_columns  # noqa: PLC0415 - as in export_history
+    from tools.parquet_files import write_events  # noqa: PLC0415
+
+    batches = (
+        batch
+        for segment in share.segments
+        for batch in event_columns(
+            segment, share.columns, segments=share.all_segments, known=share.known, selection=share.selection
+        )
+    )
+    return list(write_events(batches, share.columns, share.target, attempt=share.attempt))
+
+
+def _run_here(shares: Sequence[_Share]) -> list[Any]:
+    return [file for share in shares for file in _write_share(share)]
+
+
+def _run_on_spark(shares: Sequence[_Share], master: str) -> list[Any]:
+    from tools.spark_errors import translating_spark  # noqa: PLC0415 - as in export_parquet
+    from tools.spark_session import open_session  # noqa: PLC0415
+
+    with open_session(master, name="ambermq log export") as spark, translating_spark():
+        return spark.sparkContext.parallelize(list(shares), len(shares)).flatMap(_write_share).collect()

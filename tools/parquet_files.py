@@ -1,0 +1,132 @@
+"""Events as Parquet, by date and queue: what archives and exports are made of.
+
+    TARGET/date=2026-11-22/queue=orders/<attempt>-0.parquet
+
+Rule 1. The names of files begin with the attempt that wrote them: two attempts at the same work never touch each
+other's, and what a dead one left is recognised by who names files elsewhere.
+Rule 2. The two columns of the path are not in the files. An event about no queue lies in
+`queue=__HIVE_DEFAULT_PARTITION__`; names are percent-encoded where paths need it. Dates are UTC.
+Rule 3. On a disk, files and their names are synced when they are returned. Pages have checksums.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from log.checksum import crc32c
+from tools.file_systems import place_of
+from tools.history_schema import schema_of
+
+__all__ = ["NO_QUEUE", "ParquetFile", "file_schema", "write_events"]
+
+NO_QUEUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Stands in a path for the queue of events that are about none."""
+
+_PARTITIONS: Final = pa.schema([("date", pa.string()), ("queue", pa.string())])
+_OPEN_FILES_MAX: Final = 128
+_PARTITIONS_MAX: Final = 1 << 20
+_ROWS_A_GROUP: Final = 131_072
+_PIECE_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile:
+    """One file, written."""
+
+    path: str
+    """Below the target."""
+    rows: int
+    """Events in it."""
+    size: int
+    """Bytes."""
+    crc32c: int
+    """Of all of them."""
+
+    @property
+    def date(self) -> str:
+        """The day of its events, UTC."""
+        return self.path.split("/")[-3].removeprefix("date=")
+
+    @property
+    def queue(self) -> str | None:
+        """The queue that its events are about, None where they are about none."""
+        name = self.path.split("/")[-2].removeprefix("queue=")
+        return None if name == NO_QUEUE else unquote(name)
+
+
+def file_schema(columns: Sequence[str]) -> pa.Schema:
+    """Return the columns that a file has, of those that were asked for."""
+    return schema_of([name for name in columns if name != "queue"])
+
+
+def write_events(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], target: str, *, attempt: str
+) -> list[ParquetFile]:
+    """Write record batches of these columns, offset, timestamp and queue among them, below a path or URL.
+
+    Returns the files, sorted by path; raises OSError.
+    """
+    place = place_of(target)
+    paths: list[str] = []
+    schema = pa.unify_schemas([schema_of(columns), pa.schema([("date", pa.string())])])
+    form = ds.ParquetFileFormat()
+    if place.filesystem is None:
+        Path(place.path).mkdir(parents=True, exist_ok=True)
+    ds.write_dataset(
+        _dated(batches, schema),
+        place.path,
+        schema=schema,
+        filesystem=place.filesystem,
+        format=form,
+        file_options=form.make_write_options(compression="zstd", write_page_checksum=True),
+        partitioning=ds.partitioning(_PARTITIONS, flavor="hive"),
+        basename_template=f"{attempt}-{{i}}.parquet",
+        existing_data_behavior="overwrite_or_ignore",
+        file_visitor=lambda written: paths.append(written.path),
+        max_open_files=_OPEN_FILES_MAX,
+        max_partitions=_PARTITIONS_MAX,
+        max_rows_per_group=_ROWS_A_GROUP,
+        use_threads=False,
+    )
+    if place.filesystem is None:
+        _sync(paths, place.path)
+    return sorted((_file(place, path) for path in paths), key=lambda one: one.path)
+
+
+def _dated(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        dates = batch.column("timestamp").cast(pa.date32()).cast(pa.string())
+        yield pa.RecordBatch.from_arrays([*batch.columns, pc.fill_null(dates, "1970-01-01")], schema=schema)
+
+
+def _file(place: Any, path: str) -> ParquetFile:
+    """Return what there is to say of a file that was written; it is read once for its checksum."""
+    from pyarrow.parquet import read_metadata  # noqa: PLC0415 - beside its one use
+
+    file = place.storage.open(path)
+    try:
+        size, crc = file.size(), 0
+        for position in range(0, size, _PIECE_BYTES):
+            crc = crc32c(file.read(min(_PIECE_BYTES, size - position), position), crc)
+    finally:
+        file.close()
+    rows = read_metadata(path, filesystem=place.filesystem).num_rows
+    return ParquetFile(path[len(place.path) :].lstrip("/"), rows, size, crc)
+
+
+def _sync(paths: Sequence[str], target: str) -> None:
+    """Make files and the names of all directories down to them durable."""
+    directories = {str(one) for path in paths for one in Path(path).parents if str(one).startswith(target)}
+    for path in [*paths, *sorted(directories, reverse=True), str(Path(target).parent)]:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

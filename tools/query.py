@@ -1,0 +1,127 @@
+"""`ambermq log query`: Spark SQL over the history of a data directory and its archives together, as the view `events`.
+
+Rule 1. Below the horizon the archives are read, from it on the log: no event twice, none from a partly compacted log.
+Rule 2. Only the columns that a query names are read, for Spark would have all of them made: a query by names takes a
+fraction of the time of one with a star. Contents of messages are there when they are named.
+"""
+
+import base64
+import csv
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from engine.times import iso_time
+from tools.export_parquet import history_directory
+from tools.output import print_json, print_rows
+from tools.target import directory_option
+from tools.when import WHEN_HELP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["OUTPUTS", "columns_in", "query", "query_rows"]
+
+OUTPUTS: Final = ("table", "json", "csv")
+_COUNT_ALL: Final = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
+_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'")
+_SELECTS: Final = re.compile(r"\s*(select|with|from|values|\()", re.IGNORECASE)
+
+
+@click.command(
+    "query",
+    epilog='Example: ambermq log query --data ./data "SELECT queue, type, sum(count) FROM events GROUP BY queue, type"',
+)
+@click.argument("sql")
+@directory_option
+@click.option("--vhost", metavar="V", default="*", show_default=True, help="The virtual host, or * for all.")
+@click.option("--since", metavar="WHEN", default="", help=f"Only events from then on. {WHEN_HELP}")
+@click.option("--until", metavar="WHEN", default="", help="Only what happened before that.")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
+@click.option("--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="json is a line a row.")
+def query(sql: str, data: str | None, vhost: str, since: str, until: str, master: str, output: str) -> None:
+    """Run a query of Spark SQL over the view `events`: the log and its archives together."""
+    from tools.spark_errors import translating_spark  # noqa: PLC0415 - what only these commands need
+    from tools.spark_session import check_packages, open_session  # noqa: PLC0415
+
+    check_packages("pyspark", "pyarrow", "numpy")
+    from tools.history_log import open_histories  # noqa: PLC0415
+
+    options = {"path": history_directory(data), "vhost": vhost, "below_horizon": "archive"}
+    options |= {name: text for name, text in (("since", since), ("until", until)) if text}
+    with (
+        open_histories(options["path"], vhost),  # pins what is read until the query is done
+        open_session(master, name="ambermq log query") as spark,
+        translating_spark(),
+    ):
+        columns, rows = query_rows(spark, sql, options)
+        _print(columns, rows, output)
+
+
+def query_rows(
+    spark: "SparkSession", sql: str, options: Mapping[str, str]
+) -> tuple[list[str], Iterator[dict[str, Any]]]:
+    """Return the columns of a query's result, and its rows as JSON has them; `options` are those of the source."""
+    from tools.spark_source import EventSource, register  # noqa: PLC0415 - needs pyspark, which runs by now
+
+    register(spark)
+    wanted = columns_in(sql)
+    whole = {field.name: field.dataType.simpleString() for field in EventSource.columns()}
+    schema = ", ".join(f"`{name}` {whole[name]}" for name in wanted)
+    spark.read.format(EventSource.name()).options(**options).schema(schema).load().createOrReplaceTempView("events")
+    result = spark.sql(sql)
+    rows = (
+        {name: _plain(value) for name, value in zip(result.columns, row, strict=True)}
+        for row in result.toLocalIterator()
+    )
+    return result.columns, rows
+
+
+def columns_in(sql: str) -> tuple[str, ...]:
+    """Return the columns of history that a query may need: those it names, all common ones where it has a star."""
+    from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415 - needs pyarrow
+
+    text = _COUNT_ALL.sub("", _LITERAL.sub("''", sql))
+    words = {word.lower() for word in re.findall(r"\w+", text)}
+    has_star = "*" in text or not _SELECTS.match(sql)
+    common = tuple(name for name in EVENT_COLUMNS if has_star or name in words)
+    contents = tuple(name for name in CONTENT_COLUMNS if name in words)
+    return (*common, *contents) or ("offset",)
+
+
+def _print(columns: list[str], rows: Iterator[dict[str, Any]], output: str) -> None:
+    if output == "table":
+        print_rows(rows, columns, "table")
+    elif output == "json":
+        for row in rows:
+            print_json(row)
+    else:
+        writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Spark's as JSON has it: times in ISO 8601, bytes as text or base64."""
+    match value:
+        case datetime():
+            return iso_time(round(value.timestamp() * 1_000_000))
+        case date():
+            return value.isoformat()
+        case bytes() | bytearray():
+            content = bytes(value)
+            return content.decode() if content.isascii() else base64.b64encode(content).decode()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case dict():
+            return {str(_plain(key)): _plain(item) for key, item in value.items()}
+        case tuple() if hasattr(value, "asDict"):
+            return {str(name): _plain(item) for name, item in value.asDict().items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,267 @@
+"""The Data Source `ambermq`: `spark.read.format("ambermq").load(DIR)` is a broker's history as a DataFrame.
+
+    option          meaning                                                                       else
+    path            data directory, a path or a URL of what pyarrow.fs or fsspec reach; `load`'s argument
+    vhost           virtual host, `*` for all of them                                             default
+    damaged         `error`, or `rows`: what cannot be read is a row of the type `unreadable`     error
+    below_horizon   `log`: of what was compacted only what the log still holds; `archive`: what   log
+                    compactions wrote into archives instead; `nothing`
+    since, until    only events from a moment on, or before one: an offset, a time, `10m ago`     all
+    filters         `spark`, or `push`: filters leave out segments and records (rule 3)           spark
+    events_max      of a stream: records a micro-batch takes at most                              no bound
+
+Rule 1. A partition is a segment, or a file of an archive. Tasks open the files themselves, by name.
+Rule 2. Spark offers no pruning of columns: without a schema all columns but the contents of messages are made, with
+        `.schema("offset long, queue string")` only those.
+Rule 3. Pushed filters on offset, timestamp, queue and type leave out segments, batches and records; Spark applies them
+        again. It keeps what was pushed last for all uses of one loaded DataFrame, so that a second use with other
+        filters misses rows (seen in 4.3.0). So they are only taken where one asks for it and uses what is loaded once;
+        spark.sql.python.filterPushdown.enabled must be on then. `since` and `until` are safe always.
+Rule 4. Everything that goes to tasks is data; the package must be importable there.
+"""
+
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from log.root import DEFAULT_VHOST
+from tools.archive_files import ArchivePart, archive_columns, archive_parts, may_hold
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.file_systems import is_remote, place_of
+from tools.history_log import HistoryLog, HistorySegment, Known, limited, open_histories
+from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS, columns_named, schema_of
+from tools.history_table import EVERYTHING, Selection, event_columns, selection_between
+from tools.spark_filters import is_possible, selection_of
+
+__all__ = [
+    "EventReader",
+    "EventSource",
+    "HistoryPartition",
+    "HistoryWarning",
+    "PlannedLog",
+    "PushingReader",
+    "SourceOptions",
+    "read_part",
+    "register",
+]
+
+_NAME: Final = "ambermq"
+_BELOW_HORIZON: Final = ("log", "archive", "nothing")
+_CHOICES: Final = {"damaged": ("error", "rows"), "below_horizon": _BELOW_HORIZON, "filters": ("spark", "push")}
+
+
+class HistoryWarning(UserWarning):
+    """What is read is not all that ever happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a read was asked for, beside columns and filters."""
+
+    directory: str
+    """The data directory, absolute or a URL."""
+    vhost: str = DEFAULT_VHOST
+    """The virtual host, `*` for all."""
+    damaged: str = "error"
+    """One of `error` and `rows`."""
+    below_horizon: str = "log"
+    """One of `log`, `archive` and `nothing`."""
+    filters: str = "spark"
+    """One of `spark` and `push`."""
+    selection: Selection = EVERYTHING
+    """Between which moments."""
+    events_max: int = 0
+    """Records that a micro-batch takes at most, 0 for no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLog:
+    """What a read knows of one log, in the driver and in every task."""
+
+    segments: tuple[HistorySegment, ...]
+    """All of them, for names and the pieces of messages."""
+    known: Known
+    """Names that no event tells any more."""
+    parts: tuple[HistorySegment | ArchivePart, ...]
+    """What is to be read: a task each."""
+
+
+class HistoryPartition(InputPartition):
+    """One task's share of a read: a segment, or a file of an archive."""
+
+    def __init__(self, log: int, part: HistorySegment | ArchivePart) -> None:
+        """Read `part`, of the log of this number."""
+        super().__init__(log)
+        self.log = log
+        self.part = part
+
+
+class EventSource(DataSource):
+    """The events of a data directory; see the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return _NAME
+
+    def schema(self) -> StructType:
+        """Return the columns that one has without asking."""
+        return _spark_schema(tuple(EVENT_COLUMNS))
+
+    @staticmethod
+    def columns() -> StructType:
+        """Return all columns that one may ask for."""
+        return _spark_schema((*EVENT_COLUMNS, *CONTENT_COLUMNS))
+
+    def reader(self, schema: StructType) -> "EventReader":
+        """Return the reader of a batch query for these columns."""
+        options = _options_of(self.options)
+        kind = PushingReader if options.filters == "push" else EventReader
+        return kind(options, _columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a streaming query for these columns."""
+        from tools.spark_stream import EventStreamReader  # noqa: PLC0415 - which needs this module
+
+        return EventStreamReader(_options_of(self.options), _columns_of(schema))
+
+
+class EventReader(DataSourceReader):
+    """Plans a read in the driver, and does a part of it in a task."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        """Read these columns of what is there now. Raises ToolError, LogError."""
+        self._options = options
+        self._columns = columns
+        self._selection = options.selection
+        # Spark hands the reader to the tasks before it asks for partitions, so all that they need is found out here.
+        with open_histories(options.directory, options.vhost) as logs:
+            self._logs = [_planned(log, options) for log in logs]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the parts of the read that may hold anything that is asked for."""
+        return [
+            HistoryPartition(number, part)
+            for number, log in enumerate(self._logs)
+            for part in log.parts
+            if _is_possible(part, self._selection)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a part's events. Raises DamageError, ToolError."""
+        if not isinstance(partition, HistoryPartition):
+            return iter(())  # there was nothing to plan: Spark asks once all the same
+        return read_part(self._logs[partition.log], partition.part, self._columns, self._selection, self._options)
+
+
+def _planned(log: HistoryLog, options: SourceOptions) -> PlannedLog:
+    horizon, below = log.horizon, options.below_horizon
+    if horizon and below == "log":
+        warnings.warn(
+            f"{log.directory} was compacted: below offset {horizon} the log holds only some messages; "
+            f"the option below_horizon=archive reads what compactions have archived",
+            HistoryWarning,
+            stacklevel=3,
+        )
+    first = 0 if below == "log" else horizon
+    parts = [limited(one, first=first, end=log.end) for one in log.segments if one.next_offset > first]
+    archived = archive_parts(log) if below == "archive" else ()
+    return PlannedLog(log.segments, log.known(), (*archived, *parts))
+
+
+def _is_possible(part: HistorySegment | ArchivePart, selection: Selection) -> bool:
+    return may_hold(part, selection) if isinstance(part, ArchivePart) else is_possible(part, selection)
+
+
+class PushingReader(EventReader):
+    """Takes filters too. Spark refuses such a reader while it is told not to push any."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Leave out what the filters allow; all are returned, for Spark to apply."""
+        self._selection = selection_of(filters, self._selection)
+        return filters
+
+
+def read_part(
+    log: PlannedLog,
+    part: HistorySegment | ArchivePart,
+    columns: tuple[str, ...],
+    selection: Selection,
+    options: SourceOptions,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of a segment or of an archive's file. Raises DamageError, ToolError."""
+    if isinstance(part, ArchivePart):
+        return archive_columns(part, columns)
+    return event_columns(
+        part,
+        columns,
+        segments=log.segments,
+        known=log.known,
+        selection=selection,
+        damaged_rows=options.damaged == "rows",
+    )
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know the format `ambermq`."""
+    spark.dataSource.register(EventSource)
+
+
+def _options_of(options: Any) -> SourceOptions:
+    """Return the options of a query; ToolError where one is unknown or wrong."""
+    given = {str(name).lower(): str(value) for name, value in dict(options).items()}
+    path = given.pop("path", "")
+    if not path:
+        raise _wrong("path", "the data directory of a broker", "none")
+    if not is_remote(path):
+        path = place_of(path).path
+    values: dict[str, Any] = {}
+    for name, allowed in _CHOICES.items():
+        values[name] = given.pop(name, allowed[0])
+        if values[name] not in allowed:
+            raise _wrong(name, " or ".join(allowed), values[name])
+    events_max = given.pop("events_max", "0")
+    if not events_max.isdigit():
+        raise _wrong("events_max", "a number", events_max)
+    vhost = given.pop("vhost", DEFAULT_VHOST)
+    selection = selection_between(given.pop("since", ""), given.pop("until", ""), now_us=time.time_ns() // 1000)
+    if given:
+        raise _wrong(next(iter(given)), "one of those in docs/spark.md", "an unknown option")
+    return SourceOptions(path, vhost, selection=selection, events_max=int(events_max), **values)
+
+
+def _wrong(name: str, expected: str, found: str) -> ToolError:
+    return ToolError("wrong option", where=f"ambermq: {name}", expected=expected, found=found, code=ExitCode.USAGE)
+
+
+def _spark_schema(columns: tuple[str, ...]) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - slow to import, seldom needed
+
+    schema: StructType = from_arrow_schema(schema_of(columns))
+    return schema
+
+
+def _columns_of(schema: StructType) -> tuple[str, ...]:
+    """Return the columns of a schema; ToolError where one is unknown or has another type."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as in _spark_schema
+
+    columns = columns_named(schema.fieldNames())
+    asked, known = to_arrow_schema(schema, timezone="UTC"), EVENT_COLUMNS | CONTENT_COLUMNS
+    for field in asked:
+        if field.type != known[field.name]:
+            raise ToolError(
+                "wrong type of a column of history",
+                where=field.name,
+                expected=str(known[field.name]),
+                found=str(field.type),
+                code=ExitCode.USAGE,
+            )
+    return columns

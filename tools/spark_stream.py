@@ -1,0 +1,133 @@
+"""`readStream` of the Data Source `ambermq`: events as they become durable, in micro-batches.
+
+Rule 1. An offset of the stream is, by virtual host, the offset in the log below which everything was read. It is
+checkpointed by Spark, so each event comes once in each run of a query, whatever ends it.
+Rule 2. `events_max` bounds the records of a micro-batch; a record that settles a thousand messages is one. Without it a
+micro-batch takes all there is.
+Rule 3. With the trigger availableNow it ends where the log was durable when it began.
+Rule 4. What is compacted away before it was read is not read any more: a stream starts at the horizon then.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.history_log import HistoryLog, HistorySegment, limited, open_histories, open_segment
+from tools.history_table import EVERYTHING
+from tools.spark_source import PlannedLog, SourceOptions, read_part
+
+__all__ = ["EventStreamReader"]
+
+_Ends = dict[str, Any]
+"""By virtual host: below which offset everything was read."""
+
+
+class StreamPartition(InputPartition):
+    """One task's share of a micro-batch: a part of a segment."""
+
+    def __init__(self, log: PlannedLog, segment: HistorySegment) -> None:
+        """Read `segment`, of this log."""
+        super().__init__(segment.base_offset)
+        self.log = log
+        self.segment = segment
+
+
+class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows the logs of a data directory."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        """Read these columns; ToolError where the options are none of a stream's."""
+        if options.below_horizon == "archive":
+            raise ToolError(
+                "a stream does not read archives",
+                where="ambermq: below_horizon",
+                expected="log or nothing",
+                advice="read the archive as a batch first, and the stream from the horizon on",
+                code=ExitCode.USAGE,
+            )
+        self._options = options
+        self._columns = columns
+        self._target: _Ends | None = None
+
+    def initialOffset(self) -> _Ends:  # noqa: N802 - Spark's name
+        """Return where a new query begins."""
+        with self._opened() as logs:
+            return {log.vhost: log.horizon if self._options.below_horizon == "nothing" else 0 for log in logs}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the bound that the options set."""
+        return ReadMaxRows(self._options.events_max) if self._options.events_max else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember where the log ends now."""
+        self._target = self._ends()
+
+    def latestOffset(self, start: _Ends, limit: ReadLimit) -> _Ends:  # noqa: N802 - Spark's name
+        """Return where the next micro-batch ends: at what is durable, or where `limit` is reached."""
+        left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        ends = {}
+        with self._opened() as logs:
+            for log in logs:
+                first = int(start.get(log.vhost, 0))
+                end = log.end if self._target is None else min(log.end, int(self._target.get(log.vhost, 0)))
+                ends[log.vhost] = max(first, end)
+                if left is not None and first < end:
+                    ends[log.vhost], left = _limited_end(log, first, end, left)
+        return ends
+
+    def reportLatestOffset(self) -> _Ends:  # noqa: N802 - Spark's name
+        """Return where the logs end now."""
+        return self._ends()
+
+    def partitions(self, start: _Ends, end: _Ends) -> Sequence[InputPartition]:
+        """Return the parts of the segments between two offsets of the stream."""
+        parts: list[InputPartition] = []
+        with self._opened() as logs:
+            for log in logs:
+                first, last = int(start.get(log.vhost, 0)), int(end.get(log.vhost, 0))
+                planned = PlannedLog(log.segments, log.known(), ())
+                chosen = (one for one in log.segments if one.next_offset > first and one.base_offset < last)
+                parts += [StreamPartition(planned, limited(one, first=first, end=last)) for one in chosen]
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a part's events. Raises DamageError, ToolError."""
+        assert isinstance(partition, StreamPartition)
+        return read_part(partition.log, partition.segment, self._columns, EVERYTHING, self._options)
+
+    def _opened(self) -> Any:
+        return open_histories(self._options.directory, self._options.vhost)
+
+    def _ends(self) -> _Ends:
+        with self._opened() as logs:
+            return {log.vhost: log.end for log in logs}
+
+
+def _limited_end(log: HistoryLog, first: int, end: int, left: int) -> tuple[int, int]:
+    """Return the end of at most `left` records from `first` on, and how many are left then."""
+    for segment in log.segments:
+        if segment.next_offset <= first:
+            continue
+        part = open_segment(segment)
+        try:
+            walk = part.walk(segment.start)
+            for _ in walk:
+                for delta, *_columns in walk.batch().rows() if walk.next_offset() > first else ():
+                    assert walk.header is not None
+                    offset = walk.header.base_offset + delta
+                    if offset >= end or not left:
+                        return min(offset, end), left
+                    left -= offset >= first
+        finally:
+            part.file.close()
+    return end, left
