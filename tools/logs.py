@@ -44,6 +44,14 @@ _LAZY: Final = {
         "tools.compact_command:compact",
         "Rewrite the log without the history that is not to be kept; live messages and offsets stay.",
     ),
+    "export": (
+        "tools.export_parquet:export_parquet",
+        "Write the events as Parquet files by date and queue, one row a message and event.",
+    ),
+    "query": (
+        "tools.query:query",
+        "Run a query of Spark SQL over the view `events`: the log and its archives together.",
+    ),
 }
 
 
