@@ -44,6 +44,7 @@ _WORDS_BYTES: Final = 64 << 10
 _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
+_MAPPED_AT_ONCE: Final = 256
 _READY, _RETURNED, _ACQUIRED = 1, 2, 3
 
 _Value = TypeVar("_Value")
@@ -332,7 +333,7 @@ class _Parts:
             ready,
             returned,
             PersistentMap(acquired),
-            PersistentMap(entries),
+            _map_of(entries),
             row.exclusions,
             row.size,
             row.acquired_count,
@@ -341,6 +342,15 @@ class _Parts:
             row.accepted,
             row.counters,
         )
+
+
+def _map_of(items: "dict[int, Entry]") -> "PersistentMap[int, Entry]":
+    """Return a map made a little at a time: millions in one call would stop a broker that runs beside."""
+    empty: PersistentMap[int, Entry] = PersistentMap()
+    draft, left = empty.mutate(), iter(items.items())
+    while some := dict(islice(left, _MAPPED_AT_ONCE)):
+        draft.update(some)
+    return draft.finish()
 
 
 _TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {

@@ -1,8 +1,9 @@
 """A state as blocks: nothing is lost, nothing is larger than it must be, and what is missing is found out."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from engine.state import EMPTY_STATE, State
 from engine.word import WORD_BYTES, make_words
 from log.checksum import crc32c
 from snapshot.blocks import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
+from snapshot.map import PersistentMap
 from snapshot.queue import PersistentQueue
 from tests.engine.histories import lived
 
@@ -102,6 +104,22 @@ def test_blocks_are_bounded() -> None:
         size = sum(map(len, block.parts))
         assert size <= BLOCK_BYTES_MAX
         assert block.kind == BlockKind.WORDS or size < 32 << 10
+
+
+def test_a_state_is_read_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running broker reads states beside its loop: no single call makes a map of all that is known of entries."""
+    queue = filled(5000).queues[0]
+    entries = PersistentMap({word >> 16: Entry(count=1) for word in queue.ready})
+    state = EMPTY_STATE.with_queue(msgspec.structs.replace(queue, entries=entries), 5)
+    made: list[int] = []
+
+    def watched(items: Mapping[Any, Any] | None = None) -> PersistentMap[Any, Any]:
+        made.append(len(items or ()))
+        return PersistentMap(items or {})
+
+    monkeypatch.setattr("engine.image.PersistentMap", watched)
+    assert state_of(image_of(state)) == state
+    assert 0 < max(made) < 5000
 
 
 @given(st.integers(0, 1 << 32), st.integers(0, 1 << 16))
