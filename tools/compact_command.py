@@ -27,13 +27,10 @@ from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line, print_values
 from tools.sizes import parse_size, size_text
 from tools.stage_bar import stage_bar
-from tools.target import URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
+from tools.target import COMPACT_URL_VARIABLE, URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
 from tools.when import parse_duration
 
-__all__ = ["COMPACT_URL_VARIABLE", "compact", "parse_history"]
-
-COMPACT_URL_VARIABLE: Final = "AMBERMQ_COMPACT_URL"
-"""Where the broker is, with user and password: for those that it starts itself."""
+__all__ = ["compact", "parse_history"]
 
 _RUNNERS: Final = ("spark", "local")
 _PATIENCE: Final = 10

@@ -24,6 +24,7 @@ from log.root import DEFAULT_VHOST
 from protocol.sasl import SaslServer
 from protocol.server import Server
 from tools.broker_url import BrokerUrl
+from tools.compaction_starter import CompactionStarter
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.output import print_line
@@ -93,7 +94,11 @@ class Broker:
                 advice="name another --host or --port; port 0 picks a free one",
             ) from error
         self._announce(BrokerUrl(self.host, port), vhosts)
+        starter = CompactionStarter(self.directory, self.settings, BrokerUrl(self.host, port), vhosts.grounds)
+        compactions = asyncio.get_running_loop().create_task(starter.run())
         await _end_of(server)
+        compactions.cancel()
+        await asyncio.wait([compactions])
         if server.failure is not None:
             raise server.failure
         structlog.get_logger().info("stopping", data=self.directory)

@@ -3,6 +3,7 @@
     [engine]      the names of EngineConfig         [server]   the names of ServerLimits
     [log]         the names of LogConfig            [users]    name = "password"
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
+    [compaction]  the names of CompactionConfig
 
 Rule 1: a name in the file is a field's name; there is no second list of them anywhere.
 Rule 2: an unknown name or a bad value is one message with file, table and name; nothing is ignored.
@@ -20,12 +21,13 @@ from log.config import LogConfig
 from log.errors import LogError
 from protocol.limits import ConnectionLimits
 from protocol.server_limits import ServerLimits
+from tools.compaction_schedule import CompactionConfig
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
 __all__ = ["Permissions", "Settings", "load_settings", "read_settings"]
 
-_Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLimits)
+_Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLimits, CompactionConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Settings:
     """Of one connection."""
     server: ServerLimits = field(default_factory=ServerLimits)
     """Of all connections."""
+    compaction: CompactionConfig = field(default_factory=CompactionConfig)
+    """When the broker compacts by itself."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Name to password; empty: anybody from the loopback."""
     permissions: Permissions = field(default_factory=Permissions)
@@ -80,6 +84,7 @@ def read_settings(text: str, path: str) -> Settings:
         log=_read_table(LogConfig, tables.get("log", {}), f"{path} [log]"),
         connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
         server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
+        compaction=_read_table(CompactionConfig, tables.get("compaction", {}), f"{path} [compaction]"),
         users=_read_users(tables.get("users", {}), f"{path} [users]"),
         permissions=_read_permissions(tables.get("permissions", {}), f"{path} [permissions]"),
     )

@@ -19,6 +19,7 @@ from engine.beside import Beside
 from engine.recovery import recover
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError, LogFailed
+from log.proposal import sweep_jobs
 from log.recovery import Recovery, lock_path
 from log.root import DEFAULT_VHOST
 from log.vhosts import VirtualHosts
@@ -128,6 +129,8 @@ class VhostStore:
         began, now_us = time.monotonic(), _now_us()
         settings = self._settings
         recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
+        for job in sweep_jobs(self._storage, path):
+            structlog.get_logger().info("removed what a dead compaction had left", vhost=name, job=job)
         try:
             engine = recover(recovery, settings.engine, now_us, report=_tell_of_snapshot)
         except BaseException:

@@ -10,6 +10,7 @@ from log.config import LogConfig
 from protocol.limits import ConnectionLimits
 from protocol.server_limits import ServerLimits
 from tests.docs.pages import blocks, rows
+from tools.compaction_schedule import CompactionConfig
 from tools.exit_codes import ExitCode
 from tools.serve import serve
 from tools.settings import read_settings
@@ -24,7 +25,13 @@ def _value(cell: str) -> int | bool:
 
 @pytest.mark.parametrize(
     ("table", "kind"),
-    [("engine", EngineConfig), ("log", LogConfig), ("connection", ConnectionLimits), ("server", ServerLimits)],
+    [
+        ("engine", EngineConfig),
+        ("log", LogConfig),
+        ("connection", ConnectionLimits),
+        ("server", ServerLimits),
+        ("compaction", CompactionConfig),
+    ],
 )
 def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
     """A table of the file names the fields of its class in their order, each with its default and a meaning."""
@@ -40,7 +47,7 @@ def test_sizes_in_words_are_the_defaults() -> None:
     """What stands in brackets behind a default is the same number."""
     factors = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
     told = 0
-    for table in ("engine", "log", "connection", "server"):
+    for table in ("engine", "log", "connection", "server", "compaction"):
         for _, default, _, _ in _bounds(table):
             if match := re.search(r"\((\d+) (\wiB)\)", default):
                 assert int(match[1]) * factors[match[2]] == _value(default)

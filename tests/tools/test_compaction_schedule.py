@@ -1,0 +1,88 @@
+"""Compactions that the broker starts by itself: when one is due, and that it is the same command."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.events import Compacted, Event
+from engine.past import open_past
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.compaction_schedule import CompactionConfig, Schedule
+
+_DEADLINE_S = 30.0
+
+
+def test_nothing_is_due_unless_it_is_asked_for() -> None:
+    """Without interval and share there is nothing to look for."""
+    config = CompactionConfig()
+    assert not config.is_on
+    assert Schedule(config, 0.0).reason(1e9, log_bytes=1 << 40, live_bytes=0) == ""
+
+
+def test_an_interval_counts_from_the_end_of_the_last() -> None:
+    """It is due when so long has passed since the start, and since each end."""
+    schedule = Schedule(CompactionConfig(interval_s=100, pause_s=1), 50.0)
+    assert schedule.reason(149.0, log_bytes=0, live_bytes=0) == ""
+    assert schedule.reason(150.0, log_bytes=0, live_bytes=0) == "interval"
+    schedule.ended(170.0, log_bytes=0, live_bytes=0)
+    assert schedule.reason(269.0, log_bytes=0, live_bytes=0) == ""
+    assert schedule.reason(270.0, log_bytes=0, live_bytes=0) == "interval"
+
+
+def test_garbage_must_be_much_and_more_than_was_left() -> None:
+    """Share and size are asked; what the last one left for the sake of history asks for no other."""
+    config = CompactionConfig(garbage_percent=50, garbage_bytes_min=100, pause_s=10)
+    schedule = Schedule(config, 0.0)
+    assert schedule.reason(1.0, log_bytes=1000, live_bytes=501) == ""
+    assert schedule.reason(1.0, log_bytes=150, live_bytes=60) == ""
+    assert schedule.reason(1.0, log_bytes=1000, live_bytes=500) == "garbage"
+    schedule.ended(2.0, log_bytes=900, live_bytes=100)
+    assert schedule.reason(11.0, log_bytes=2000, live_bytes=0) == ""
+    assert schedule.reason(13.0, log_bytes=999, live_bytes=100) == ""
+    assert schedule.reason(13.0, log_bytes=1000, live_bytes=100) == "garbage"
+
+
+def test_the_options_are_those_of_the_configuration() -> None:
+    """Both bounds of history go along, and who works."""
+    config = CompactionConfig(keep_history_s=60, keep_history_bytes=1 << 20, spark=False)
+    expected = ["--keep-history", "60s", "--keep-history", "1048576B", "--runner", "local"]
+    assert config.arguments() == expected
+    assert CompactionConfig(keep_history_s=0).arguments() == ["--keep-history", "0s", "--runner", "spark"]
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"), [("interval_s = 1", "interval"), ("garbage_percent = 10\ngarbage_bytes_min = 1", "garbage")]
+)
+def test_a_broker_starts_one_by_itself(tmp_path: Path, run: Run, how: str, reason: str) -> None:
+    """By the clock and by its garbage, with users too; the log says that it was compacted."""
+    config = tmp_path / "config.toml"
+    common = "keep_history_s = 0\nspark = false\ncheck_s = 1\npause_s = 1000"
+    small = "[log]\nsegment_bytes_min = 65536\nsegment_bytes_max = 65536\n"
+    config.write_text(f'{small}[compaction]\n{how}\n{common}\n[users]\nalice = "sec/ret"\n')
+    broker = ChildBroker(tmp_path / "data", arguments=("--config", str(config)))
+    broker.start()
+    try:
+        url = broker.url.replace("amqp://", "amqp://alice:sec%2Fret@")
+        assert run("send", "q", "--size", 1000, "--count", 500, "--url", url).exit_code == 0
+        assert run("receive", "q", "--count", 400, "--url", url).exit_code == 0
+        (event,) = _compactions(broker)
+        assert event.records_after < event.records_before
+        assert len(run("receive", "q", "--all", "--timeout", 1, "--url", url).stdout.splitlines()) == 100
+        assert f"reason={reason}" in broker.stderr_path.read_text()
+    finally:
+        broker.kill()
+
+
+def _compactions(broker: ChildBroker) -> list[Event]:
+    """Wait until the log tells of a compaction."""
+    deadline = time.monotonic() + _DEADLINE_S
+    while time.monotonic() < deadline:
+        with open_past(str(broker.directory)) as past:
+            events = past.events(past.horizon.offset, past.end - 1)
+            found: list[Event] = [event for event in events if isinstance(event, Compacted)]
+        if found:
+            return found
+        time.sleep(0.2)
+    raise AssertionError(broker.last_words())
