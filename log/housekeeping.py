@@ -223,11 +223,11 @@ class Housekeeper:
         self.manifest = commit(self._storage, self._directory, change)
 
     def _place(self, placement: Placement) -> None:
-        """Name a snapshot; one that has no room is refused rather than tried again."""
+        """Name a snapshot; one that has no room, or that somebody removed, is refused rather than tried again."""
         try:
             placement.snapshot = place(self._storage, self._directory, placement.snapshot, self._committed)
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in _NO_SPACE | {errno.ENOENT}:
                 raise
             placement.error = error
             sweep(self._storage, self._directory)

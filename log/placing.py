@@ -28,7 +28,7 @@ class Placement:
         self.snapshot = snapshot
         """Its file id is given when it is placed; before that it is 0."""
         self.error: OSError | None = None
-        """Why it could not be placed: the disk is full."""
+        """Why it could not be placed: the disk is full, or the file is not there any more."""
         self.is_done = False
         """Set last, whatever became of it."""
 

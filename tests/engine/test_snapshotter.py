@@ -184,6 +184,19 @@ def test_a_full_disk_refuses_one_and_the_broker_goes_on() -> None:
     assert take(rig, "x")["name"] == "x"
 
 
+def test_a_file_that_somebody_removed_costs_one_snapshot() -> None:
+    """Before it was named; the broker goes on, and takes the next one."""
+    rig = Rig()
+    rig.producer()
+    rig.step(TakeSnapshot("snap", "x"))
+    while not rig.storage.exists(temporary_path(DIRECTORY)):
+        rig.completed()
+    rig.storage.unlink(temporary_path(DIRECTORY))
+    assert refusal(settle(rig)).condition == "amqp:internal-error"
+    assert take(rig, "y")["name"] == "y"
+    assert names(rig) == ["y"]
+
+
 def test_a_disk_that_is_nearly_full_is_not_filled_up() -> None:
     """What a snapshot needs is known before, and asked for."""
     storage = SimulatedStorage(random.Random(0), capacity_bytes=1 << 20)
