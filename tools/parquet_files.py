@@ -33,6 +33,10 @@ _PARTITIONS: Final = pa.schema([("date", pa.string()), ("queue", pa.string())])
 _OPEN_FILES_MAX: Final = 128
 _PARTITIONS_MAX: Final = 1 << 20
 _ROWS_A_GROUP: Final = 131_072
+_ROWS_GATHERED: Final = 16_384
+"""Rows of a file that are held back, so that its groups are not tiny where there are many queues."""
+_ROWS_GATHERED_WITH_BODIES: Final = 4_096
+"""The same where each may be large."""
 _PIECE_BYTES: Final = 4 << 20
 
 
@@ -93,6 +97,7 @@ def write_events(
         max_open_files=_OPEN_FILES_MAX,
         max_partitions=_PARTITIONS_MAX,
         max_rows_per_group=_ROWS_A_GROUP,
+        min_rows_per_group=_ROWS_GATHERED_WITH_BODIES if "body" in columns else _ROWS_GATHERED,
         use_threads=False,
     )
     if place.filesystem is None:

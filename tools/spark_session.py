@@ -8,6 +8,7 @@ Rule 4. pyspark is imported here, when a session is opened, and by the sources t
 """
 
 import logging
+import logging
 import os
 import re
 import socket
@@ -159,6 +160,8 @@ def _running(scratch: Path, environment: Mapping[str, str], settings: Mapping[st
         # Which Python the workers are is read from the environment only now.
         context = _context(gateway, configuration, said)
     _hush(context)
+    # What it logs is raised too, and told once by who catches it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     session = None
     try:
         session = SparkSession(context)
