@@ -1,10 +1,16 @@
-"""The short campaigns, in every test run: twenty kills under load, ten of snapshots."""
+"""The short campaigns, in every test run: twenty kills under load, ten of snapshots, four of compactions by Spark."""
 
 import secrets
 from pathlib import Path
 
+import pytest
+
 from tests.crash.campaign import run_campaign
+from tests.crash.compaction import KINDS, run_compaction_campaign
 from tests.crash.snapshots import run_snapshot_campaign
+from tools.errors import ToolError
+from tools.java import find_java
+from tools.spark_session import check_packages
 
 
 def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
@@ -24,3 +30,18 @@ def test_snapshots_and_backups_are_whole_or_not_there(tmp_path: Path) -> None:
     result = run_snapshot_campaign(tmp_path, seed=seed, kills=10)
     assert result.faults == [], f"seed {seed}: {result.faults}"
     assert result.kills == 10
+
+
+def test_compactions_by_spark_lose_nothing(tmp_path: Path) -> None:
+    """SIGKILL to a worker, the broker, Java, the driver: nothing is lost, the next one succeeds and sweeps."""
+    try:
+        check_packages("pyspark", "pyarrow", "numpy")
+        find_java(tmp_path)
+    except ToolError as error:
+        pytest.skip(error.message)
+    seed = secrets.randbits(32)
+    print(f"seed {seed}")
+    result = run_compaction_campaign(tmp_path, seed=seed, kinds=KINDS)
+    assert result.faults == [], f"seed {seed}: {result.faults}"
+    assert result.kills == len(KINDS)
+    assert result.accepted > 0

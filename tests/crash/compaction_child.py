@@ -1,0 +1,45 @@
+"""`python -m tests.crash.compaction_child DIR`: the driver of compactions by Spark, one a line on standard input.
+
+It says `ready` and the process id of its Java when the session is open, then for each line what came of a compaction:
+an empty line where it was committed or nothing was to be won, else the error in one line.
+"""
+
+import sys
+import time
+from contextlib import closing
+
+import psutil  # type: ignore[import-untyped]  # its types are a package of their own
+
+from engine.compaction import History
+from tools.compact import run_compaction
+from tools.compact_broker import broker_for
+from tools.compact_runner import Runner
+from tools.compact_spark import SparkRunner
+from tools.errors import translated
+from tools.target import holder_of
+
+__all__ = ["compact_once"]
+
+
+def compact_once(directory: str, runner: Runner) -> str:
+    """Compact the log of a running broker, and keep no history; return the error in one line, if there is one."""
+    try:
+        holder = holder_of(directory)
+        with broker_for(directory, None if holder is None else holder.url) as broker:
+            run_compaction(directory, History(age_us=0), runner, broker, now_us=time.time_ns() // 1000)
+    except Exception as error:  # noqa: BLE001 - what a person would be told is told
+        return translated(error).message
+    return ""
+
+
+def main(directory: str) -> None:
+    """Serve until standard input ends."""
+    with closing(SparkRunner.start("local[2]")) as runner:
+        (java,) = [child for child in psutil.Process().children() if child.name() == "java"]
+        print("ready", java.pid, flush=True)
+        for _ in sys.stdin:
+            print(compact_once(directory, runner), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
