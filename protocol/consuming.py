@@ -102,13 +102,15 @@ class Consuming:
         self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
         if effect.entries is not None:
             payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
-        if not self._backlog and len(payloads) <= self.link.sendable:
-            self.link.send_run(effect.words, payloads, effect.settled)
-            self.granted -= len(payloads)
-            self.end_drain()
-            return self.granted < self.peer.gateway.limits.grant_messages // 2 and self.link.credit > self.granted
+        link, count = self.link, len(payloads)
+        if not self._backlog and count <= link.sendable:
+            link.send_run(effect.words, payloads, effect.settled)
+            self.granted -= count
+            if link.drain:
+                self.end_drain()
+            return self.granted < self.peer.gateway.limits.grant_messages // 2 and link.credit > self.granted
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
-        self.backlog_count += len(payloads)
+        self.backlog_count += count
         return True
 
     def flush(self) -> None:

@@ -15,6 +15,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from protocol.serial import MASK
 
 if TYPE_CHECKING:
@@ -25,20 +27,15 @@ __all__ = ["DeliveryRing", "Run"]
 _RUN_COUNT_MAX: Final = 1024
 
 
-class Run:
+class Run(Struct, eq=False):
     """Consecutive unsettled deliveries of one link."""
 
-    __slots__ = ("_start", "_tokens", "count", "first_id", "is_second", "link")
-
-    def __init__(
-        self, link: Link, first_id: int, count: int, tokens: list[int] | None, start: int, *, is_second: bool
-    ) -> None:
-        self.link = link
-        self.first_id = first_id
-        self.count = count
-        self._tokens = tokens
-        self._start = start
-        self.is_second = is_second
+    link: Link
+    first_id: int
+    count: int
+    _tokens: list[int] | None
+    _start: int
+    is_second: bool
 
     def tokens(self) -> list[int]:
         """List what the deliveries were named when sent; the delivery-ids where they were received."""
@@ -54,7 +51,7 @@ class Run:
             count,
             self._tokens,
             self._start + start,
-            is_second=self.is_second,
+            self.is_second,
         )
 
     def shorten(self, count: int) -> None:
@@ -103,7 +100,7 @@ class DeliveryRing:
         if runs and runs[-1].extend(link, first_id, count, tokens, is_second=is_second):
             return
         self._links.add(link)
-        run = Run(link, first_id, count, None if tokens is None else list(tokens), 0, is_second=is_second)
+        run = Run(link, first_id, count, None if tokens is None else list(tokens), 0, is_second)
         if not runs or (first_id - runs[-1].first_id) & MASK < 0x80000000:
             runs.append(run)
         elif (runs[0].first_id - first_id) & MASK < 0x80000000:

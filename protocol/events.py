@@ -10,8 +10,9 @@ Rule 3: a peer's fault is told like a peer's goodbye, by the event of the scope 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from protocol.performatives import DeliveryState, Error, Open
 
@@ -35,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(slots=True)
-class Authenticating:
+class Authenticating(Struct):
     """A client asks to be let in; answered by `connection.authenticated(ok)`. Server only."""
 
     mechanism: str
@@ -49,32 +49,28 @@ class Authenticating:
     """What proves it; None for the anonymous."""
 
 
-@dataclass(slots=True)
-class Opened:
+class Opened(Struct):
     """The peer's open. A server answers by `connection.accept` or `connection.refuse`; a client has its answer."""
 
     open: Open
     """The peer's own open: container_id, hostname, properties, offered and desired capabilities, limits."""
 
 
-@dataclass(slots=True)
-class SessionBegun:
+class SessionBegun(Struct):
     """A session is mapped at both ends: begun by the peer and answered by us, or the other way round."""
 
     session: Session
     """The session."""
 
 
-@dataclass(slots=True)
-class LinkAttached:
+class LinkAttached(Struct):
     """The peer's attach: what the peer began is answered by `link.accept` or `link.refuse`."""
 
     link: Link
     """A Sender (we send on it) or a Receiver; the peer's performative is `link.remote`."""
 
 
-@dataclass(slots=True)
-class TransferRun:
+class TransferRun(Struct):
     """Complete messages of one link with consecutive delivery-ids, alike in all but their payload; n >= 1."""
 
     link: Receiver
@@ -93,8 +89,7 @@ class TransferRun:
     """The message format; anything but 0 is opaque."""
 
 
-@dataclass(slots=True)
-class Disposed:
+class Disposed(Struct):
     """The peer's disposition over deliveries with consecutive ids that were unsettled until now.
 
     One that does not settle is told for each delivery once, and only with a terminal state: who repeats it says nothing
@@ -117,16 +112,14 @@ class Disposed:
     """The peer has forgotten them, and so has the session; else `settle_sent` is due."""
 
 
-@dataclass(slots=True)
-class CreditChanged:
+class CreditChanged(Struct):
     """A flow of the peer for one link: `link.credit` and `link.drain` are new."""
 
     link: Link
     """A Sender, whose drain is answered by `drained()`; or a Receiver whose peer answered our drain."""
 
 
-@dataclass(slots=True)
-class LinkDetached:
+class LinkDetached(Struct):
     """A link ended: the peer detached, or erred, or attached the same link anew; our own detach is not told."""
 
     link: Link
@@ -139,8 +132,7 @@ class LinkDetached:
     """Why; None when the peer simply left."""
 
 
-@dataclass(slots=True)
-class SessionEnded:
+class SessionEnded(Struct):
     """A session ended with all its links, by the peer or by its fault; our own end is not told."""
 
     session: Session
@@ -150,8 +142,7 @@ class SessionEnded:
     """Why; None when the peer simply ended it."""
 
 
-@dataclass(slots=True)
-class ConnectionClosed:
+class ConnectionClosed(Struct):
     """The last event: nothing can be received or sent any more, but what `take_output` still hands out."""
 
     error: Error | None

@@ -129,22 +129,23 @@ class Gateway:
             case PublishDone():
                 producing: Producing = effect.link
                 producing.finish(effect)
-                self._touch(producing)
+                self.touched[producing.peer] = None
             case OutcomeApplied():
                 Consuming.answer(effect)
                 answered: Consuming = effect.reply[0]
-                answered.peer.relieve(answered)
-                self._touch(answered)
+                if answered.is_starved:
+                    answered.peer.relieve(answered)
+                self.touched[answered.peer] = None
             case Drained():
                 self._drained(effect)
             case ConsumerReady():
                 self._consumer_ready(effect)
             case ProducerReady():
                 effect.key.peer.producer_ready(effect.key, effect.producer)
-                self._touch(effect.key)
+                self.touched[effect.key.peer] = None
             case Answered() | RefusedCommand():
                 effect.key.peer.answered(effect)
-                self._touch(effect.key)
+                self.touched[effect.key.peer] = None
             case ConsumerEnded():
                 self._consumer_ended(effect)
             case ProducersEnded():
@@ -165,7 +166,7 @@ class Gateway:
         consuming: Consuming = effect.link
         if consuming.deliver(effect):
             consuming.peer.top_up(consuming)
-        self._touch(consuming)
+        self.touched[consuming.peer] = None
 
     def _drained(self, effect: Drained) -> None:
         consuming: Consuming = effect.link
@@ -174,13 +175,13 @@ class Gateway:
             consuming.link.drained()
             # The engine may have been told of the rest of the credit meanwhile: it is gone.
             consuming.peer.top_up(consuming)
-            self._touch(consuming)
+            self.touched[consuming.peer] = None
 
     def _consumer_ready(self, effect: ConsumerReady) -> None:
         consuming: Consuming = effect.key
         self.consumers[effect.consumer] = consuming
         consuming.peer.consumer_ready(consuming, effect.consumer)
-        self._touch(consuming)
+        self.touched[consuming.peer] = None
 
     def _consumer_ended(self, effect: ConsumerEnded) -> None:
         consuming = self.consumers.pop(effect.consumer, None)
@@ -188,7 +189,7 @@ class Gateway:
             consuming.peer.consumer_ended(
                 consuming, Error(condition=Symbol(effect.condition), description=effect.description)
             )
-            self._touch(consuming)
+            self.touched[consuming.peer] = None
 
     def _producers_ended(self, effect: ProducersEnded) -> None:
         error = Error(condition=Symbol(effect.condition), description=effect.description)
@@ -201,9 +202,6 @@ class Gateway:
         consuming = self.consumers.get(getattr(command, "consumer", 0))
         # The key comes first: where a command has both, its link is a name.
         self.blame(_peer_of(getattr(command, "key", None), getattr(command, "link", None), consuming), effect.error)
-
-    def _touch(self, link: Producing | Consuming) -> None:
-        self.touched[link.peer] = None
 
 
 def _peer_of(*sources: object) -> Peer | None:

@@ -151,11 +151,10 @@ class Peer:
             consuming.end_drain()
 
     def relieve(self, consuming: Consuming) -> None:
-        """Go on where the session's bound on what is unsettled stood in the way: something was settled."""
-        if consuming.is_starved:
-            for other in self._consuming.values():
-                if other.link.session is consuming.link.session and other.is_starved:
-                    self.top_up(other)
+        """Go on where the session's bound on what is unsettled stood in the way of one: something was settled."""
+        for other in self._consuming.values():
+            if other.link.session is consuming.link.session and other.is_starved:
+                self.top_up(other)
 
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
@@ -308,7 +307,7 @@ class Peer:
         command = consuming.command(event)
         if command is not None:
             self.gateway.engine.submit(command)
-        if event.settled:
+        if event.settled and consuming.is_starved:
             self.relieve(consuming)
 
     def _browsed(self, event: Disposed) -> None:

@@ -53,7 +53,7 @@ class Sender(Link):
         """Messages that may be sent now: bounded by credit, the peer's window and our bound on what is unsettled."""
         if self.state is not LinkState.ATTACHED or not self.credit:
             return 0
-        return max(min(self.credit, self.session.sendable), 0)
+        return min(self.credit, self.session.sendable)
 
     def send_run(
         self, tokens: Sequence[int], payloads: Sequence[Buffer], settled: bool = False, message_format: int = 0
@@ -66,18 +66,17 @@ class Sender(Link):
         session = self.session
         if count > self.sendable or count != len(tokens):
             raise LocalError(f"{count} messages with {len(tokens)} tokens where {self.sendable} are sendable")
-        key = (message_format, settled)
         template = self._template
-        if template is None or key != self._template_key:
+        if template is None or self._template_key != (message_format, settled):
             template = self._new_template(message_format, settled=settled)
         first_id = session.next_sent_id
         largest = len(payloads[0]) if count == 1 else max(map(len, payloads), default=0)
-        if largest < _LARGE_BYTES and template.head_bytes + largest <= session.frame_bytes_max:
-            session.send_frames(template.join(first_id, tokens, payloads), count)
-        elif template.head_bytes + largest <= session.frame_bytes_max:
-            session.send_pieces(template.pieces(first_id, tokens, payloads), count)
-        else:
+        if template.head_bytes + largest > session.connection.remote_frame_bytes_max:
             self._send_large(template, first_id, tokens, payloads)
+        elif largest < _LARGE_BYTES:
+            session.send_frames(template.join(first_id, tokens, payloads), count)
+        else:
+            session.send_pieces(template.pieces(first_id, tokens, payloads), count)
         self.credit -= count
         self.delivery_count = (self.delivery_count + count) & MASK
         session.next_sent_id = (first_id + count) & MASK
@@ -128,11 +127,12 @@ class Sender(Link):
         self, template: TransferTemplate, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]
     ) -> None:
         session = self.session
+        frame_bytes_max = session.connection.remote_frame_bytes_max
         for index, payload in enumerate(payloads):
             delivery_id = (first_id + index) & MASK
-            if template.head_bytes + len(payload) <= session.frame_bytes_max:
+            if template.head_bytes + len(payload) <= frame_bytes_max:
                 head = template.frame(delivery_id, tokens[index], len(payload))
                 session.send_or_wait(self, head, payload)
                 continue
-            for head, piece in template.cut(delivery_id, tokens[index], payload, session.frame_bytes_max):
+            for head, piece in template.cut(delivery_id, tokens[index], payload, frame_bytes_max):
                 session.send_or_wait(self, head, piece)

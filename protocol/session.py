@@ -205,11 +205,6 @@ class Session:
             flow.drain = drain
         self.connection.output.add(write_flow(self.channel, flow))
 
-    @property
-    def frame_bytes_max(self) -> int:
-        """The largest frame that the peer takes."""
-        return self.connection.remote_frame_bytes_max
-
     def send_frames(self, frames: bytes, count: int) -> None:
         """Write transfer frames for which there is window."""
         self.windows.sent(count)
@@ -249,8 +244,10 @@ class Session:
     def flush(self) -> None:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
         self._is_dirty = False
-        self.flush_settlements()
-        if self.state is SessionState.MAPPED and self.windows.is_due(self._room):
+        if self._settlement is not None:
+            self.flush_settlements()
+        windows = self.windows
+        if windows.left <= windows.low and self.state is SessionState.MAPPED and windows.is_due(self._room):
             self.send_flow()
 
     # What its connection calls
@@ -370,7 +367,7 @@ class Session:
             if waiting.extend(first_id, count, state, settled=settled, role=role):
                 return
             self.flush_settlements()
-        self._settlement = Settlement(first_id, count, state, settled=settled, role=role)
+        self._settlement = Settlement(first_id, count, state, settled, role)
         self.mark_dirty()
 
     def mark_dirty(self) -> None:

@@ -3,6 +3,8 @@
 Rule 1: only consecutive deliveries with the same state, in the same direction, are one range; their order is kept.
 """
 
+from msgspec import Struct
+
 from protocol.performatives import DeliveryState
 from protocol.serial import MASK
 from protocol.template import write_disposition
@@ -10,31 +12,29 @@ from protocol.template import write_disposition
 __all__ = ["Settlement"]
 
 
-class Settlement:
+class Settlement(Struct):
     """A disposition that may still grow."""
 
-    __slots__ = ("_count", "_first_id", "_role", "_settled", "_state")
-
-    def __init__(self, first_id: int, count: int, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
-        self._first_id = first_id
-        self._count = count
-        self._state = state
-        self._settled = settled
-        self._role = role
+    first_id: int
+    count: int
+    state: DeliveryState | None
+    settled: bool
+    role: bool
+    """As protocol.spec.Role: who says it."""
 
     def extend(self, first_id: int, count: int, state: DeliveryState | None, *, settled: bool, role: bool) -> bool:
         """Take what follows, when it does follow and is alike."""
         if (
-            first_id != (self._first_id + self._count) & MASK
-            or settled != self._settled
-            or role != self._role
-            or (state is not self._state and state != self._state)
+            first_id != (self.first_id + self.count) & MASK
+            or settled != self.settled
+            or role != self.role
+            or (state is not self.state and state != self.state)
         ):
             return False
-        self._count += count
+        self.count += count
         return True
 
     def write(self, channel: int) -> bytes:
         """Write it as a frame."""
-        last_id = (self._first_id + self._count - 1) & MASK
-        return write_disposition(channel, self._first_id, last_id, self._state, role=self._role, settled=self._settled)
+        last_id = (self.first_id + self.count - 1) & MASK
+        return write_disposition(channel, self.first_id, last_id, self.state, role=self.role, settled=self.settled)

@@ -13,7 +13,7 @@ directly, with the same Rule 1.
 """
 
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 from protocol.decode import Buffer
 from protocol.performatives import Accepted, DeliveryState, Modified, Released
@@ -182,8 +182,11 @@ def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | No
     return fields
 
 
-def _state_bytes() -> dict[bytes, DeliveryState]:
-    states: dict[bytes, DeliveryState] = {}
+_Ending: TypeAlias = tuple[bool, DeliveryState | None]
+
+
+def _state_bytes() -> dict[bytes, DeliveryState | None]:
+    states: dict[bytes, DeliveryState | None] = {b"\x40": None}
     for code, state in ((0x24, Accepted()), (0x26, Released()), (0x27, Modified())):
         states[bytes((0x00, 0x53, code, 0x45))] = state
         states[bytes((0x00, 0x53, code, 0xC0, 0x01, 0x00))] = state
@@ -191,8 +194,24 @@ def _state_bytes() -> dict[bytes, DeliveryState]:
     return states
 
 
-_STATES: Final = _state_bytes()
-"""The outcomes without fields, in all their encodings; shared, so nobody may change what an event carries."""
+def _endings() -> dict[tuple[int, bytes], _Ending]:
+    booleans = (b"\x40", b"\x41", b"\x42")
+    endings: dict[tuple[int, bytes], _Ending] = {(2, b""): (False, None), (3, b""): (False, None)}
+    for settled in booleans:
+        is_settled = settled == b"\x41"
+        endings[4, settled] = (is_settled, None)
+        for encoded, state in _state_bytes().items():
+            endings[5, settled + encoded] = (is_settled, state)
+            for batchable in booleans:
+                endings[6, settled + encoded + batchable] = (is_settled, state)
+    return endings
+
+
+_ENDINGS: Final = _endings()
+"""How a disposition ends behind its ids, settled and state, by the count of its fields and their bytes.
+
+The outcomes are those without fields, in all their encodings; shared, so nobody may change what an event carries.
+"""
 
 
 def read_disposition(data: Buffer, body: int, end: int) -> tuple[bool, int, int, bool, DeliveryState | None] | None:
@@ -205,40 +224,23 @@ def read_disposition(data: Buffer, body: int, end: int) -> tuple[bool, int, int,
         return None
     role = data[at] == 0x41
     at += 1
-    ids: list[int] = []
-    for _ in range(min(count - 1, 2)):
+    first_id = last_id = -1
+    for _ in range(2 if count > 2 else 1):
         code = data[at] if at < end else 0
-        if code == 0x43:
-            ids.append(0)
-            at += 1
-        elif code == 0x52 and at + 2 <= end:
-            ids.append(data[at + 1])
-            at += 2
-        elif code == 0x70 and at + 5 <= end:
-            ids.append(_UINT(data, at + 1)[0])
+        if code == 0x70 and at + 5 <= end:
+            last_id = _UINT(data, at + 1)[0]
             at += 5
-        elif code == 0x40 and ids:
-            ids.append(ids[0])
+        elif code == 0x52 and at + 2 <= end:
+            last_id = data[at + 1]
+            at += 2
+        elif code == 0x43:
+            last_id = 0
+            at += 1
+        elif code == 0x40 and first_id >= 0:
             at += 1
         else:
             return None
-    settled = False
-    state: DeliveryState | None = None
-    if count >= 4:
-        if at >= end or data[at] not in (0x40, 0x41, 0x42):
-            return None
-        settled = data[at] == 0x41
-        at += 1
-    state_end = end
-    if count == 6:
-        if data[end - 1] not in (0x40, 0x41, 0x42):
-            return None
-        state_end -= 1
-    if count >= 5 and bytes(data[at:state_end]) != b"\x40":
-        state = _STATES.get(bytes(data[at:state_end]))
-        if state is None:
-            return None
-        at = state_end
-    elif count >= 5:
-        at += 1
-    return (role, ids[0], ids[-1], settled, state) if at == state_end else None
+        if first_id < 0:
+            first_id = last_id
+    ending = _ENDINGS.get((count, bytes(data[at:end])))
+    return None if ending is None else (role, first_id, last_id, *ending)

@@ -20,6 +20,7 @@ class Windows:
         "initial_outgoing_id",
         "is_paused",
         "left",
+        "low",
         "next_incoming_id",
         "next_outgoing_id",
         "remote",
@@ -29,6 +30,8 @@ class Windows:
         self._frames_max = frames_max
         self.left = frames_max
         """Frames that the peer may still send, as far as it can know."""
+        self.low = frames_max // 2
+        """Of these, half: at so few left, or less, a new window is due."""
         self.is_paused = False
         self.next_incoming_id: int | None = None
         """None until the peer's begin."""
@@ -41,7 +44,7 @@ class Windows:
         """Count frames that came; there were no more than `left`. Tells whether half of the window is used."""
         self.left -= frames
         self.next_incoming_id = ((self.next_incoming_id or 0) + frames) & MASK
-        return self.left <= self._frames_max // 2
+        return self.left <= self.low
 
     def sent(self, frames: int) -> None:
         """Count frames that leave; there are no more than `remote`."""
@@ -56,14 +59,9 @@ class Windows:
         self.left = max(self.left, window)
         return window
 
-    @property
-    def is_low(self) -> bool:
-        """Whether half of the incoming window is used."""
-        return self.left <= self._frames_max // 2
-
     def is_due(self, room: int) -> bool:
         """Whether renewing the incoming window is worth a flow."""
-        return not self.is_paused and self.is_low and min(self._frames_max, room) > self.left
+        return not self.is_paused and self.left <= self.low and min(self._frames_max, room) > self.left
 
     def receive_flow(self, next_incoming_id: int | None, incoming_window: int) -> None:
         """Take the peer's view of what it may receive."""
