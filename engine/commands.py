@@ -25,6 +25,7 @@ __all__ = [
     "DetachProducer",
     "Inspect",
     "InspectSnapshots",
+    "NameSnapshot",
     "Publish",
     "PurgeQueue",
     "RecordCompaction",
@@ -202,6 +203,16 @@ class RecordCompaction(Struct):
 
 
 @final
+class NameSnapshot(Struct):
+    """The snapshot of a past moment that a job has written shall be one of the log's; answered with its attributes."""
+
+    key: Any
+    job: str
+    """Names the directory that it lies in."""
+    name: str
+
+
+@final
 class CommitCompaction(Struct):
     """What a compaction's job has written shall take the place of what it was made from (compactor.py)."""
 
@@ -264,6 +275,7 @@ Command = (
     | ReportDamage
     | RecordCompaction
     | CommitCompaction
+    | NameSnapshot
     | Inspect
     | SnapshotCommand
 )

@@ -26,6 +26,7 @@ from engine.commands import (
     Command,
     CommitCompaction,
     DetachConsumer,
+    NameSnapshot,
     Publish,
     ReportDamage,
     Settle,
@@ -40,6 +41,7 @@ from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
+from engine.namer import Namer
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
 from engine.replay import Replay
@@ -70,6 +72,7 @@ class DurableLoop:
         """What has ended the loop, if anything has."""
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
+        self._namer = Namer(log)
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
@@ -130,6 +133,9 @@ class DurableLoop:
                 return
             if type(command) is CommitCompaction:
                 self._compactor.submit(command)
+                return
+            if type(command) is NameSnapshot:
+                self._namer.submit(command)
                 return
         self._commands.append(command)
 
@@ -252,6 +258,8 @@ class DurableLoop:
         ready += self.snapshots.completed(now_us)
         if self._compactor.is_busy:
             ready += self._compact()
+        if self._namer.is_busy:
+            ready += self._namer.completed(now_us)
         return self._release(ready, thaw=True)
 
     def _compact(self) -> list[Effect]:

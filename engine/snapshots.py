@@ -32,9 +32,11 @@ __all__ = [
     "Found",
     "WritingStopped",
     "check_snapshot",
+    "header_of",
     "load_snapshot",
     "newest_snapshot",
     "read_whole",
+    "read_whole_file",
     "write_snapshot",
 ]
 
@@ -154,10 +156,28 @@ def read_whole(storage: Storage, directory: str, manifest: Manifest, snapshot: S
     Raises DamageError and ForeignError, and WritingStopped where `give_way` says so.
     """
     path = snapshot_path(directory, snapshot.file_id)
+    read_whole_file(storage, path, log_id=manifest.log_id, snapshot=snapshot, give_way=give_way)
+
+
+def header_of(storage: Storage, path: str) -> tuple[Header, int]:
+    """Return the header of a snapshot's file, and the bytes of the file. Raises DamageError, ForeignError, OSError."""
+    file = storage.open(path)
+    try:
+        return decode_header(file.read(HEADER_BYTES, 0), crc32c), file.size()
+    except ForeignBlocks as fault:
+        raise ForeignError(f"{path}: expected {fault.expected}, found {fault.found}") from fault
+    except BlockFault as fault:
+        raise DamageError(path, fault.position, fault.expected, fault.found) from fault
+    finally:
+        file.close()
+
+
+def read_whole_file(storage: Storage, path: str, *, log_id: bytes, snapshot: Snapshot, give_way: GiveWay) -> None:
+    """Do as `read_whole` with the file at `path`."""
     try:
         file = storage.open(path)
         try:
-            _check_header(file, path, log_id=manifest.log_id, snapshot=snapshot)
+            _check_header(file, path, log_id=log_id, snapshot=snapshot)
             for block in read_blocks(file.read, crc32c):
                 if give_way(sum(map(len, block.parts))):
                     raise WritingStopped

@@ -225,7 +225,9 @@ class Housekeeper:
     def _place(self, placement: Placement) -> None:
         """Name a snapshot; one that has no room, or that somebody removed, is refused rather than tried again."""
         try:
-            placement.snapshot = place(self._storage, self._directory, placement.snapshot, self._committed)
+            placement.snapshot = place(
+                self._storage, self._directory, placement.snapshot, self._committed, placement.source
+            )
         except OSError as error:
             if error.errno not in _NO_SPACE | {errno.ENOENT}:
                 raise

@@ -22,9 +22,11 @@ __all__ = ["Placement", "place", "sweep", "temporary_path"]
 class Placement:
     """A snapshot that shall be named, and what became of it; handed from thread to thread whole."""
 
-    __slots__ = ("error", "is_done", "snapshot")
+    __slots__ = ("error", "is_done", "snapshot", "source")
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, source: str = "") -> None:
+        self.source = source
+        """Where the file lies; empty: at the temporary path."""
         self.snapshot = snapshot
         """Its file id is given when it is placed; before that it is 0."""
         self.error: OSError | None = None
@@ -39,14 +41,19 @@ def temporary_path(directory: str) -> str:
 
 
 def place(
-    storage: Storage, directory: str, snapshot: Snapshot, commit: Callable[[Callable[[Manifest], Manifest]], Manifest]
+    storage: Storage,
+    directory: str,
+    snapshot: Snapshot,
+    commit: Callable[[Callable[[Manifest], Manifest]], Manifest],
+    source: str = "",
 ) -> Snapshot:
-    """Give the file at the temporary path a file id, and name it; return the snapshot with that. Raises OSError.
+    """Give the file at `source`, or at the temporary path, a file id and name it; return the snapshot with that.
 
-    `commit` applies an edit to the manifest and returns it.
+    `commit` applies an edit to the manifest and returns it. Raises OSError.
     """
     (*_, file_id) = commit(reserve_file_id).removed
-    storage.rename(temporary_path(directory), snapshot_path(directory, file_id))
+    storage.makedirs(snapshots_path(directory))
+    storage.rename(source or temporary_path(directory), snapshot_path(directory, file_id))
     storage.sync_directory(snapshots_path(directory))
     placed = replace(snapshot, file_id=file_id)
     commit(partial(name_snapshot, snapshot=placed))

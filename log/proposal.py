@@ -23,7 +23,16 @@ from log.manifest import Horizon
 from log.rewriting import Rewritten
 from log.storage import Lock, Storage
 
-__all__ = ["Proposal", "job_path", "jobs_path", "lock_jobs", "read_proposal", "sweep_jobs", "write_proposal"]
+__all__ = [
+    "Proposal",
+    "base_path",
+    "job_path",
+    "jobs_path",
+    "lock_jobs",
+    "read_proposal",
+    "sweep_jobs",
+    "write_proposal",
+]
 
 _VERSION: Final = 1
 _NAME: Final = re.compile(r"[0-9a-z][0-9a-z.-]{0,120}\Z")
@@ -61,6 +70,11 @@ def jobs_path(directory: str) -> str:
 def job_path(directory: str, job: str) -> str:
     """Return the directory of one job. Raises ForeignError where `job` is no such name."""
     return f"{jobs_path(directory)}/{_checked(job, 'a job')}"
+
+
+def base_path(directory: str, job: str) -> str:
+    """Return where a job writes the snapshot that history shall begin with, where there is none."""
+    return f"{job_path(directory, job)}/base.snapshot"
 
 
 @contextmanager

@@ -1,19 +1,22 @@
 """Compactions in the broker's `$management` node: what requests of type `org.ambermq.compaction` become.
 
 Rule: a request names a job, whose directory lies in the log's own; what is in there is checked by the engine
-(engine/compactor.py). It is answered when the log says that history begins later now, and that is durable.
+(engine/compactor.py, engine/namer.py). COMMIT is answered when the log says that history begins later now, and that is
+durable; NAME when the job's snapshot of the past is one of the log's.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from engine.commands import Command, CommitCompaction
+from engine.commands import Command, CommitCompaction, NameSnapshot
+from engine.errors import Refused
 from protocol.asked import asked_name, refuse_unknown
 
 __all__ = ["COMPACTION_OPERATIONS", "COMPACTION_TYPE"]
 
 COMPACTION_TYPE: Final = "org.ambermq.compaction"
 _NOUN: Final = "compaction"
+_NAME_MAX: Final = 255
 
 
 class _Request(Protocol):
@@ -27,7 +30,17 @@ def _commit(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any]
     return CommitCompaction(request, asked_name(asked, _NOUN))
 
 
+def _name(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_unknown(body, _NOUN, "snapshot")
+    name = body.get("snapshot")
+    if not isinstance(name, str) or not 0 < len(name) <= _NAME_MAX:
+        raise Refused("amqp:invalid-field", f"'snapshot' must be a name, found {name!r:.80}")
+    request.status = 201
+    return NameSnapshot(request, asked_name(asked, _NOUN), name)
+
+
 COMPACTION_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
-    "COMMIT": _commit
+    "COMMIT": _commit,
+    "NAME": _name,
 }
 """Operation to what makes its command of request, application properties, body, and the most results of a page."""

@@ -76,8 +76,8 @@ def test_a_group_holds_what_is_kept_and_nothing_else(sizes: list[int], data: st.
     kept = [array("Q", sorted(data.draw(st.sets(st.sampled_from(sorted(found)))) if found else [])) for found in every]
     expected = {offset: found[offset] for found, offsets in zip(every, kept, strict=True) for offset in offsets}
     for sealed, found, offsets in zip(manifest.sealed, every, kept, strict=True):
-        task = CountTask(sealed.at(DIRECTORY), manifest.log_id, pack_offsets(offsets), CONFIG.batch_bytes_max)
-        count = count_kept(storage, pickle.loads(pickle.dumps(task)))
+        counting = CountTask(sealed.at(DIRECTORY), manifest.log_id, pack_offsets(offsets), CONFIG.batch_bytes_max)
+        count = count_kept(storage, pickle.loads(pickle.dumps(counting)))
         size = sum(48 + len(found[offset][0]) + len(found[offset][2]) for offset in offsets)
         assert (count.record_count, count.kept_count, count.kept_bytes) == (len(found), len(offsets), size)
         assert count.missing == b""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.events import Compacted, Event
+from engine.events import Compacted
 from engine.past import open_past
 from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
@@ -75,13 +75,13 @@ def test_a_broker_starts_one_by_itself(tmp_path: Path, run: Run, how: str, reaso
         broker.kill()
 
 
-def _compactions(broker: ChildBroker) -> list[Event]:
+def _compactions(broker: ChildBroker) -> list[Compacted]:
     """Wait until the log tells of a compaction."""
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:
         with open_past(str(broker.directory)) as past:
             events = past.events(past.horizon.offset, past.end - 1)
-            found: list[Event] = [event for event in events if isinstance(event, Compacted)]
+            found = [event for event in events if isinstance(event, Compacted)]
         if found:
             return found
         time.sleep(0.2)
