@@ -1,7 +1,8 @@
 """`ambermq queue browse`: the messages of a queue, now or as it was, read from the log; nothing is taken.
 
 Rule 1. Messages come in the order of their offsets, those that a consumer holds among them: `state` tells which.
-Rule 2. A message whose body cannot be believed is listed as damaged; the command ends with the exit code of damage.
+Rule 2. A message whose body cannot be believed, or that a repair has lost, is listed as damaged; the command ends with
+the exit code of damage.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,13 @@ from typing import Any, Final
 import click
 
 from engine.entry import PLAIN, Entry
-from engine.past import Past
+from engine.past import Past, PastError
 from engine.queue import Queue
 from engine.state import State
 from engine.times import iso_time
 from engine.word import entry_of, size_of
 from log.bodies import DAMAGED
+from log.buffer import Buffer
 from protocol.decode import decode
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
@@ -68,12 +70,26 @@ def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[s
         held_by = state.consumers.get(consumer)
         yield {
             "offset": entry_of(word),
-            "time": iso_time(past.published_us(entry_of(word))),
+            "time": _time_of(past, entry_of(word)),
             "state": "acquired" if consumer else "available",
             "consumer": f"{held_by.container}/{held_by.link}" if held_by else None,
             "delivery_count": queue.entries.get(entry_of(word), PLAIN).count,
             "bytes": size_of(word),
         } | _message(past, entry_of(word), queue.entries.get(entry_of(word), PLAIN))
+
+
+def _time_of(past: Past, offset: int) -> str | None:
+    try:
+        return iso_time(past.published_us(offset))
+    except PastError:
+        return None
+
+
+def _payload_of(past: Past, offset: int) -> Buffer:
+    try:
+        return past.body(offset)
+    except PastError:
+        return DAMAGED
 
 
 def _words(queue: Queue) -> Iterator[tuple[int, int]]:
@@ -86,7 +102,7 @@ def _words(queue: Queue) -> Iterator[tuple[int, int]]:
 
 def _message(past: Past, offset: int, entry: Entry) -> dict[str, Any]:
     first = entry.chunks[0] if entry.chunks else offset
-    payload = past.body(first)
+    payload = _payload_of(past, first)
     if payload is DAMAGED:
         return {"state": "damaged", "message_id": None, **{name: {} for name in _PAIRS}, "body": ""}
     facts = message_facts(payload, is_whole=not entry.chunks)

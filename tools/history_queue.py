@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from engine.address import queue_name
-from engine.past import Past
+from engine.past import Past, PastError
 from engine.queue import Queue
 from engine.times import iso_time
 from tools.chart import spark
@@ -88,18 +88,27 @@ def _row(past: Past, before_us: int, sample: Sample) -> dict[str, Any]:
     return {"time": iso_time(sample.time_us), **shown, **counts}
 
 
-def _values(past: Past, before_us: int, sample: Sample, found: Queue) -> dict[str, float]:
-    seconds, oldest = max(sample.time_us - before_us, 1) / 1_000_000, oldest_entry(found)
-    age_us = 0 if oldest is None else max(0, sample.time_us - past.published_us(oldest))
+def _values(past: Past, before_us: int, sample: Sample, found: Queue) -> dict[str, float | None]:
+    seconds = max(sample.time_us - before_us, 1) / 1_000_000
     values = (
         found.depth,
         found.available,
         found.acquired_count,
         round(sample.published / seconds, 3),
         round(sample.settled / seconds, 3),
-        round(age_us / 1_000_000, 3),
+        _oldest_seconds(past, sample.time_us, found),
     )
     return dict(zip(_COLUMNS[1:], values, strict=True))
+
+
+def _oldest_seconds(past: Past, time_us: int, found: Queue) -> float | None:
+    """Return the age of the oldest message, 0 where there is none, None where a repair has lost its record."""
+    oldest = oldest_entry(found)
+    try:
+        age_us = 0 if oldest is None else max(0, time_us - past.published_us(oldest))
+    except PastError:
+        return None
+    return round(age_us / 1_000_000, 3)
 
 
 def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
@@ -112,4 +121,5 @@ def _print(rows: Sequence[dict[str, Any]], output: str) -> None:
         values = [row[name] for row in rows]
         known = [value for value in values if value is not None]
         line = spark(values, encoding=sys.stdout.encoding or "ascii")
-        print_line(f"{name.replace('_', ' '):<20}  {line}  {min(known):,g} to {max(known):,g}")
+        extent = f"{min(known):,g} to {max(known):,g}" if known else "not known"
+        print_line(f"{name.replace('_', ' '):<20}  {line}  {extent}")

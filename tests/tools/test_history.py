@@ -157,7 +157,7 @@ def test_a_queue_is_told_over_time(on_log: Run) -> None:
     [
         (("queue", "missing"), ExitCode.NOT_FOUND, "missing: no such queue from "),
         (("queue", "orders", "--from", "now"), ExitCode.USAGE, "no steps to show"),
-        (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "no moment that I understand"),
+        (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "no length of time that I understand"),
         (("queue", "orders", "--from", 0, "--step", "1ms"), ExitCode.USAGE, "1 to 1000 steps"),
         (("queue", "orders", "--to", "2999-01-01"), ExitCode.FAILED, "lies in the future"),
         (("diff", "--from", 5, "--to", 3), ExitCode.USAGE, "--to lies before --from"),

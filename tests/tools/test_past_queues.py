@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from engine.events import Published
+from engine.past import open_past
 from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
@@ -116,6 +118,34 @@ def test_a_stopped_broker_is_browsed_too(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == ExitCode.DAMAGED
     assert [row["state"] for row in json.loads(result.stdout)] == ["available", "damaged"]
     assert result.stderr.startswith("error: q: messages that cannot be read: found ")
+
+
+def test_messages_that_a_repair_has_lost_are_told(run: Run, tmp_path: Path) -> None:
+    """A queue that a snapshot remembers lists them as damaged, and its history goes on, their age not known."""
+    child = ChildBroker(tmp_path / "data")
+    child.start()
+    run("send", "q", "lost", "--url", child.url)
+    run("send", "q", "kept", "--url", child.url)
+    run("snapshot", "create", "--url", child.url)
+    with open_past(str(child.directory)) as past:
+        lost = next(event.offset for event in past.events(0, past.end - 1) if type(event) is Published)
+        batch = past.reader.find_batch(lost)
+        assert batch is not None
+        segment = past.reader.segments()[0].path
+        position = batch.batch.position
+    child.kill()
+    content = bytearray(Path(segment).read_bytes())
+    content[position + 70] ^= 1
+    Path(segment).write_bytes(content)
+    assert run("log", "repair", "--data", child.directory).exit_code == ExitCode.OK
+    child.start()
+    result = run("queue", "browse", "q", "--data", child.directory, "--output", "json")
+    told = run("history", "queue", "q", "--from", "1s ago", "--data", child.directory)
+    child.kill()
+    assert result.exit_code == ExitCode.DAMAGED
+    shown = [(row["state"], row["time"] is None, row["body"]) for row in json.loads(result.stdout)]
+    assert shown == [("damaged", True, ""), ("available", False, "kept")]
+    assert (told.exit_code, "oldest seconds" in told.stdout) == (ExitCode.OK, True), told.stderr
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "q"), ("browse", "q")])
