@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +65,12 @@ class _Reading:
     receiver_cpu: float
 
 
-def run_load(broker: Broker, load: Load, window: Window, directory: Path) -> dict[str, float]:
+def run_load(
+    broker: Broker, load: Load, window: Window, directory: Path, *, wait: Callable[[float], None] = time.sleep
+) -> dict[str, float]:
     """Measure a load; return rates a second, CPU in microseconds a message, and percentiles in milliseconds.
 
-    Raises LoadFailed.
+    The window closes when `wait` returns, which is told its length. Raises LoadFailed.
     """
     with _board(directory) as board, ExitStack() as stack:
         options = _options(broker, _new_queue(), board, load)
@@ -79,7 +81,7 @@ def run_load(broker: Broker, load: Load, window: Window, directory: Path) -> dic
         time.sleep(window.warm_seconds)
         board.slots[Slot.PHASE] = Phase.MEASURE
         opened = _read(board, broker, sender, receiver)
-        time.sleep(window.seconds)
+        wait(window.seconds)
         closed = _read(board, broker, sender, receiver)
         board.slots[Slot.PHASE] = Phase.DRAIN
         settle, delivery = _report(sender), _report(receiver)

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from bench.brokers import Broker
+from bench.compact import measure_compact
+from bench.compact_online import measure_compact_online
 from bench.load import Load, Window, drain_queue, fill_queue, hold_connections, run_load
 from bench.pause import measure_pause
 from bench.story import measure_story
@@ -111,6 +113,10 @@ def _below(limit: float) -> Bar:
     return Bar(limit, at_most=True, relative=False)
 
 
+def _above(limit: float) -> Bar:
+    return Bar(limit, at_most=False, relative=False)
+
+
 def _flow_metrics(rate: Bar | None, cpu: Bar | None) -> tuple[Metric, ...]:
     return (
         Metric("received", "throughput", "messages/s", rate),
@@ -198,6 +204,38 @@ SCENARIOS: tuple[Scenario, ...] = (
             Metric("p99", "delivery p99, with to without", "", _below(1.5)),
             Metric("bytes", "size, a message", "B", _below(10)),
             Metric("restart", "ready after SIGKILL", "s", _below(3)),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "compact",
+        "a compaction of 1 GiB of 1 KiB messages, nine tenths finished",
+        measure_compact,
+        (
+            Metric("rate", "Spark, counting and rewriting", "MB/s", _above(300)),
+            Metric("local", "two processes without Spark", "MB/s"),
+            Metric("ratio", "Spark's time to theirs", "", _below(2)),
+            Metric("whole", "Spark, with snapshots and commit", "MB/s"),
+            Metric("left", "bytes left, of 1", ""),
+            Metric("start", "a session to open", "s"),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "compact-online",
+        "the same beside half load",
+        measure_compact_online,
+        (
+            Metric("rate", "throughput meanwhile", "messages/s"),
+            Metric("seconds", "the command took", "s"),
+            Metric("p99_without", "delivery p99 without", "ms"),
+            Metric("p99_with", "delivery p99 with", "ms"),
+            Metric("p99", "delivery p99, with to without", "", _below(3)),
+            Metric("pause_without", "longest pause without", "ms"),
+            Metric("pause_with", "longest pause before the commit", "ms"),
+            Metric("pause_commit", "longest pause in the commit", "ms"),
+            Metric("commit_s", "the commit took", "s"),
+            Metric("commit", "longer in the commit than without, by", "ms", _below(5)),
         ),
         has_peer=False,
     ),

@@ -1,0 +1,105 @@
+"""How fast a compaction is: the same gibibyte rewritten on Spark, and by two processes without it.
+
+A stopped broker's log of 1 KiB messages, nine of ten finished. Both runners count and rewrite all of it in turn, and
+what they have written is thrown away again, so that the next one finds the same files; then Spark does it once more for
+good. The session is open and has run once before.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from bench.brokers import Broker
+from bench.compact_log import write_compact_log
+from bench.load import LoadFailed, Window
+from engine.compaction import History
+from tools.compact import Outcome, run_compaction
+from tools.compact_broker import CompactingBroker, broker_for
+from tools.compact_local import LocalRunner
+from tools.compact_runner import Runner
+from tools.compact_spark import SparkRunner
+
+__all__ = ["measure_compact"]
+
+_SIZE: Final = 1 << 30
+_FINISHED: Final = 0.9
+_ROUNDS: Final = 5
+_MASTER: Final = "local[2]"
+_PROCESSES: Final = 2
+
+
+class _ThrownAway(Exception):
+    """A compaction that was only measured."""
+
+
+class _Stages:
+    """When the stages of one compaction began."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+
+    def __call__(self, stage: str, _done: int, _whole: int) -> None:
+        """See Progress."""
+        self.began.setdefault(stage, time.monotonic())
+
+    @property
+    def seconds(self) -> float:
+        """Of counting and rewriting."""
+        return self.began["archive"] - self.began["count"]
+
+
+def measure_compact(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
+    """Measure all of it; rates in MB/s of input, times in seconds."""
+    broker.kill()
+    data = directory / "compact"
+    write_compact_log(data, size_bytes=_SIZE, finished=_FINISHED, now_us=time.time_ns() // 1000)
+    with broker_for(str(data), None) as engine, _spark() as (spark, start), closing(LocalRunner(_PROCESSES)) as local:
+        _compact(data, spark, engine)
+        both = [[_compact(data, runner, engine) for runner in (spark, local)] for _ in range(_ROUNDS)]
+        on_spark, alone = (statistics.median(seconds) for seconds in zip(*both, strict=True))
+        began = time.monotonic()
+        outcome = _committed(data, spark, engine)
+        whole = time.monotonic() - began
+    return {
+        "rate": outcome.bytes_before / 1e6 / on_spark,
+        "whole": outcome.bytes_before / 1e6 / whole,
+        "local": outcome.bytes_before / 1e6 / alone,
+        "ratio": on_spark / alone,
+        "left": outcome.bytes_after / outcome.bytes_before,
+        "start": start,
+    }
+
+
+@contextmanager
+def _spark() -> Iterator[tuple[SparkRunner, float]]:
+    """Yield a runner on Spark, and the seconds that its session took to open."""
+    began = time.monotonic()
+    with closing(SparkRunner.start(_MASTER)) as runner:
+        yield runner, time.monotonic() - began
+
+
+def _compact(data: Path, runner: Runner, broker: CompactingBroker) -> float:
+    """Compact for nothing; return the seconds of counting and rewriting."""
+    stages, now_us = _Stages(), time.time_ns() // 1000
+    try:
+        run_compaction(
+            str(data), History(age_us=0), runner, broker, now_us=now_us, archive=_throw_away, progress=stages
+        )
+    except _ThrownAway:
+        return stages.seconds
+    raise LoadFailed("there was nothing to compact")
+
+
+def _throw_away(_directory: str, _first: int, _last: int) -> Sequence[str]:
+    """Stop before the commit, where others would put the events aside."""
+    raise _ThrownAway
+
+
+def _committed(data: Path, runner: Runner, broker: CompactingBroker) -> Outcome:
+    outcome = run_compaction(str(data), History(age_us=0), runner, broker, now_us=time.time_ns() // 1000)
+    if not outcome.is_committed:
+        raise LoadFailed("there was nothing to compact")
+    return outcome

@@ -1,0 +1,102 @@
+"""A log to be compacted, written in seconds by the engine's own events: messages of 1 KiB, most of them finished.
+
+Every message is published to one of a few queues and acquired; nine of ten, drawn one by one, are settled. The others
+are still held when the log ends, so a broker that opens it has them back in their queues. What is kept lies scattered:
+hardly a batch goes whole, hardly one stays.
+"""
+
+import random
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from engine.commands import AttachConsumer, AttachProducer
+from engine.config import EngineConfig
+from engine.events import Acquired, Published, Settled
+from engine.outcome import ACCEPTED
+from engine.records import write_event
+from engine.recovery import recover
+from engine.word import WORD_BYTES, make_words
+from log.config import LogConfig
+from log.disk import DiskStorage
+from log.log import Log
+from log.recovery import Recovery
+from protocol.message import Data, Message
+from protocol.performatives import Header, Properties
+
+__all__ = ["QUEUE", "write_compact_log"]
+
+QUEUE: Final = "bench-compact"
+"""The queue that holds what is not finished."""
+
+_BODY_BYTES: Final = 1024
+_RUN: Final = 200
+_STEP_US: Final = 1_000
+_ID: Final = "held-%09d"
+
+
+def write_compact_log(directory: Path, *, size_bytes: int, finished: float, now_us: int) -> int:
+    """Write a log of so many bytes that ends at about `now_us`; return how many of its messages are not finished."""
+    count = size_bytes // (_BODY_BYTES + 150) // _RUN * _RUN
+    clock_us = now_us - count // _RUN * _STEP_US
+    log, queue, producer, consumer = _opened(directory, clock_us)
+    rng = random.Random(count)
+    held = 0
+    for number in range(0, count, _RUN):
+        clock_us += _STEP_US
+        words = _publish(log, queue, producer, number, clock_us)
+        write_event(log.draft, Acquired(log.draft.next_offset, clock_us, queue, (consumer,), words))
+        done = _drawn(words, rng, finished)
+        held += (len(words) - len(done)) // WORD_BYTES
+        if done:
+            write_event(log.draft, Settled(log.draft.next_offset, clock_us, queue, consumer, ACCEPTED, done))
+        log.draft.end_command()
+        log.write(clock_us)
+        log.request_sync()
+        log.completed()
+    log.close()
+    return held
+
+
+def _opened(directory: Path, now_us: int) -> tuple[Log, int, int, int]:
+    """Start a broker without sockets, let two links come; return its log, the queue, its producer and consumer."""
+    loop = recover(Recovery.open(DiskStorage(), str(directory), LogConfig(), now_us), EngineConfig(), now_us)
+    loop.submit(AttachProducer("key", QUEUE, "seller", f"to {QUEUE}"))
+    loop.submit(AttachConsumer("key", QUEUE, "shipper", f"from {QUEUE}"))
+    loop.step(now_us)
+    state = loop.state
+    (queue,) = state.queues
+    (producer,) = state.producers
+    (consumer,) = state.consumers
+    return loop.log, queue, producer, consumer
+
+
+def _publish(log: Log, queue: int, producer: int, first: int, now_us: int) -> bytes:
+    """Publish a run of messages with the numbers from `first` on; return their words."""
+    ids = [(_ID % number).encode() for number in range(first, first + _RUN)]
+    bodies = [_HEAD + one + _TAIL for one in ids]
+    hashes = [crc32(one, _STRING) or 1 for one in ids]
+    sizes = [len(body) for body in bodies]
+    offset = log.draft.next_offset
+    words = make_words(offset, sizes)
+    event = Published(offset, now_us, (queue,), producer, words, sum(sizes), True, (), bodies, hashes)
+    write_event(log.draft, event)
+    return words
+
+
+def _drawn(words: bytes, rng: random.Random, share: float) -> bytes:
+    """Return a share of the words, each drawn by itself."""
+    starts = range(0, len(words), WORD_BYTES)
+    return b"".join(words[start : start + WORD_BYTES] for start in starts if rng.random() < share)
+
+
+_STRING: Final = crc32(b"s")
+_HEAD, _TAIL = (
+    Message(
+        header=Header(durable=True),
+        properties=Properties(message_id=_ID % 0),
+        body=(Data(random.Random(1).randbytes(_BODY_BYTES)),),
+    )
+    .encode()
+    .split((_ID % 0).encode())
+)
