@@ -311,8 +311,11 @@ class Connection:
             self._receive_performative(decode_frame_body(data, body, frame_end)[0], channel)
             return frame_end
         try:
+            if code == TRANSFER_CODE:
+                return session.incoming.receive(data, position, body, frame_end, end)
             if code in SESSION_CODES:
-                return receive_plain(session, code, data, position, body, frame_end, end)
+                receive_plain(session, code, data, position, body, frame_end)
+                return frame_end
             performative, _ = decode_frame_body(data, body, frame_end)
             if performative.CODE in SESSION_CODES:
                 receive_decoded(session, performative, data, position, body, frame_end)

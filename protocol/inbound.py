@@ -11,7 +11,7 @@ from protocol.decode import Buffer
 from protocol.frames import decode_frame_body
 from protocol.performatives import Disposition, Flow, Transfer
 from protocol.session import Session
-from protocol.shape import DISPOSITION_CODE, FLOW_CODE, TRANSFER_CODE, read_disposition, read_flow
+from protocol.shape import DISPOSITION_CODE, FLOW_CODE, read_disposition, read_flow
 
 __all__ = ["SESSION_CODES", "receive_decoded", "receive_plain"]
 
@@ -19,24 +19,21 @@ SESSION_CODES: Final = frozenset(range(0x12, 0x17))
 """Attach, flow, transfer, disposition, detach."""
 
 
-def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
-    """Give a frame with a plain code to its session, and transfers like it behind; returns the position behind."""
-    if code == TRANSFER_CODE:
-        return session.incoming.receive(data, position, body, frame_end, end)
+def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int) -> None:
+    """Give a frame with a plain code, but no transfer, to its session."""
     if code == FLOW_CODE:
         fields = read_flow(data, body, frame_end)
         if fields is not None:
             session.receive_flow(fields)
-            return frame_end
+            return
     elif code == DISPOSITION_CODE:
         said = read_disposition(data, body, frame_end)
         if said is not None:
             role, first_id, last_id, settled, state = said
             session.receive_disposition(first_id, last_id, state, role=role, settled=settled)
-            return frame_end
+            return
     performative, _ = decode_frame_body(data, body, frame_end)
     receive_decoded(session, performative, data, position, body, frame_end)
-    return frame_end
 
 
 def receive_decoded(

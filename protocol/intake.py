@@ -39,18 +39,40 @@ class Intake:
     def receive(self, data: bytes | memoryview) -> bool:
         """Read as far as may be; returns whether events hold views of `data`."""
         self.is_kept = False
-        if not self.is_asking:
-            self._reader.put(data)
-            self._read()
-        elif self._reader.hold(data) > self._connection.limits.held_bytes_max:
+        connection, reader = self._connection, self._reader
+        limits = connection.limits
+        if self.is_asking:
+            if reader.hold(data) > limits.held_bytes_max:
+                self._fail_held()
+            return False
+        reader.put(data)
+        try:
+            if self.handshake is not None:
+                self._negotiate(self.handshake)
+            while (
+                self.handshake is None
+                and reader.position < reader.end
+                and not self.is_asking
+                and not connection.is_ended
+            ):
+                frame = reader.frame(limits.frame_bytes_max)
+                if frame is None:
+                    break
+                position = connection.receive_frame(frame)
+                if position != frame[3]:
+                    reader.skip(frame, position)
+        except AmqpError as fault:
+            connection.fail(fault.condition, fault.description)
+        if connection.reopened:
+            connection.tell_reopened()
+        if reader.stop() > limits.held_bytes_max and self.is_asking:
             self._fail_held()
         return self.is_kept
 
     def resume(self) -> None:
         """Read what was held, now that the question is answered."""
         self.is_asking = False
-        self._reader.resume()
-        self._read()
+        self.receive(self._reader.release())
 
     def authenticated(self, *, ok: bool) -> None:
         """Answer the question who it is."""
@@ -62,35 +84,18 @@ class Intake:
         else:
             self._connection.end(AmqpCondition.UNAUTHORIZED_ACCESS, "authentication failed")
 
-    def _read(self) -> None:
-        """Take headers and frames as long as there are whole ones and nothing has to be answered first."""
-        connection, reader = self._connection, self._reader
-        limits = connection.limits
-        try:
-            is_more = self.handshake is None or self._negotiate(self.handshake)
-            while is_more and not self.is_asking and not connection.is_ended:
-                frame = reader.frame(limits.frame_bytes_max)
-                is_more = frame is not None and reader.skip(frame, connection.receive_frame(frame))
-        except AmqpError as fault:
-            connection.fail(fault.condition, fault.description)
-        if connection.reopened:
-            connection.tell_reopened()
-        if reader.stop() > limits.held_bytes_max and self.is_asking:
-            self._fail_held()
-
-    def _negotiate(self, handshake: Handshake) -> bool:
-        """Take protocol headers and SASL frames; returns whether frames of the connection may follow at once."""
+    def _negotiate(self, handshake: Handshake) -> None:
+        """Take protocol headers and SASL frames until frames of the connection are due, or no more is there."""
         reader, limits = self._reader, self._connection.limits
         while self.handshake is not None and not self.is_asking and not self._connection.is_ended:
             if not handshake.is_sasl:
                 if not self._receive_header(handshake):
-                    return False
+                    break
                 continue
             frame = reader.frame(limits.sasl_frame_bytes_max)
             if frame is None:
-                return False
-            reader.skip(frame, self._receive_sasl(handshake, frame))
-        return True
+                break
+            self._receive_sasl(handshake, frame)
 
     def _receive_header(self, handshake: Handshake) -> bool:
         """Take a protocol header; returns whether it was there."""
@@ -113,8 +118,8 @@ class Intake:
             connection.output.add(answer)
         return True
 
-    def _receive_sasl(self, handshake: Handshake, frame: Frame) -> int:
-        """Take a SASL frame; returns the position behind."""
+    def _receive_sasl(self, handshake: Handshake, frame: Frame) -> None:
+        """Take a SASL frame."""
         data, _, body, frame_end, _, kind, _ = frame
         if kind != SASL_FRAME or body == frame_end:
             raise FramingError(f"a frame of type {kind} within SASL")
@@ -129,7 +134,6 @@ class Intake:
             connection.end(AmqpCondition.UNAUTHORIZED_ACCESS, handshake.failure)
         elif not handshake.is_sasl:
             connection.output.is_gated = False
-        return frame_end
 
     def _fail_held(self) -> None:
         held_max = self._connection.limits.held_bytes_max

@@ -91,21 +91,21 @@ frame_end for a heartbeat), frame_end, end (of the buffer), type, channel. A pla
 class FrameReader:
     """The unread input of one connection: less than a frame between reads, or what waits for an answer."""
 
-    __slots__ = ("_data", "_end", "_large_bytes", "_position", "_rest")
+    __slots__ = ("_data", "_large_bytes", "_rest", "end", "position")
 
     def __init__(self, large_bytes: int) -> None:
         self._large_bytes = large_bytes
         self._data: Buffer = b""
-        self._position = 0
-        self._end = 0
+        self.position = 0
+        self.end = 0
         self._rest: bytearray | None = None
 
     def put(self, data: Buffer) -> None:
-        """Begin a read; `header` and `frame` take from it, then `stop` keeps what is left."""
+        """Begin a read; `header` and `frame` take from it while `position` < `end`, then `stop` keeps what is left."""
         size = len(data)
         self._data = bytes(data) if size < self._large_bytes and type(data) is memoryview else data
-        self._position = 0
-        self._end = size
+        self.position = 0
+        self.end = size
 
     def hold(self, data: Buffer) -> int:
         """Put `data` behind what is kept, unread; returns how much is kept."""
@@ -114,42 +114,42 @@ class FrameReader:
         self._rest += data
         return len(self._rest)
 
-    def resume(self) -> None:
-        """Begin to read what was held."""
+    def release(self) -> bytes:
+        """Give back what was held, to be read now."""
         rest, self._rest = self._rest, None
-        self.put(bytes(rest or b""))
+        return bytes(rest or b"")
 
     def stop(self) -> int:
         """End the read; returns how much is kept of it."""
         kept = 0
-        if self._position < self._end:
-            kept = self.hold(self._data[self._position : self._end])
+        if self.position < self.end:
+            kept = self.hold(self._data[self.position : self.end])
         self._data = b""
-        self._position = self._end = 0
+        self.position = self.end = 0
         return kept
 
     def peek(self) -> bytes:
         """At most eight bytes, the next ones; nothing is taken."""
         start = bytes(self._rest or b"")
-        return start + bytes(self._data[self._position : self._position + _HEADER_BYTES - len(start)])
+        return start + bytes(self._data[self.position : self.position + _HEADER_BYTES - len(start)])
 
     def header(self) -> bytes | None:
         """Take the eight bytes of a protocol header; None when they are not there yet."""
         header = self.peek()
         if len(header) < _HEADER_BYTES:
             return None
-        self._position += _HEADER_BYTES - len(self._rest or b"")
+        self.position += _HEADER_BYTES - len(self._rest or b"")
         self._rest = None
         return header
 
     def frame(self, size_max: int) -> Frame | None:
         """Cut the next whole frame, if there is one. FramingError when its size cannot be, or is above size_max.
 
-        Whoever took it says with `skip` how far it came.
+        Whoever took more than this frame from its buffer says with `skip` how far it came.
         """
         if self._rest is not None:
             return self._rest_frame(size_max)
-        data, position, end = self._data, self._position, self._end
+        data, position, end = self._data, self.position, self.end
         if end - position < _HEADER_BYTES:
             return None
         size, offset, kind, channel = _HEADER(data, position)
@@ -159,15 +159,15 @@ class FrameReader:
             return None
         if size < self._large_bytes and type(data) is memoryview:
             self._data = data = bytes(data[position:])
-            self._position = position = 0
-            self._end = end = len(data)
-        return (data, position, position + offset * 4, position + size, end, kind, channel)
+            position = 0
+            self.end = end = len(data)
+        frame_end = self.position = position + size
+        return (data, position, position + offset * 4, frame_end, end, kind, channel)
 
-    def skip(self, frame: Frame, position: int) -> bool:
-        """Go on behind `position` of the frame's buffer; tells whether anything of the read is left."""
+    def skip(self, frame: Frame, position: int) -> None:
+        """Go on behind `position` of the frame's buffer."""
         if frame[0] is self._data:
-            self._position = position
-        return self._position < self._end
+            self.position = position
 
     def _rest_frame(self, size_max: int) -> Frame | None:
         """Complete the frame whose beginning is kept; it gets a buffer of its own."""
@@ -188,9 +188,9 @@ class FrameReader:
         """Move bytes of the read into `rest` until it holds `size`; False when the read has not enough."""
         missing = size - len(rest)
         if missing > 0:
-            piece = self._data[self._position : min(self._position + missing, self._end)]
+            piece = self._data[self.position : min(self.position + missing, self.end)]
             rest += piece
-            self._position += len(piece)
+            self.position += len(piece)
         return len(rest) >= size
 
 

@@ -74,9 +74,11 @@ class Sender(Link):
         if template.head_bytes + largest > session.connection.remote_frame_bytes_max:
             self._send_large(template, first_id, tokens, payloads)
         elif largest < _LARGE_BYTES:
-            session.send_frames(template.join(first_id, tokens, payloads), count)
+            session.windows.sent(count)
+            session.connection.output.add(template.join(first_id, tokens, payloads))
         else:
-            session.send_pieces(template.pieces(first_id, tokens, payloads), count)
+            session.windows.sent(count)
+            session.connection.output.extend(template.pieces(first_id, tokens, payloads))
         self.credit -= count
         self.delivery_count = (self.delivery_count + count) & MASK
         session.next_sent_id = (first_id + count) & MASK

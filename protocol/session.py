@@ -205,16 +205,6 @@ class Session:
             flow.drain = drain
         self.connection.output.add(write_flow(self.channel, flow))
 
-    def send_frames(self, frames: bytes, count: int) -> None:
-        """Write transfer frames for which there is window."""
-        self.windows.sent(count)
-        self.connection.output.add(frames)
-
-    def send_pieces(self, pieces: list[Buffer], count: int) -> None:
-        """Write transfer frames for which there is window, in pieces that are not to be copied."""
-        self.windows.sent(count)
-        self.connection.output.extend(pieces)
-
     def send_or_wait(self, link: Link, head: bytes, payload: Buffer) -> None:
         """Write one transfer frame, now or when the window has room for it."""
         if self._waiting or self.windows.remote <= 0:
