@@ -1,6 +1,7 @@
 """What a compaction does: where history shall begin, what is kept below, which segments are worth rewriting. Pure.
 
     base_for          the snapshot that history shall begin with, of those there are
+    end_for           where one could be made of the past, where there is none that is old enough
     plan_compaction   the horizon H, KEEP, and the segments that lie below H
     groups_of         of those, once they are counted: which neighbours become one, which stay as they are
 
@@ -23,7 +24,17 @@ from log.manifest import Horizon, Manifest, Sealed, Snapshot
 from log.rewriting import SegmentCount
 from log.segment import SEGMENT_HEADER_BYTES
 
-__all__ = ["GARBAGE_PERCENT", "Choice", "Group", "History", "Plan", "base_for", "groups_of", "plan_compaction"]
+__all__ = [
+    "GARBAGE_PERCENT",
+    "Choice",
+    "Group",
+    "History",
+    "Plan",
+    "base_for",
+    "end_for",
+    "groups_of",
+    "plan_compaction",
+]
 
 GARBAGE_PERCENT: Final = 25
 """A segment with less garbage than that is left as it is."""
@@ -98,6 +109,21 @@ def base_for(manifest: Manifest, history: History, *, now_us: int, active_bytes:
         is_far = history.size is not None and _bytes_after(manifest, snapshot.end) + active_bytes >= history.size
         if (is_old or is_far) and snapshot.end > horizon:
             return snapshot
+    return None
+
+
+def end_for(manifest: Manifest, history: History, *, young_offset: int | None, active_bytes: int = 0) -> int | None:
+    """Return where a base could be made for the history to keep, where a segment begins; None: it would win nothing.
+
+    `young_offset` is that of the first event that is too young to go, None where age does not matter.
+    """
+    begin = manifest.horizon.offset if manifest.horizon else 0
+    for segment in reversed(manifest.sealed[1:]):
+        end = segment.base_offset
+        is_old = young_offset is not None and end <= young_offset
+        is_far = history.size is not None and _bytes_after(manifest, end) + active_bytes >= history.size
+        if is_old or is_far:
+            return end if end > begin else None
     return None
 
 

@@ -22,16 +22,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from engine.compaction import Choice, Group, History, Plan, base_for, groups_of, plan_compaction
+from engine.compaction import Choice, Group, History, Plan, base_for, end_for, groups_of, plan_compaction
 from engine.keep import kept_offsets
-from engine.past import Past, open_past
-from engine.snapshots import load_snapshot
+from engine.past import Past, PastError, open_past
+from engine.snapshots import load_snapshot, write_snapshot
 from log.config import LogConfig
 from log.disk import DiskStorage
 from log.errors import LockedError
 from log.inspect import Reader, open_reader
 from log.manifest import Horizon, Sealed, Snapshot
-from log.proposal import Proposal, job_path, lock_jobs, sweep_jobs, write_proposal
+from log.proposal import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
 from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, pack_offsets
 from tools.compact_broker import CompactingBroker
 from tools.compact_runner import Runner
@@ -121,22 +121,44 @@ class _Job:
         return self._outcome
 
     def _take_snapshots(self) -> None:
-        """Take what the horizon needs: where no history is kept, the base is now."""
+        """Take what the horizon needs: where no history is kept, the base is now; else it is made of the past."""
         if self._history.is_none:
             self._progress("snapshots", 0, 2)
             for number, seals in enumerate((True, False)):
-                self._broker.take_snapshot(f"compaction-{self._job}-{number + 1}", seals=seals)
+                self._broker.take_snapshot(self._snapshot_name(number + 1), seals=seals)
                 self._progress("snapshots", number + 1, 2)
+        else:
+            self._make_base()
+
+    def _make_base(self) -> None:
+        """Fold the past up to where the history to keep begins, unless there is a snapshot already that serves."""
+        with open_past(self._directory, self._config, now_us=self._now_us) as past:
+            end = _end_of_base(past, self._history, self._now_us)
+            if end is None:
+                return
+            state = past.state_at(end - 1, lambda done, whole: self._progress("base", done, whole))
+            folder, log_id = job_path(self._directory, self._job), past.reader.manifest.log_id
+            has_later = any(one.end >= end for one in past.reader.manifest.snapshots)
+        self._storage.makedirs(folder)
+        try:
+            write_snapshot(self._storage, base_path(self._directory, self._job), state, log_id=log_id, end=end)
+            self._storage.sync_directory(folder)
+            self._broker.name_snapshot(self._job, self._snapshot_name(1))
+        finally:
+            self._storage.remove_tree(folder)
+        if not has_later:
+            self._broker.take_snapshot(self._snapshot_name(2), seals=False)
+
+    def _snapshot_name(self, number: int) -> str:
+        return f"compaction-{self._job}-{number}"
 
     def _snapshots(self, reader: Reader) -> tuple[Snapshot, ...]:
         """Return the base and all snapshots after it; none where nothing lies before the history to keep."""
         snapshots = reader.manifest.snapshots
         if self._history.is_none:
-            name = f"compaction-{self._job}-1"
-            base = next((one for one in snapshots if one.name == name), None)
+            base = next((one for one in snapshots if one.name == self._snapshot_name(1)), None)
         else:
-            active_bytes = sum(part.end for part in reader.survey.parts)
-            base = base_for(reader.manifest, self._history, now_us=self._now_us, active_bytes=active_bytes)
+            base = base_for(reader.manifest, self._history, now_us=self._now_us, active_bytes=_active_bytes(reader))
         return () if base is None else snapshots[snapshots.index(base) :]
 
     def _plan(self, reader: Reader, snapshots: Sequence[Snapshot]) -> Plan:
@@ -265,12 +287,37 @@ def _foreseen(past: Past, history: History, now_us: int) -> Plan | None:
             return None
         state = past.state_at(past.last_offset)
         return plan_compaction(manifest, Horizon(past.end, state.time_us), [kept_offsets(state)])
-    base = base_for(manifest, history, now_us=now_us, active_bytes=sum(part.end for part in reader.survey.parts))
+    end = _end_of_base(past, history, now_us)
+    if end is not None:
+        state = past.state_at(end - 1)
+        return plan_compaction(manifest, Horizon(end, state.time_us), [kept_offsets(state)])
+    base = base_for(manifest, history, now_us=now_us, active_bytes=_active_bytes(reader))
     if base is None:
         return None
     later = manifest.snapshots[manifest.snapshots.index(base) :]
     kept = (kept_offsets(load_snapshot(reader.storage, reader.directory, manifest, one)) for one in later)
     return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
+
+
+def _end_of_base(past: Past, history: History, now_us: int) -> int | None:
+    """Return the end of the snapshot of the past that is wanted; None where one is there, or would win nothing."""
+    manifest, active_bytes = past.reader.manifest, _active_bytes(past.reader)
+    young_offset = None
+    if history.age_us is not None:
+        try:
+            young_offset = past.offset_at(max(0, now_us - history.age_us)) + 1
+        except PastError:
+            # Nothing is that old.
+            young_offset = 0
+    end = end_for(manifest, history, young_offset=young_offset, active_bytes=active_bytes)
+    base = base_for(manifest, history, now_us=now_us, active_bytes=active_bytes)
+    horizon = manifest.horizon.offset if manifest.horizon else 0
+    # A fold costs more than half of what it would win besides the snapshot that is there.
+    return None if end is None or (base is not None and 2 * (base.end - horizon) >= end - horizon) else end
+
+
+def _active_bytes(reader: Reader) -> int:
+    return sum(part.end for part in reader.survey.parts)
 
 
 def _count_segments(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, final
 
-from engine.commands import CommitCompaction, TakeSnapshot
+from engine.commands import CommitCompaction, NameSnapshot, TakeSnapshot
 from engine.durable import DurableLoop
 from protocol.compaction_management import COMPACTION_TYPE
 from tools.broker_url import BrokerUrl
@@ -29,6 +29,9 @@ class CompactingBroker(Protocol):
     def take_snapshot(self, name: str, *, seals: bool) -> None:
         """Take a snapshot of now; with `seals` what lies below it is whole segments, where that can be had."""
 
+    def name_snapshot(self, job: str, name: str) -> None:
+        """Let the snapshot of the past that a job has written be one of the log's."""
+
     def commit(self, job: str) -> Mapping[str, Any]:
         """Let the log take over what a job has written; return what the event says."""
 
@@ -46,6 +49,12 @@ class RunningBroker:
         with LinkClient.connect(self._url) as client:
             SnapshotManagement(client).create(name, seals=seals)
 
+    def name_snapshot(self, job: str, name: str) -> None:
+        """See CompactingBroker."""
+        with LinkClient.connect(self._url) as client:
+            asked = {"snapshot": name}
+            Management(client).request("NAME", COMPACTION_TYPE, {"name": job}, asked, timeout_s=_COMMIT_SECONDS)
+
     def commit(self, job: str) -> Mapping[str, Any]:
         """See CompactingBroker."""
         with LinkClient.connect(self._url) as client:
@@ -62,6 +71,10 @@ class _StoppedBroker:
     def take_snapshot(self, name: str, *, seals: bool) -> None:
         """See CompactingBroker."""
         ask(self._engine, TakeSnapshot(object(), name, seals=seals))
+
+    def name_snapshot(self, job: str, name: str) -> None:
+        """See CompactingBroker."""
+        ask(self._engine, NameSnapshot(object(), job, name))
 
     def commit(self, job: str) -> Mapping[str, Any]:
         """See CompactingBroker."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.commands import Command, CommitCompaction, TakeSnapshot
+from engine.commands import Command, CommitCompaction, NameSnapshot, TakeSnapshot
 from engine.compaction import History
 from engine.effects import Answered, RefusedCommand
 from engine.keep import kept_offsets
@@ -29,6 +29,9 @@ class LivedBroker:
 
     def take_snapshot(self, name: str, *, seals: bool) -> None:
         self._ask(TakeSnapshot(object(), name, seals=seals))
+
+    def name_snapshot(self, job: str, name: str) -> None:
+        self._ask(NameSnapshot(object(), job, name))
 
     def commit(self, job: str) -> Mapping[str, Any]:
         told: Mapping[str, Any] = self._ask(CommitCompaction(object(), job))
