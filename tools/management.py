@@ -17,7 +17,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import TIMEOUT_SECONDS, LinkClient
 
-__all__ = ["Management", "QueueManagement", "SnapshotManagement"]
+__all__ = ["Management", "QueueManagement", "RequestRefused", "SnapshotManagement"]
 
 _NODE: Final = "$management"
 _QUEUE_TYPE: Final = "org.ambermq.queue"
@@ -27,6 +27,16 @@ _TAKING_SECONDS: Final = 600.0
 _REPLY_NAME: Final = "reply"
 _PAGE_COUNT: Final = 1000
 _CREDIT: Final = 10
+
+
+class RequestRefused(ToolError):
+    """What the broker answered to a request that it did not carry out."""
+
+    def __init__(self, status: int, description: str, *, where: str) -> None:
+        code = ExitCode.NOT_FOUND if status == 404 else ExitCode.FAILED
+        super().__init__(f"the broker says {status}: {description}", where=where, code=code)
+        self.status = status
+        """As of HTTP: from 500 on it may have been carried out in part."""
 
 
 class Management:
@@ -74,11 +84,8 @@ class Management:
         told = answer.application_properties or {}
         status = int(told.get("statusCode", 500))
         if not 200 <= status < 300:
-            raise ToolError(
-                f"the broker says {status}: {told.get('statusDescription') or 'nothing more'}",
-                where=str(properties.get("name", operation)),
-                code=ExitCode.NOT_FOUND if status == 404 else ExitCode.FAILED,
-            )
+            description = str(told.get("statusDescription") or "nothing more")
+            raise RequestRefused(status, description, where=str(properties.get("name", operation)))
         body = answer.body[0].value if answer.body else None
         return status, body if isinstance(body, dict) else {}
 

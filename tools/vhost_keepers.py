@@ -26,7 +26,7 @@ from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
-from tools.management import Management, SnapshotManagement
+from tools.management import Management, RequestRefused, SnapshotManagement
 from tools.stopped_engine import ask, stopped_engine
 from tools.target import holder_of, log_of_vhost
 
@@ -95,8 +95,13 @@ class RunningVhosts:
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
-        # From here on the files may be the broker's, even where its answer does not come: it deletes what it refuses.
-        self._ask("CREATE", name, body={"directory": directory})
+        try:
+            self._ask("CREATE", name, body={"directory": directory})
+        except RequestRefused as refusal:
+            # Only then are the files surely not the broker's: where no answer comes it may have taken them.
+            if refusal.status < 500:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
 
     @contextmanager
     def snapshot(self, name: str) -> Iterator[tuple[str, str]]:

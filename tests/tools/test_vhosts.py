@@ -191,6 +191,21 @@ def test_a_copy_that_is_cut_short_leaves_nothing_or_all(run: Run, child: ChildBr
     assert browsed(run, data, "copied") == ["1", "2", "3"]
 
 
+def test_a_copy_that_is_refused_leaves_no_files(run: Run, child: ChildBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two at a time that make the same name, the second is deleted at once; the first is whole."""
+    data, ask = child.directory, RunningVhosts._ask
+
+    def late(keeper: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
+        if operation == "CREATE" and "body" in asked:
+            ask(keeper, "CREATE", *arguments)
+        return ask(keeper, operation, *arguments, **asked)
+
+    monkeypatch.setattr(RunningVhosts, "_ask", late)
+    result = run("vhost", "copy", "default", "copied", "--data", data)
+    assert (result.exit_code, "the broker says 409" in result.stderr) == (ExitCode.FAILED, True)
+    assert list((data / "vhosts").iterdir()) == [place_of(data, "copied")]
+
+
 def test_a_copy_whose_last_answer_is_lost_is_the_brokers(
     run: Run, child: ChildBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
