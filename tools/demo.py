@@ -2,10 +2,12 @@
 
     start a broker in a temporary directory -> send, SIGKILL half way -> start it again -> send what was not accepted
     -> receive everything -> every accepted message-id must be there -> the log's own summary
+    -> a snapshot -> the story of one message -> a compaction beside the broker -> the log is whole and small
 
 Rule 1: what counts as accepted is what the broker said, before or after the kill; that alone must arrive.
 Rule 2: a message seen again is no fault: it was stored, and its acceptance was lost with the connection.
 Rule 3: whatever happens, no process and no file is left behind.
+Rule 4: Spark compacts where it is installed, else this process does, and the demo says which.
 """
 
 import signal
@@ -23,6 +25,7 @@ from log.inspect import open_reader
 from log.verify import verify
 from protocol.message import Data, Message, decode_message
 from protocol.performatives import Header, Properties
+from tools import cli
 from tools.broker_url import BrokerUrl
 from tools.child_broker import ChildBroker
 from tools.errors import ConnectionBroke, ToolError, translated
@@ -46,10 +49,11 @@ _SEGMENT_COLUMNS: Final = ("file", "state", "base_offset", "next_offset", "recor
 class Demo:
     """One run, on one broker."""
 
-    def __init__(self, broker: ChildBroker, count: int = _COUNT) -> None:
-        """`count` messages, with the message-ids 0 to count - 1 as text."""
+    def __init__(self, broker: ChildBroker, count: int = _COUNT, *, runner: str = "spark") -> None:
+        """`count` messages, with the message-ids 0 to count - 1 as text; `runner` is who compacts, if it is there."""
         self._broker = broker
         self._count = count
+        self._runner = runner
         self._accepted: set[int] = set()
         self._seen: Counter[str] = Counter()
 
@@ -59,6 +63,7 @@ class Demo:
         print_line(f"broker   {self._broker.url}, ready in {seconds:.2f} s")
         self._send_until_killed()
         before = len(self._accepted)
+        first_again = min(set(range(self._count)) - self._accepted)
         print_line(f"killed   with SIGKILL while sending: {before:,} of {self._count:,} messages were accepted")
         seconds = self._broker.start()
         print_line(f"broker   {self._broker.url}, ready again in {seconds:.2f} s")
@@ -67,6 +72,9 @@ class Demo:
         self._receive()
         self._check()
         self._summarise()
+        self._look_back(first_again)
+        self._compact()
+        self._end()
 
     def _send_until_killed(self) -> None:
         """Send, and kill the broker when half is accepted and more is on its way."""
@@ -120,13 +128,9 @@ class Demo:
         print_line(f"checked  all {len(self._accepted):,} accepted messages arrived, none is lost, none invented")
 
     def _summarise(self) -> None:
-        """Stop the broker, check its log and say what is in it."""
-        code = self._broker.stop()
-        directory = str(self._broker.directory)
-        report = verify(directory)
-        if code != ExitCode.OK or report.damage is not None:
-            raise ToolError("the broker did not end well", expected="exit 0", found=f"{code}, {report.damage}")
-        print_line(f"log      {report.record_count:,} records in {report.batch_count:,} batches, every CRC checked\n")
+        """Check the log and say what is in it."""
+        directory = self._verified()
+        print_line("")
         with open_reader(directory) as reader:
             print_rows(
                 segment_rows(reader), ("file", "state", "base_offset", "next_offset", "records", "bytes"), "table"
@@ -136,6 +140,51 @@ class Demo:
                 kinds.update(type_of(event) for event in events_of(readable.batch))
         print_line("")
         print_rows([{"event": kind, "runs": number} for kind, number in kinds.items()], ("event", "runs"), "table")
+
+    def _look_back(self, number: int) -> None:
+        """Take a snapshot, and tell the story of a message that was sent again after the kill."""
+        print_line("\nsnapshot of all queues, taken beside the broker's work\n")
+        _run("snapshot", "create", "--name", "demo", "--url", self._broker.url)
+        print_line(f"\nstory    of message {number}, which was not accepted before the kill\n")
+        _run("history", "message", str(number), "--data", str(self._broker.directory))
+
+    def _compact(self) -> None:
+        """Let what is finished go, beside the broker."""
+        arguments = ("log", "compact", "--data", str(self._broker.directory), "--keep-history", "0s", "--runner")
+        if self._runner == "spark":
+            print_line("\ncompact  by Spark, beside the broker; nothing is kept of what is finished\n")
+            try:
+                _run(*arguments, "spark", "--master", "local[2]")
+            except ToolError as error:
+                if error.exit_code != ExitCode.NOT_INSTALLED:
+                    raise
+                print_line(f"without Spark: {error.message}")
+            else:
+                return
+        print_line("\ncompact  by this process, beside the broker; nothing is kept of what is finished\n")
+        _run(*arguments, "local")
+
+    def _end(self) -> None:
+        """Stop the broker; what it leaves must be whole."""
+        code = self._broker.stop()
+        if code != ExitCode.OK:
+            raise ToolError("the broker did not end well", expected="exit 0", found=f"{code}")
+        print_line("")
+        self._verified()
+
+    def _verified(self) -> str:
+        """Check every CRC of the log and say how much that was; return its directory."""
+        directory = str(self._broker.directory)
+        report = verify(directory)
+        if report.damage is not None:
+            raise ToolError("the log is damaged", found=f"{report.damage}")
+        print_line(f"log      {report.record_count:,} records in {report.batch_count:,} batches, every CRC checked")
+        return directory
+
+
+def _run(*arguments: str) -> None:
+    """Run a command of `ambermq` in this process, and print what it prints."""
+    cli.main(arguments, prog_name="ambermq", standalone_mode=False)
 
 
 def _message(number: int) -> bytes:

@@ -9,6 +9,7 @@ Every other kill waits until the job asks for its commit. After each the directo
 succeeds, and what the dead one left is gone. Everything random comes from one seed.
 """
 
+import os
 import random
 import select
 import subprocess
@@ -116,7 +117,9 @@ class _Driver:
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "tests.crash.compaction_child", str(self._directory)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # A driver that is killed leaves its session's files: they lie where the campaign's go.
+        environment = {**os.environ, "TMPDIR": str(self._directory.parent)}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         words = self._line(_START_SECONDS).split()
         assert words[:1] == ["ready"], words
         self._java = psutil.Process(int(words[1]))

@@ -16,7 +16,7 @@ from tools.errors import ToolError
 def test_the_main_job_is_done_through_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every accepted message arrives, and the log's summary is shown."""
     broker = ChildBroker(tmp_path / "data")
-    Demo(broker, 2000).run()
+    Demo(broker, 2000, runner="local").run()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:7]] == [
         "broker",
