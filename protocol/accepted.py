@@ -103,7 +103,7 @@ class Accepted(asyncio.BufferedProtocol):
             else:
                 gateway.touched[self.peer] = None
                 host.tick_soon()
-        if gateway.sources.is_ready:
+        if gateway.sources.ready:
             host.turn_soon()
         engine = host.engine
         if engine.is_full:

@@ -57,6 +57,9 @@ _CLOSING: Final = frozenset(
     }
 )
 _FAILED_TO_ESTABLISH: Final = "amqp:connection-establishment-failed"
+# Names of their own, since a look into an enumeration costs as much as a call.
+_OPENED: Final = ConnectionState.OPENED
+_MAPPED: Final = SessionState.MAPPED
 
 
 class ConnectionRole(IntEnum):
@@ -307,7 +310,7 @@ class Connection:
         if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
             self._intake.is_kept = True
         session = self._channels.by_channel.get(channel)
-        if session is None or self.state is not ConnectionState.OPENED or session.state is not SessionState.MAPPED:
+        if session is None or self.state is not _OPENED or session.state is not _MAPPED:
             self._receive_performative(decode_frame_body(data, body, frame_end)[0], channel)
             return frame_end
         try:

@@ -125,7 +125,10 @@ class Gateway:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Deliver():
-                self._deliver(effect)
+                consuming: Consuming = effect.link
+                if consuming.deliver(effect):
+                    consuming.peer.top_up(consuming)
+                self.touched[consuming.peer] = None
             case PublishDone():
                 producing: Producing = effect.link
                 producing.finish(effect)
@@ -161,12 +164,6 @@ class Gateway:
         for peer in self.peers:
             peer.set_room_low(is_low=is_low)
             self.touched[peer] = None
-
-    def _deliver(self, effect: Deliver) -> None:
-        consuming: Consuming = effect.link
-        if consuming.deliver(effect):
-            consuming.peer.top_up(consuming)
-        self.touched[consuming.peer] = None
 
     def _drained(self, effect: Drained) -> None:
         consuming: Consuming = effect.link

@@ -207,7 +207,7 @@ class Host:
             self._log_mistakes()
         if self.engine.is_pending:
             self.tick_soon()
-        if gateway.sources.is_ready:
+        if gateway.sources.ready:
             self.turn_soon()
         if gateway.touched:
             self._flush()

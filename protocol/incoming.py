@@ -8,7 +8,7 @@ Rule 3: a fault of the link ends the link here; any other is raised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from protocol.decode import Buffer
 from protocol.errors import LinkFault, SessionFault
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Incoming"]
 
+# Names of their own, since a look into an enumeration costs as much as a call.
+_ATTACHED: Final = LinkState.ATTACHED
+
 
 class Incoming:
     """The receiving half of one session."""
@@ -46,7 +49,7 @@ class Incoming:
         """
         session = self._session
         link = self._links.by_handle.get(plain_handle(data, body, frame_end))
-        if link is not None and link.shape is not None and link.partial is None and link.state is LinkState.ATTACHED:
+        if link is not None and link.shape is not None and link.partial is None and link.state is _ATTACHED:
             next_id = self._next_id
             assert next_id is not None  # a shape was learned, so there was a delivery
             frames_max = min(link.credit, session.windows.left)

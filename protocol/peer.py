@@ -289,10 +289,8 @@ class Peer:
             if self._management is not None:
                 self._management.requested(event)
             return
-        submit = self.gateway.engine.submit
         try:
-            for command in producing.commands(event):
-                submit(command)
+            producing.publish(event)
         except AmqpError as error:
             self._forget(event.link)
             event.link.detach(

@@ -5,7 +5,6 @@ Rule 2. The bare message stays as it came, byte for byte; delivery annotations w
 Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, final
 
 from engine.commands import Publish
@@ -49,12 +48,13 @@ class Producing:
         """Answer the attach."""
         self.link.accept(source=self.terms.source, target=self.terms.target)
 
-    def commands(self, run: TransferRun) -> Iterator[Publish]:
-        """Yield the commands that publish a run of messages, cut where durability changes and where a command is full.
+    def publish(self, run: TransferRun) -> None:
+        """Submit what publishes a run of messages, cut where durability changes and where a command is full.
 
         Raises DecodeError at the first message that cannot be read, after the commands for those before it; LinkFault
         for a message format that a delivery could not tell to its receiver.
         """
+        submit = self.peer.gateway.engine.submit
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
         self.unfinished += len(run.payloads)
@@ -71,7 +71,7 @@ class Producing:
                 fault = error
                 break
             if bodies and (durable is not is_durable or size + len(payload) > bytes_max):
-                yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+                submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
                 first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
             is_durable = durable
@@ -80,7 +80,7 @@ class Producing:
             hashes.append(id_hash)
             size += len(body)
         if bodies:
-            yield Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled)
+            submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
         if fault is not None:
             raise fault
 

@@ -28,6 +28,8 @@ __all__ = ["Sender"]
 
 _LARGE_BYTES: Final = 16 * 1024
 _CREDIT_MAX: Final = 0x7FFFFFFF
+# Names of their own, since a look into an enumeration costs as much as a call.
+_ATTACHED: Final = LinkState.ATTACHED
 
 
 class Sender(Link):
@@ -51,7 +53,7 @@ class Sender(Link):
     @property
     def sendable(self) -> int:
         """Messages that may be sent now: bounded by credit, the peer's window and our bound on what is unsettled."""
-        if self.state is not LinkState.ATTACHED or not self.credit:
+        if self.state is not _ATTACHED or not self.credit:
             return 0
         return min(self.credit, self.session.sendable)
 
@@ -88,7 +90,7 @@ class Sender(Link):
 
     def drained(self) -> None:
         """Answer a drain once nothing is left to send: the rest of the credit is given back."""
-        if self.state is LinkState.ATTACHED and self.drain:
+        if self.state is _ATTACHED and self.drain:
             self.delivery_count = (self.delivery_count + self.credit) & MASK
             self.credit = 0
             self.session.send_flow(self, drain=True)
@@ -111,7 +113,7 @@ class Sender(Link):
         self.drain = drain
         self.session.connection.events.append(CreditChanged(self))
         # A drain is answered by drained(): an answer now would look like the end of it.
-        if echo and not drain and self.state is LinkState.ATTACHED:
+        if echo and not drain and self.state is _ATTACHED:
             self.session.send_flow(self)
 
     def _new_template(self, message_format: int, *, settled: bool) -> TransferTemplate:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
+# Names of their own, since a look into an enumeration costs as much as a call.
+_MAPPED: Final = SessionState.MAPPED
 
 
 class Session:
@@ -100,12 +102,12 @@ class Session:
     @property
     def is_live(self) -> bool:
         """Mapped at both ends, as far as we know."""
-        return self.state is SessionState.MAPPED
+        return self.state is _MAPPED
 
     @property
     def sendable(self) -> int:
         """Transfer frames that may leave now."""
-        if self._waiting or self.state is not SessionState.MAPPED:
+        if self._waiting or self.state is not _MAPPED:
             return 0
         return min(self.windows.remote, self.connection.limits.unsettled_max - self.sent.count)
 
@@ -141,7 +143,7 @@ class Session:
 
         They are settled with it, but for receiver-settle-mode second: those stay until the peer settles.
         """
-        if self.state is not SessionState.MAPPED or count <= 0:
+        if self.state is not _MAPPED or count <= 0:
             return
         last_id = (first_id + count - 1) & MASK
         if not self.has_second:
@@ -155,7 +157,7 @@ class Session:
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle deliveries that we sent, with the state that holds in the end; what is not held is left out."""
-        if self.state is not SessionState.MAPPED or count <= 0:
+        if self.state is not _MAPPED or count <= 0:
             return
         for run in self.sent.take(first_id, (first_id + count - 1) & MASK):
             self._say(run.first_id, run.count, state, settled=True, role=Role.SENDER)
@@ -237,7 +239,7 @@ class Session:
         if self._settlement is not None:
             self.flush_settlements()
         windows = self.windows
-        if windows.left <= windows.low and self.state is SessionState.MAPPED and windows.is_due(self._room):
+        if windows.left <= windows.low and self.state is _MAPPED and windows.is_due(self._room):
             self.send_flow()
 
     # What its connection calls

@@ -1,7 +1,7 @@
 """The links that take nothing, beside producers and consumers: who of them is served next, and how much at a time.
 
 Rule 1. A turn hands out a bounded number of messages and bytes; who has had some goes to the end of the line.
-Rule 2. Each link stands in one place: in `_ready` while it may have something to send, in `_cold` while its bodies are
+Rule 2. Each link stands in one place: in `ready` while it may have something to send, in `_cold` while its bodies are
         read, in `_ended` while no later event is durable; or in none, until its peer gives credit.
 Rule 3. Such links are bounded in number, those that keep a state of the past in age and in bytes, and questions to the
         log by a line that has an end.
@@ -70,15 +70,11 @@ class Sources:
         self._gateway = gateway
         self._due_ms: dict[Source, int] = {}
         """All that are open, and when each has to end: 0 before anybody has looked at the clock."""
-        self._ready: dict[Source, None] = {}
+        self.ready: dict[Source, None] = {}
+        """Those for which another turn is due."""
         self._cold: dict[Source, None] = {}
         self._ended: dict[Source, None] = {}
         self._durable_end = 0
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether another turn is due."""
-        return bool(self._ready)
 
     def attach(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
         """Begin what a peer asks for; its attach is answered now or later. Raises Refusal."""
@@ -160,7 +156,7 @@ class Sources:
             if error is not None:
                 raise error  # noqa: TRY301 - told apart below, like what the link says to its answer
             source.answered(value)
-            self._ready[source] = None
+            self.ready[source] = None
         except Refusal as refusal:
             self._end(source, refusal.condition, refusal.description)
         except PastError as past:
@@ -180,30 +176,30 @@ class Sources:
         if source in self._due_ms:
             self._cold.pop(source, None)
             self._ended.pop(source, None)
-            self._ready[source] = None
+            self.ready[source] = None
 
     def heard(self) -> None:
         """Wake those that wait for the log: it has finished something."""
         if not self._due_ms:
             return
         # Those in front: what was read for them may be dropped when the next read has ended.
-        self._ready = self._cold | self._ready
+        self.ready = self._cold | self.ready
         self._cold = {}
         durable_end = self._gateway.engine.durable_end
         if durable_end != self._durable_end:
             self._durable_end = durable_end
-            self._ready |= self._ended
+            self.ready |= self._ended
             self._ended = {}
 
     def serve(self) -> None:
         """Give a turn: each link that is ready sends once, as long as the turn lasts."""
         limits = self._gateway.limits
         turn = Turn(limits.source_messages, limits.source_bytes)
-        for _ in range(len(self._ready)):
+        for _ in range(len(self.ready)):
             if turn.is_over:
                 return
-            source = next(iter(self._ready))
-            del self._ready[source]
+            source = next(iter(self.ready))
+            del self.ready[source]
             if source.is_open and source.link.is_live and not source.peer.is_paused:
                 self._serve(source, turn)
 
@@ -214,7 +210,7 @@ class Sources:
             self._gateway.blame(source.peer, mistake)
             return
         self._gateway.touched[source.peer] = None
-        place = {Wait.TURN: self._ready, Wait.BODIES: self._cold, Wait.EVENTS: self._ended}.get(wait)
+        place = {Wait.TURN: self.ready, Wait.BODIES: self._cold, Wait.EVENTS: self._ended}.get(wait)
         if place is not None:
             place[source] = None
 
@@ -222,7 +218,7 @@ class Sources:
         """Drop a link that is gone."""
         source.close()
         self._due_ms.pop(source, None)
-        for place in (self._ready, self._cold, self._ended):
+        for place in (self.ready, self._cold, self._ended):
             place.pop(source, None)
 
     def look_at_clock(self, now_ms: int) -> None:

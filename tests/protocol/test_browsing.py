@@ -261,7 +261,7 @@ def test_a_lost_connection_leaves_nothing() -> None:
     peer.attach("q")
     peer.peer.lost()
     assert not peer.gateway.sources._due_ms
-    assert not peer.gateway.sources.is_ready
+    assert not peer.gateway.sources.ready
 
 
 steps = st.lists(

@@ -98,10 +98,10 @@ def test_then_they_come_as_they_become_durable(watching: Watching) -> None:
     rig.step(rig.publish(producer, b"\x00Sw\xa1\x01a"))
     sources = watching.gateway.sources
     sources.heard()
-    assert not sources.is_ready
+    assert not sources.ready
     rig.completed()
     sources.heard()
-    assert sources.is_ready
+    assert sources.ready
     assert subjects(decoded(watching.settle())) == ["published"]
 
 

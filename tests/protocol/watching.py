@@ -75,7 +75,7 @@ class Watching:
             self.gateway.carry_out(self.rig.do())
             sources.heard()
             sources.take_answers()
-            while sources.is_ready:
+            while sources.ready:
                 sources.serve()
                 self.turns += 1
                 self.gateway.carry_out(self.rig.completed())
