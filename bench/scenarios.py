@@ -15,6 +15,7 @@ from bench.compact import measure_compact
 from bench.compact_online import measure_compact_online
 from bench.load import Load, Window, drain_queue, fill_queue, hold_connections, run_load
 from bench.pause import measure_pause
+from bench.spark_read import measure_spark_read
 from bench.story import measure_story
 
 __all__ = ["SCENARIOS", "Bar", "Metric", "Scenario"]
@@ -185,6 +186,18 @@ SCENARIOS: tuple[Scenario, ...] = (
             Metric("longest", "longest of them", "s"),
             Metric("unknown", "an id that no message has", "s"),
             Metric("messages", "messages in the log", "messages"),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "spark-read",
+        "10,000,000 events counted by queue with Spark, local[2], warm",
+        measure_spark_read,
+        (
+            Metric("four", "four columns", "events/s", _above(3_000_000)),
+            Metric("many", "all common columns but message-ids", "events/s"),
+            Metric("alone", "four columns, one process without Spark", "events/s"),
+            Metric("events", "events in the log", "events"),
         ),
         has_peer=False,
     ),

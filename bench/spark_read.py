@@ -1,0 +1,73 @@
+"""Reading history with Spark: how many events a second the Data Source gives, counted by queue, in a warm session.
+
+The log is that of bench/story_log.py: ten million events over ten queues, as a stopped broker has left them. One event
+is one row. Four columns are asked for; the same is done for all common columns but the message-ids, which are decoded
+message by message, and by one process without Spark, which is what the source can give at most.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from bench.brokers import Broker
+from bench.load import LoadFailed, Window
+from bench.story_log import write_story_log
+
+__all__ = ["measure_spark_read"]
+
+_EVENTS: Final = 10_000_000
+_ROUNDS: Final = 3
+_MASTER: Final = "local[2]"
+_FOUR: Final = "offset long, timestamp timestamp, queue string, type string"
+_MANY: Final = (
+    f"{_FOUR}, vhost string, message_offset long, outcome string, container string, count int, size long,"
+    " durable boolean"
+)
+
+
+def measure_spark_read(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
+    """Write the log and read it; return events a second, medians of three warm runs; LoadFailed where counts differ."""
+    from tools.spark_session import open_session  # noqa: PLC0415 - Spark is heavy, and only this scenario's
+    from tools.spark_source import register  # noqa: PLC0415
+
+    broker.kill()
+    data = directory / "spark-read"
+    write_story_log(data, _EVENTS)
+    alone, count = _alone(data)
+    with open_session(_MASTER, name="bench") as spark:
+        register(spark)
+        four = _rate(lambda: _counted(spark, data, _FOUR), count)
+        many = _rate(lambda: _counted(spark, data, _MANY), count)
+    return {"four": four, "many": many, "alone": alone, "events": float(count)}
+
+
+def _counted(spark: Any, data: Path, schema: str) -> int:
+    frame = spark.read.format("ambermq").schema(schema).load(str(data))
+    return sum(row["count"] for row in frame.groupBy("queue").count().collect())
+
+
+def _rate(count: Callable[[], int], expected: int) -> float:
+    """Return events a second, of runs after a first one that warms the session."""
+    seconds = []
+    for _ in range(_ROUNDS + 1):
+        began = time.monotonic()
+        found = count()
+        seconds.append(time.monotonic() - began)
+        if found != expected:
+            raise LoadFailed(f"{found} events were counted where {expected} were written")
+    return expected / statistics.median(seconds[1:])
+
+
+def _alone(data: Path) -> tuple[float, int]:
+    """Return events a second of one process without Spark, and how many there are."""
+    from tools.history_log import open_history  # noqa: PLC0415 - needs pyarrow
+    from tools.history_table import event_columns  # noqa: PLC0415
+
+    columns = ("offset", "timestamp", "queue", "type")
+    began = time.monotonic()
+    with open_history(str(data)) as log:
+        batches = (one for segment in log.segments for one in event_columns(segment, columns, segments=log.segments))
+        count = sum(batch.num_rows for batch in batches)
+    return count / (time.monotonic() - began), count

@@ -1,0 +1,144 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pyarrow.dataset as ds
+import pytest
+from click.testing import CliRunner
+from moto.server import ThreadedMotoServer
+from pyarrow import fs
+
+from tests.engine.lived import LIVED, Lived
+from tools.archive import write_archive
+from tools.archive_files import archive_columns, archive_parts
+from tools.cli import main
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.file_systems import joined, place_of
+from tools.history_log import HistoryLog, open_histories, open_history
+from tools.history_schema import EVENT_COLUMNS
+from tools.history_table import event_columns
+
+_COLUMNS = tuple(EVENT_COLUMNS)
+_KEY = "testing"
+_BUCKET = "history"
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An S3 look-alike within this process, with an empty bucket."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    client(f"http://{host}:{port}").create_bucket(Bucket=_BUCKET)
+    yield f"{host}:{port}"
+    server.stop()
+
+
+def client(url: str) -> Any:
+    return boto3.client(
+        "s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id=_KEY, aws_secret_access_key=_KEY
+    )
+
+
+def url_of(endpoint: str, below: str) -> str:
+    return f"s3://{_KEY}:{_KEY}@{_BUCKET}/{below}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    config = replace(LIVED, segment_bytes_min=1 << 15, segment_bytes_max=1 << 15)
+    lived = Lived(tmp_path_factory.mktemp("remote") / "data", 3, config=config)
+    lived.live(200)
+    lived.settle_down()
+    lived.end()
+    return lived
+
+
+@pytest.fixture(scope="module")
+def remote(endpoint: str, life: Lived) -> str:
+    """The same data directory, copied to a bucket."""
+    bucket = client(f"http://{endpoint}")
+    for path in Path(life.directory).rglob("*"):
+        if path.is_file():
+            bucket.upload_file(str(path), _BUCKET, f"data/{path.relative_to(life.directory)}")
+    return url_of(endpoint, "data")
+
+
+def rows(log: HistoryLog) -> list[dict[str, Any]]:
+    batches = (one for part in log.segments for one in event_columns(part, _COLUMNS, segments=log.segments))
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_a_copy_in_a_bucket_reads_as_the_directory(life: Lived, remote: str) -> None:
+    """History is read wherever the files lie, the tail of the active segment too."""
+    with open_histories(life.directory) as [local], open_histories(remote, "*") as [copy]:
+        assert len(copy.segments) > 1
+        assert rows(copy) == rows(local)
+
+
+def test_an_export_may_go_to_a_bucket(endpoint: str, remote: str, life: Lived) -> None:
+    """From a bucket into a bucket, by the command."""
+    target = url_of(endpoint, "exported")
+    result = CliRunner().invoke(
+        main, ["log", "export", "--data", remote, "--parquet", target, "--runner", "local"], prog_name="ambermq"
+    )
+    assert result.exit_code == 0, result.output
+    place = place_of(target)
+    table = ds.dataset(place.path, filesystem=place.filesystem, partitioning="hive").to_table(columns=["offset"])
+    with open_history(life.directory) as log:
+        assert sorted(table["offset"].to_pylist()) == sorted(row["offset"] for row in rows(log))
+
+
+def test_an_archive_may_lie_in_a_bucket(endpoint: str, life: Lived) -> None:
+    """Its listing names files that are found beside it."""
+    with open_history(life.directory) as log:
+        middle = rows(log)[100]["offset"]
+        listing, archive = write_archive(life.directory, 0, middle, url_of(endpoint, "archive"))
+        archived = [
+            row
+            for part in archive_parts(_naming(log, listing))
+            for batch in archive_columns(part, _COLUMNS)
+            for row in batch.to_pylist()
+        ]
+        expected = [row for row in rows(log) if row["offset"] <= middle]
+    assert archive.rows == len(expected)
+    assert sorted(archived, key=repr) == sorted(expected, key=repr)
+
+
+def _naming(log: HistoryLog, listing: str) -> HistoryLog:
+    return replace(log, manifest=replace(log.manifest, archive=(listing,)))
+
+
+def test_no_log_in_a_bucket_is_one_message(endpoint: str) -> None:
+    """A place that can be reached but holds no log is told as a directory would be."""
+    with pytest.raises(ToolError, match="no log here") as caught, open_histories(url_of(endpoint, "nothing")):
+        pass
+    assert caught.value.exit_code == ExitCode.NOT_FOUND
+
+
+def test_a_scheme_that_nobody_knows_is_one_message() -> None:
+    """What neither pyarrow nor fsspec reaches is said so."""
+    with pytest.raises(ToolError, match="no file system reaches this place") as caught:
+        place_of("carrier-pigeon://loft/data")
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("s3://bucket/data?region=x", "s3://bucket/data/vhosts/a?region=x"),
+        ("s3://bucket/data/", "s3://bucket/data/vhosts/a"),
+        ("/var/what?", "/var/what?/vhosts/a"),
+    ],
+)
+def test_what_lies_below_a_place_keeps_its_options(url: str, expected: str) -> None:
+    """The query of a URL belongs to the file system, a question mark in a path to the path."""
+    assert joined(url, "vhosts/a") == expected
+
+
+def test_a_bucket_is_reached_by_pyarrow_itself(endpoint: str) -> None:
+    """What these tests talk to is a server, not something patched into this process."""
+    assert isinstance(place_of(url_of(endpoint, "data")).filesystem, fs.S3FileSystem)
