@@ -2,7 +2,7 @@
 
 Rule 1. With a broker on the directory the broker is asked to take over what was written; without one its engine is
 opened for as long as the job takes.
-Rule 2. It steps back behind everything else on its machine: a broker may run there.
+Rule 2. What it prints on standard output is the outcome alone; who watches sees the stages on standard error.
 """
 
 import os
@@ -33,8 +33,6 @@ from tools.when import parse_duration
 __all__ = ["compact", "parse_history"]
 
 _RUNNERS: Final = ("spark", "local")
-_PATIENCE: Final = 10
-"""What is added to the nice value."""
 
 
 @click.command(epilog="Example: ambermq log compact --data ./data --keep-history 7d --runner local")
@@ -75,7 +73,6 @@ def compact(
     """
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
     began, now_us = time.monotonic(), time.time_ns() // 1000
-    os.nice(_PATIENCE)
     with closing(_runner(kind, master, processes)) as runner, stage_bar() as progress:
         if dry_run:
             outcome = foresee_compaction(directory, history, runner, now_us=now_us, progress=progress)

@@ -1,12 +1,18 @@
 """Running the tasks of a compaction on this machine: in this process, or in a few beside it.
 
+Rule: whoever works steps back behind everything else on the machine, for a broker may run there: the thread that does,
+not the process that has asked.
+
 It is the oracle of the tests: what Spark writes must be alike to the byte.
 """
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from typing import Any, TypeVar, final
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from typing import Any, Final, TypeVar, final
 
 from log.disk import DiskStorage
 from log.errors import LogError
@@ -17,6 +23,9 @@ __all__ = ["LocalRunner"]
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
 
+_PATIENCE: Final = 10
+"""The nice value of who works."""
+
 
 @final
 class LocalRunner:
@@ -25,7 +34,7 @@ class LocalRunner:
     def __init__(self, processes: int = 1) -> None:
         """Run tasks in so many processes; 1 is this one."""
         self._processes = processes
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: Executor | None = None
 
     def count(self, tasks: Sequence[CountTask]) -> Iterator[SegmentCount]:
         """See Runner."""
@@ -42,23 +51,34 @@ class LocalRunner:
             self._pool = None
 
     def _all(self, run: Callable[[_Task], _Answer], tasks: Sequence[_Task]) -> Iterator[_Answer]:
-        if self._processes == 1 or len(tasks) < 2:
-            yield from map(run, tasks)
-            return
         if self._pool is None:
-            # Not forked: a broker's engine may stand in this process, with threads.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, mp_context=context)
+            self._pool = self._open()
         futures: list[Future[Any]] = [self._pool.submit(_guarded, run, task) for task in tasks]
-        for future in as_completed(futures):
-            answer = future.result()
-            if isinstance(answer, Exception):
-                raise answer
-            yield answer
+        try:
+            for future in as_completed(futures):
+                answer = future.result()
+                if isinstance(answer, Exception):
+                    raise answer
+                yield answer
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _open(self) -> Executor:
+        if self._processes == 1:
+            return ThreadPoolExecutor(1, initializer=_step_back)
+        # Not forked: a broker's engine may stand in this process, with threads.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_step_back)
+
+
+def _step_back() -> None:
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENCE)
 
 
 def _guarded(run: Callable[[_Task], _Answer], task: _Task) -> _Answer | Exception:
-    """Run a task in another process; what it raises is handed over as plain as it was."""
+    """Run a task elsewhere; what it raises is handed over as plain as it was."""
     try:
         return run(task)
     except (LogError, OSError) as error:

@@ -13,10 +13,12 @@ from engine.commands import DeleteSnapshot
 from engine.compaction import History
 from engine.events import Compacted, Event
 from engine.past import PastError, open_past
+from engine.snapshots import write_snapshot
+from engine.state import EMPTY_STATE
 from log.disk import DiskStorage
 from log.errors import DamageError
 from log.manifest import Manifest, load, segments_path
-from log.proposal import jobs_path, lock_jobs
+from log.proposal import base_path, jobs_path, lock_jobs
 from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount
 from log.verify import verify
 from tests.engine.lived import LIVED, Lived
@@ -265,3 +267,48 @@ def test_processes_beside_write_the_same() -> None:
         assert sizes[0] == sizes[1]
         found, other = (live_bodies(each.directory, {0: each.loop.state}) for each in (life, twin))
         assert found == other
+
+
+def test_who_reads_events_across_a_compaction_is_refused_below_the_horizon() -> None:
+    """Never half of what happened, though some of those segments may still be whole."""
+    with lived(4, 50) as life:
+        outcome = compact(life, History(age_us=30_000_000))
+        assert outcome.horizon is not None
+        assert outcome.untouched
+        horizon = outcome.horizon.offset
+        with pytest.raises(PastError, match=f"was compacted: the log begins at offset {horizon} "):
+            life.loop.replay(horizon - 1).read(events_max=9, bytes_max=999)
+        events, _ = life.loop.replay(horizon).read(events_max=9, bytes_max=999)
+        assert events[0].offset >= horizon
+
+
+@pytest.mark.parametrize("job", ["nothing-there", "../segments", "lock"])
+def test_a_job_that_is_none_is_refused_and_costs_nothing(job: str) -> None:
+    """Whatever a request names, the broker goes on."""
+    with lived(3, 30) as life:
+        before, broker = manifest_of(life.directory), LivedBroker(life)
+        with pytest.raises(ToolError):
+            broker.commit(job)
+        with pytest.raises(ToolError):
+            broker.name_snapshot(job, "past")
+        assert manifest_of(life.directory) == before
+        assert compact(life).is_committed
+
+
+def test_a_snapshot_of_the_past_must_end_where_a_segment_begins() -> None:
+    """Whoever folds on from it would miss what its batch holds besides."""
+    with lived(3, 30) as life:
+        manifest, job = manifest_of(life.directory), "1-a"
+        path = base_path(life.directory, job)
+        for end, why in ((manifest.sealed[1].base_offset + 1, "no segment begins at"), (0, "")):
+            STORAGE.makedirs(f"{jobs_path(life.directory)}/{job}")
+            write_snapshot(STORAGE, path, EMPTY_STATE, log_id=manifest.log_id, end=end)
+            if why:
+                with pytest.raises(ToolError, match=why):
+                    LivedBroker(life).name_snapshot(job, "past")
+                Path(path).unlink()
+        LivedBroker(life).name_snapshot(job, "past")
+        assert manifest_of(life.directory).snapshots[0].name == "past"
+        write_snapshot(STORAGE, path, EMPTY_STATE, log_id=manifest.log_id, end=0)
+        with pytest.raises(ToolError, match="there is a snapshot 'past' already"):
+            LivedBroker(life).name_snapshot(job, "past")

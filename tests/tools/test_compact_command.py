@@ -1,0 +1,148 @@
+"""`ambermq log compact`: beside a broker that works, without one, and what it says."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.compact_command import parse_history
+from tools.compact_runner import Runner
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+LOCAL = ("--runner", "local", "--keep-history", "0s")
+_SMALL = "[log]\nsegment_bytes_min = 262144\nsegment_bytes_max = 1048576\nballast_bytes = 0\n"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[ChildBroker]:
+    """A running broker with small segments."""
+    config = tmp_path / "config.toml"
+    config.write_text(_SMALL)
+    child = ChildBroker(tmp_path / "data", arguments=("--config", str(config)))
+    child.start()
+    yield child
+    child.kill()
+
+
+def test_beside_a_broker_that_works_nothing_is_lost(small: ChildBroker, run: Run) -> None:
+    """Messages come and go all the time; what stays is delivered from what was rewritten, and the log verifies."""
+    data = ("--data", small.directory)
+    assert run("send", "stays", "--size", 900, "--count", 300, *data).exit_code == 0
+    command = [
+        sys.executable,
+        "-m",
+        "tools",
+        "bench",
+        "--count",
+        "9000",
+        "--size",
+        "500",
+        "--rate",
+        "4000",
+        *map(str, data),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as working:
+        outcomes = []
+        for _ in range(3):
+            result = run("log", "compact", *LOCAL, *data, "--output", "json")
+            assert result.exit_code == 0, result.stderr
+            outcomes.append(json.loads(result.stdout))
+        assert working.wait(60) == 0
+    assert any(one["is_committed"] for one in outcomes)
+    assert run("log", "compact", *LOCAL, *data).exit_code == 0
+    assert run("log", "verify", *data).exit_code == 0
+    small.kill()
+    small.start()
+    assert len(run("receive", "stays", "--all", "--timeout", 2, *data).stdout.splitlines()) == 300
+
+
+def test_without_a_broker_it_is_the_same(small: ChildBroker, run: Run) -> None:
+    """Under the lock of the directory; the next start goes on."""
+    data = ("--data", small.directory)
+    run("send", "stays", "--size", 900, "--count", 100, *data)
+    run("bench", "--count", 1000, "--size", 500, *data)
+    small.stop()
+    result = run("log", "compact", *LOCAL, *data)
+    assert result.exit_code == 0, result.stderr
+    assert "history begins at" in result.stdout
+    assert "less" in result.stdout
+    assert run("log", "verify", *data).exit_code == 0
+    small.start()
+    assert len(run("receive", "stays", "--all", "--timeout", 2, *data).stdout.splitlines()) == 100
+
+
+def test_below_the_horizon_everything_is_refused(small: ChildBroker, run: Run) -> None:
+    """By every way to ask, with the offset and the time at which history begins."""
+    data = ("--data", small.directory)
+    run("bench", "--count", 1000, "--size", 500, *data)
+    outcome = json.loads(run("log", "compact", *LOCAL, *data, "--output", "json").stdout)
+    horizon = outcome["horizon"]["offset"]
+    for asked in (
+        ("queue", "list", "--at", 5),
+        ("log", "dump", "--from", 5),
+        ("history", "diff", "--from", 5, "--to", "now"),
+        ("queue", "browse", "ambermq-bench", "--at", 5),
+    ):
+        result = run(*asked, *data)
+        assert result.exit_code != 0, asked
+        assert f"offset {horizon} (20" in result.stderr, (asked, result.stderr)
+    dumped = run("log", "dump", *data, "--output", "json").stdout.splitlines()
+    offsets = [json.loads(line)["offset"] for line in dumped]
+    assert min(offsets) >= horizon
+
+
+def test_a_dry_run_changes_nothing(small: ChildBroker, run: Run) -> None:
+    """It says what would be done."""
+    data = ("--data", small.directory)
+    run("bench", "--count", 1000, "--size", 500, *data)
+    before = run("snapshot", "list", *data, "--output", "json").stdout
+    result = run("log", "compact", *LOCAL, *data, "--dry-run")
+    assert (result.exit_code, "history would begin at" in result.stdout) == (0, True)
+    assert run("snapshot", "list", *data, "--output", "json").stdout == before
+    assert not (small.directory / "jobs").exists()
+
+
+def test_what_is_no_log_is_told(run: Run, tmp_path: Path) -> None:
+    """One message, and the exit code of what does not exist."""
+    result = run("log", "compact", *LOCAL, "--data", tmp_path)
+    assert result.exit_code == ExitCode.NOT_FOUND
+    assert "no log here" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("10m",), (600_000_000, None)),
+        (("0s",), (0, None)),
+        (("512MiB",), (None, 512 << 20)),
+        (("2GB", "7d"), (604_800_000_000, 2_000_000_000)),
+        (("1h", "30m"), (1_800_000_000, None)),
+        (("0",), (None, 0)),
+    ],
+)
+def test_history_is_a_duration_or_a_size(texts: tuple[str, ...], expected: tuple[int | None, int | None]) -> None:
+    """Of several of a kind the tighter one counts."""
+    history = parse_history(texts)
+    assert (history.age_us, history.size) == expected
+
+
+def test_another_history_is_refused() -> None:
+    """What is neither is a wrong command line."""
+    with pytest.raises(ToolError, match="expected a duration such as 10m") as raised:
+        parse_history(("soon",))
+    assert raised.value.exit_code == ExitCode.USAGE
+
+
+def test_a_runner_is_told_apart_by_its_methods() -> None:
+    """Both runners fit the seam."""
+    from tools.compact_local import LocalRunner
+
+    runner: Runner = LocalRunner()
+    assert list(runner.count(())) == list(runner.rewrite(())) == []
+    runner.close()
