@@ -42,6 +42,7 @@ from tools.history_table import EVERYTHING, Selection, event_columns, selection_
 from tools.spark_filters import is_possible, selection_of
 
 __all__ = [
+    "OPTION_NAMES",
     "EventReader",
     "EventSource",
     "HistoryPartition",
@@ -55,6 +56,8 @@ __all__ = [
 
 _NAME: Final = "ambermq"
 _BELOW_HORIZON: Final = ("log", "archive", "nothing")
+OPTION_NAMES: Final = ("path", "vhost", "since", "until", "below_horizon", "damaged", "filters", "events_max")
+"""What a read may be told."""
 _CHOICES: Final = {"damaged": ("error", "rows"), "below_horizon": _BELOW_HORIZON, "filters": ("spark", "push")}
 
 
@@ -234,7 +237,7 @@ def _options_of(options: Any) -> SourceOptions:
     vhost = given.pop("vhost", DEFAULT_VHOST)
     selection = selection_between(given.pop("since", ""), given.pop("until", ""), now_us=time.time_ns() // 1000)
     if given:
-        raise _wrong(next(iter(given)), "one of those in docs/spark.md", "an unknown option")
+        raise _wrong(next(iter(given)), ", ".join(OPTION_NAMES), "an unknown option")
     return SourceOptions(path, vhost, selection=selection, events_max=int(events_max), **values)
 
 
