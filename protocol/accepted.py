@@ -113,7 +113,7 @@ class Accepted(asyncio.BufferedProtocol):
             host.tick_soon()
         elif engine.is_gathering:
             host.tick_later()
-        if engine.is_congested:
+        if host.is_congested:
             host.pause_reading(self)
 
     def eof_received(self) -> bool:

@@ -59,6 +59,7 @@ class Host:
         "engine",
         "gateway",
         "ground",
+        "is_congested",
         "name",
     )
 
@@ -83,6 +84,8 @@ class Host:
             vhost=name,
             vhosts=server.hosting,
         )
+        self.is_congested = False
+        """Too much of its log was unsynced when a tick had last written: no socket of it is to be read."""
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._is_over = False
@@ -127,6 +130,7 @@ class Host:
         except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
             self._server.fail(failure)
             return
+        self.is_congested = self.engine.is_congested
         if effects:
             self.gateway.carry_out(effects)
         self._after_effects()
@@ -157,7 +161,7 @@ class Host:
         if effects:
             self.gateway.carry_out(effects)
         self.gateway.sources.heard()
-        if self._paused:
+        if self._paused or self.is_congested:
             self._resume_reading()
         self._after_effects()
 
@@ -196,7 +200,8 @@ class Host:
         self._after_effects()
 
     def _resume_reading(self) -> None:
-        if not self.engine.is_congested:
+        self.is_congested = self.engine.is_congested
+        if not self.is_congested:
             paused, self._paused = self._paused, []
             for socket in paused:
                 socket.resume_reading()
@@ -231,7 +236,11 @@ class Host:
 
     def _timer_fired(self) -> None:
         self._timer, self._timer_us = None, 0
-        self.tick()
+        if self.engine.deadline_us <= self._server.now_us():
+            self.tick()
+        else:
+            # A tick has done meanwhile what it was set for.
+            self._watch_clock()
 
     def _flush(self) -> None:
         touched, sockets = self.gateway.touched, self._server.sockets

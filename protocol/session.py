@@ -62,6 +62,7 @@ class Session:
         "_is_reopened",
         "_links",
         "_settlement",
+        "_unsettled_max",
         "_waiting",
         "channel",
         "connection",
@@ -85,6 +86,7 @@ class Session:
         self.windows = Windows(connection.limits.window_frames, first_id)
         self.incoming = Incoming(self, self._links)
         """Transfers that come."""
+        self._unsettled_max = connection.limits.unsettled_max
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
         """What we sent and is not settled."""
@@ -109,12 +111,12 @@ class Session:
         """Transfer frames that may leave now."""
         if self._waiting or self.state is not _MAPPED:
             return 0
-        return min(self.windows.remote, self.connection.limits.unsettled_max - self.sent.count)
+        return min(self.windows.remote, self._unsettled_max - self.sent.count)
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more may leave until the peer settles something."""
-        return self.sent.count >= self.connection.limits.unsettled_max
+        return self.sent.count >= self._unsettled_max
 
     def links(self) -> list[Link]:
         """List the links that are not detached at both ends; of an ended session those that it had."""
@@ -350,7 +352,7 @@ class Session:
 
     @property
     def _room(self) -> int:
-        return self.connection.limits.unsettled_max - self.received.count
+        return self._unsettled_max - self.received.count
 
     def _say(self, first_id: int, count: int, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
         """Join a settlement to the one that waits, or let that one go first."""
