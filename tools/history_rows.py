@@ -150,8 +150,11 @@ class Rows:
         return Rows(*(getattr(self, name)[kept] for name in self.__slots__))
 
 
-def rows_of(records: Records, kept: Longs) -> Rows:
-    """Return the rows of the records at these indexes, in their order."""
+def rows_of(records: Records, kept: Longs, *, with_messages: bool = True) -> Rows:
+    """Return the rows of the records at these indexes, in their order.
+
+    Which messages acquisitions and settlements name is left out unless `with_messages`.
+    """
     columns = records.columns[kept]
     kind, flags = columns["type"], columns["flags"]
     times = _row_counts(columns, kind, flags)
@@ -167,7 +170,8 @@ def rows_of(records: Records, kept: Longs) -> Rows:
         np.full(len(spread), -1, np.int64),
     )
     _fill_published(records, rows, columns["body_length"][spread].astype(np.int64), within)
-    _fill_named(records, rows, within)
+    if with_messages:
+        _fill_named(records, rows, within)
     own = rows.type == QUEUE_DECLARED
     rows.queue[own] = records.offset[rows.index[own]]
     return rows

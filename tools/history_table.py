@@ -45,6 +45,7 @@ _ROWS_MAX: Final = 32_768
 _BYTES_MAX: Final = 2 << 20
 _FOREVER: Final = (1 << 63) - 1
 _NAMING: Final = (QUEUE_DECLARED, PRODUCER_ATTACHED, CONSUMER_ATTACHED)
+_OF_MESSAGES: Final = frozenset({"message_offset", "container", "count", "size"})
 _TYPES: Final = np.array([TYPE_NAMES.get(code, f"type {code}") for code in range(256)], dtype=object)
 _OUTCOMES: Final = np.array(["", *(kind.name.lower() for kind in sorted(OutcomeKind))], dtype=object)
 
@@ -137,6 +138,7 @@ class _Table:
         with_bodies = not MESSAGE_COLUMNS.isdisjoint(columns)
         self._with_bodies = with_bodies and (types is None or TYPE_NAMES[PUBLISHED] in types)
         self._codes = None if types is None else [code for code, name in TYPE_NAMES.items() if name in types]
+        self._with_messages = not _OF_MESSAGES.isdisjoint(columns)
         self._contents = tuple(name for name in columns if name in CONTENT_COLUMNS)
 
     def batches(self, *, damaged_rows: bool) -> Iterator[pa.RecordBatch]:
@@ -147,7 +149,7 @@ class _Table:
                 yield self._gap(walk)
                 continue
             assert walk.header is not None
-            if walk.next_offset() <= self._first:
+            if walk.header.base_offset < self._first and walk.next_offset() <= self._first:
                 continue
             if walk.header.base_offset >= self._end or walk.header.base_timestamp_us >= self._selection.end_us:
                 break
@@ -202,7 +204,7 @@ class _Table:
             return
         records = gathering.take()
         self._hear(records)
-        rows = rows_of(records, np.flatnonzero(self._is_wanted(records)))
+        rows = rows_of(records, np.flatnonzero(self._is_wanted(records)), with_messages=self._with_messages)
         for link in np.flatnonzero(rows.type == CONSUMER_DETACHED):
             rows.queue[link] = self._names.queue_of_link(int(rows.link[link]))
         if self._selection.queues is not None:
