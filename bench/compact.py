@@ -16,7 +16,7 @@ from bench.brokers import Broker
 from bench.compact_log import write_compact_log
 from bench.load import LoadFailed, Window
 from engine.compaction import History
-from tools.compact import Outcome, run_compaction
+from tools.compact import run_compaction
 from tools.compact_broker import CompactingBroker, broker_for
 from tools.compact_local import LocalRunner
 from tools.compact_runner import Runner
@@ -61,14 +61,14 @@ def measure_compact(broker: Broker, _window: Window, directory: Path) -> dict[st
         both = [[_compact(data, runner, engine) for runner in (spark, local)] for _ in range(_ROUNDS)]
         on_spark, alone = (statistics.median(seconds) for seconds in zip(*both, strict=True))
         began = time.monotonic()
-        outcome = _committed(data, spark, engine)
+        before, after = _committed(data, spark, engine)
         whole = time.monotonic() - began
     return {
-        "rate": outcome.bytes_before / 1e6 / on_spark,
-        "whole": outcome.bytes_before / 1e6 / whole,
-        "local": outcome.bytes_before / 1e6 / alone,
+        "rate": before / 1e6 / on_spark,
+        "whole": before / 1e6 / whole,
+        "local": before / 1e6 / alone,
         "ratio": on_spark / alone,
-        "left": outcome.bytes_after / outcome.bytes_before,
+        "left": after / before,
         "start": start,
     }
 
@@ -98,8 +98,9 @@ def _throw_away(_directory: str, _first: int, _last: int) -> Sequence[str]:
     raise _ThrownAway
 
 
-def _committed(data: Path, runner: Runner, broker: CompactingBroker) -> Outcome:
+def _committed(data: Path, runner: Runner, broker: CompactingBroker) -> tuple[int, int]:
+    """Compact; return the bytes before and after."""
     outcome = run_compaction(str(data), History(age_us=0), runner, broker, now_us=time.time_ns() // 1000)
     if not outcome.is_committed:
         raise LoadFailed("there was nothing to compact")
-    return outcome
+    return outcome.bytes_before, outcome.bytes_after

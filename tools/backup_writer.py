@@ -8,7 +8,6 @@ to a rate.
 """
 
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +31,7 @@ from tools.backup_format import (
     encode_trailer,
 )
 from tools.errors import ToolError
+from tools.pace import Pace
 
 __all__ = ["BackupWriter"]
 
@@ -48,7 +48,7 @@ class BackupWriter:
         self._target = _named_target(path)
         self._temporary = self._target.with_name(self._target.name + ".partial")
         self._is_directory = as_directory
-        self._pace = _Pace(bytes_per_s)
+        self._pace = Pace(bytes_per_s)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         self._parts: list[BackupPart] = []
         self._part: _OpenPart | None = None
@@ -152,31 +152,12 @@ class _OpenPart:
         self.gathered = bytearray()
 
 
-class _Pace:
-    """Keeps a writer to a rate."""
-
-    __slots__ = ("_bytes_per_s", "_ready")
-
-    def __init__(self, bytes_per_s: int) -> None:
-        """0 is as fast as can be."""
-        self._bytes_per_s = bytes_per_s
-        self._ready = time.monotonic()
-
-    def spend(self, length: int) -> None:
-        if not self._bytes_per_s:
-            return
-        now = time.monotonic()
-        if self._ready > now:
-            time.sleep(self._ready - now)
-        self._ready = max(now, self._ready) + length / self._bytes_per_s
-
-
 class _Output:
     """One file that grows at its end."""
 
     __slots__ = ("_file", "_pace", "_path", "_synced", "position")
 
-    def __init__(self, path: Path, pace: _Pace) -> None:
+    def __init__(self, path: Path, pace: Pace) -> None:
         self._path = path
         self._pace = pace
         self._file: DiskFile = DiskStorage().open(str(path), create=True)

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar, final
 
 from log.disk import DiskStorage
 from log.errors import LogError
 from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, count_kept, rewrite_group
+from tools.pace import Pace
 
 __all__ = ["LocalRunner"]
 
@@ -31,18 +33,19 @@ _PATIENCE: Final = 10
 class LocalRunner:
     """See Runner."""
 
-    def __init__(self, processes: int = 1) -> None:
-        """Run tasks in so many processes; 1 is this one."""
+    def __init__(self, processes: int = 1, *, bytes_per_s: int = 0) -> None:
+        """Run tasks in so many processes, 1 is this one; each reads so many bytes a second, or as fast as it can."""
         self._processes = processes
+        self._bytes_per_s = bytes_per_s
         self._pool: Executor | None = None
 
     def count(self, tasks: Sequence[CountTask]) -> Iterator[SegmentCount]:
         """See Runner."""
-        return self._all(_count, tasks)
+        return self._all(partial(_count, self._bytes_per_s), tasks)
 
     def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
         """See Runner."""
-        return self._all(_rewrite, tasks)
+        return self._all(partial(_rewrite, self._bytes_per_s), tasks)
 
     def close(self) -> None:
         """See Runner."""
@@ -85,9 +88,9 @@ def _guarded(run: Callable[[_Task], _Answer], task: _Task) -> _Answer | Exceptio
         return error
 
 
-def _count(task: CountTask) -> SegmentCount:
-    return count_kept(DiskStorage(), task)
+def _count(bytes_per_s: int, task: CountTask) -> SegmentCount:
+    return count_kept(DiskStorage(), task, Pace(bytes_per_s).spend)
 
 
-def _rewrite(task: GroupTask) -> Rewritten:
-    return rewrite_group(DiskStorage(), task)
+def _rewrite(bytes_per_s: int, task: GroupTask) -> Rewritten:
+    return rewrite_group(DiskStorage(), task, Pace(bytes_per_s).spend)

@@ -20,6 +20,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, final
 
 from log.disk import DiskStorage
@@ -27,6 +28,7 @@ from log.errors import LogError
 from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, count_kept, rewrite_group
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.pace import Pace
 from tools.spark_session import open_session
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ __all__ = ["SparkRunner"]
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
+Pause = Callable[[int], None]
 
 _TASK_FAILURES_MAX: Final = 4
 """How often a task is tried, as on a cluster: a local master would give up at the first."""
@@ -50,16 +53,20 @@ _PATIENCE: Final = 10
 class SparkRunner:
     """See Runner."""
 
-    def __init__(self, session: "SparkSession") -> None:
-        """Run tasks in a session that is open, and stays so."""
+    def __init__(self, session: "SparkSession", *, bytes_per_s: int = 0) -> None:
+        """Run tasks in a session that is open, and stays so; each reads so many bytes a second, 0 is no bound."""
         self._session = session
+        self._bytes_per_s = bytes_per_s
         self._opened = ExitStack()
 
     @classmethod
-    def start(cls, master: str) -> Self:
-        """Open a session of its own on a master, until it is closed. Raises ToolError."""
+    def start(cls, master: str, *, bytes_per_s: int = 0) -> Self:
+        """Open a session of its own on a master, until it is closed; this process steps back too. Raises ToolError."""
+        # Java inherits it, which is busy while it starts.
+        os.setpriority(os.PRIO_PROCESS, 0, max(_PATIENCE, os.getpriority(os.PRIO_PROCESS, 0)))
         with ExitStack() as opened:
-            runner = cls(opened.enter_context(open_session(_patient(master), name="ambermq log compact")))
+            session = opened.enter_context(open_session(_patient(master), name="ambermq log compact"))
+            runner = cls(session, bytes_per_s=bytes_per_s)
             runner._opened = opened.pop_all()
         return runner
 
@@ -75,19 +82,19 @@ class SparkRunner:
         """See Runner."""
         self._opened.close()
 
-    def _all(self, run: Callable[[DiskStorage, _Task], _Answer], tasks: Sequence[_Task]) -> Iterator[_Answer]:
+    def _all(self, run: Callable[[DiskStorage, _Task, Pause], _Answer], tasks: Sequence[_Task]) -> Iterator[_Answer]:
         if tasks:
-            with _Job(self._session, run, tasks) as job:
+            with _Job(self._session, _Work(run, self._bytes_per_s), tasks) as job:
                 yield from job.answers()
 
 
 class _Job:
     """One stage as a job of Spark's, which runs beside the thread that waits for its answers."""
 
-    def __init__(self, session: "SparkSession", run: Callable[..., Any], tasks: Sequence[Any]) -> None:
+    def __init__(self, session: "SparkSession", work: "_Work", tasks: Sequence[Any]) -> None:
         self._context = session.sparkContext
         self._group = f"ambermq-{secrets.token_hex(4)}"
-        self._run = run
+        self._work = work
         self._tasks = tasks
         self._failure: Exception | None = None
         self._accumulator: Accumulator[list[bytes]]
@@ -132,7 +139,7 @@ class _Job:
         try:
             self._context.setJobGroup(self._group, "ambermq log compact", interruptOnCancel=True)
             count = len(self._tasks)
-            work = _Work(self._run, self._broadcast, self._accumulator)
+            work = partial(self._work, self._broadcast, self._accumulator)
             self._context.parallelize(range(count), count).foreach(work)
         except Exception as error:  # noqa: BLE001 - raised again by whoever waits
             self._failure = error
@@ -141,23 +148,21 @@ class _Job:
 class _Work:
     """What a worker does with the number of a task; it is sent there, and imports this package."""
 
-    __slots__ = ("_answers", "_run", "_tasks")
+    __slots__ = ("_bytes_per_s", "_run")
 
-    def __init__(
-        self, run: Callable[..., Any], tasks: "Broadcast[list[bytes]]", answers: "Accumulator[list[bytes]]"
-    ) -> None:
+    def __init__(self, run: Callable[..., Any], bytes_per_s: int) -> None:
         self._run = run
-        self._tasks = tasks
-        self._answers = answers
+        self._bytes_per_s = bytes_per_s
 
-    def __call__(self, number: int) -> None:
+    def __call__(self, tasks: "Broadcast[list[bytes]]", answers: "Accumulator[list[bytes]]", number: int) -> None:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, _PATIENCE)
         try:
-            answer = self._run(DiskStorage(), pickle.loads(self._tasks.value[number]))  # noqa: S301 - the driver's own
+            task = pickle.loads(tasks.value[number])  # noqa: S301 - the driver's own
+            answer = self._run(DiskStorage(), task, Pace(self._bytes_per_s).spend)
         except (LogError, OSError) as error:
             answer = error.with_traceback(None)
-        self._answers.add([pickle.dumps(answer)])
+        answers.add([pickle.dumps(answer)])
 
 
 class _Answers:

@@ -99,7 +99,7 @@ def test_a_worker_that_dies_costs_nothing(tmp_path: Path, spark: "SparkSession")
     assert once.exists()
 
 
-def _dying(_storage: object, once: str) -> str:
+def _dying(_storage: object, once: str, _pause: object) -> str:
     """Answer; the worker that comes first dies."""
     try:
         os.close(os.open(once, os.O_CREAT | os.O_EXCL))
@@ -117,7 +117,7 @@ def test_what_spark_cannot_do_is_one_message(spark: "SparkSession") -> None:
     assert "\n" not in found.value.message
 
 
-def _failing(_storage: object, number: int) -> float:
+def _failing(_storage: object, number: int, _pause: object) -> float:
     return number / 0
 
 
@@ -129,7 +129,7 @@ def test_workers_without_the_package_are_one_message(spark: "SparkSession") -> N
     assert "PYSPARK_PYTHON" in found.value.message
 
 
-def _importing(_storage: object, _task: int) -> None:
+def _importing(_storage: object, _task: int, _pause: object) -> None:
     raise ModuleNotFoundError("No module named 'tools'")
 
 
