@@ -18,6 +18,7 @@ __all__ = [
     "AttachProducer",
     "Command",
     "CommitCompaction",
+    "CompactionCommand",
     "DeclareQueue",
     "DeleteQueue",
     "DeleteSnapshot",
@@ -258,6 +259,9 @@ class InspectSnapshots(Struct):
     read: Callable[[Sequence[Mapping[str, Any]]], Any]
 
 
+CompactionCommand = CommitCompaction | NameSnapshot
+"""What a compaction's job asks for (compactor.py): files too."""
+
 SnapshotCommand = TakeSnapshot | DeleteSnapshot | InspectSnapshots
 """What is asked of the snapshots (snapshotter.py): files beside the state, so nothing is decided about it."""
 
@@ -274,8 +278,7 @@ Command = (
     | ResetHost
     | ReportDamage
     | RecordCompaction
-    | CommitCompaction
-    | NameSnapshot
+    | CompactionCommand
     | Inspect
     | SnapshotCommand
 )

@@ -13,8 +13,9 @@ Rule 4. Threads share a `_Commit`: its `outcome` is set last.
 
 from typing import Any, Final, final
 
-from engine.commands import CommitCompaction, RecordCompaction
+from engine.commands import CompactionCommand, NameSnapshot, RecordCompaction
 from engine.effects import NOW, Effect, RefusedCommand
+from engine.namer import Namer
 from engine.snapshots import read_whole
 from log.adoption import Adoption, check_segments
 from log.errors import LogError
@@ -51,29 +52,32 @@ class Compactor:
         self._commit: _Commit | None = None
         self._refused: list[Effect] = []
         self._lane: Lane | None = None
+        self._namer = Namer(log)
 
-    def submit(self, command: CommitCompaction) -> None:
+    def submit(self, command: CompactionCommand) -> None:
         """Begin to check what is asked for."""
-        if self._commit is not None:
+        if isinstance(command, NameSnapshot):
+            self._namer.submit(command)
+        elif self._commit is not None:
             self._refuse(command.key, f"another compaction is being committed: job {self._commit.job}")
-            return
-        self._commit = _Commit(command.key, command.job)
-        if self._lane is None:
-            self._lane = self._log.open_lane("ambermq-compaction", self._check)
-        self._lane.wake()
+        else:
+            self._commit = _Commit(command.key, command.job)
+            if self._lane is None:
+                self._lane = self._log.open_lane("ambermq-compaction", self._check)
+            self._lane.wake()
 
     @property
     def is_busy(self) -> bool:
         """Whether there is anything to go on with, or to refuse."""
-        return self._commit is not None or bool(self._refused)
+        return self._commit is not None or bool(self._refused) or self._namer.is_busy
 
-    def refusals(self) -> list[Effect]:
-        """Return the refusals that may leave."""
+    def completed(self, now_us: int) -> tuple[list[Effect], RecordCompaction | None]:
+        """Go on with what threads have finished; return the answers, and what is to be decided then, if anything is."""
+        record = self._go_on()
         refused, self._refused = self._refused, []
-        return refused
+        return refused + (self._namer.completed(now_us) if self._namer.is_busy else []), record
 
-    def completed(self) -> RecordCompaction | None:
-        """Go on with what threads have finished; return what is to be decided then, if anything is."""
+    def _go_on(self) -> RecordCompaction | None:
         commit = self._commit
         if commit is None or commit.outcome is None:
             return None

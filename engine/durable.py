@@ -24,9 +24,8 @@ from engine.apply import apply
 from engine.commands import (
     AttachConsumer,
     Command,
-    CommitCompaction,
+    CompactionCommand,
     DetachConsumer,
-    NameSnapshot,
     Publish,
     ReportDamage,
     Settle,
@@ -41,7 +40,6 @@ from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
-from engine.namer import Namer
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
 from engine.replay import Replay
@@ -72,7 +70,6 @@ class DurableLoop:
         """What has ended the loop, if anything has."""
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
-        self._namer = Namer(log)
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
@@ -131,11 +128,8 @@ class DurableLoop:
             if isinstance(command, SnapshotCommand):
                 self.snapshots.submit(command)
                 return
-            if type(command) is CommitCompaction:
+            if isinstance(command, CompactionCommand):
                 self._compactor.submit(command)
-                return
-            if type(command) is NameSnapshot:
-                self._namer.submit(command)
                 return
         self._commands.append(command)
 
@@ -257,17 +251,15 @@ class DurableLoop:
             log.request_sync()
         ready += self.snapshots.completed(now_us)
         if self._compactor.is_busy:
-            ready += self._compact()
-        if self._namer.is_busy:
-            ready += self._namer.completed(now_us)
+            ready += self._compact(now_us)
         return self._release(ready, thaw=True)
 
-    def _compact(self) -> list[Effect]:
-        """Go on with a compaction that is being committed; return the refusals."""
-        record = self._compactor.completed()
+    def _compact(self, now_us: int) -> list[Effect]:
+        """Go on with what compactions ask for; return the answers."""
+        answers, record = self._compactor.completed(now_us)
         if record is not None:
             self.submit(record)
-        return self._compactor.refusals()
+        return answers
 
     def _failed(self, error: Exception) -> None:
         self.failure = error

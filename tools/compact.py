@@ -18,13 +18,12 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from engine.compaction import Choice, Group, History, Plan, base_for, end_for, groups_of, plan_compaction
+from engine.compaction import Choice, Group, History, Plan, base_for, groups_of, plan_compaction
 from engine.keep import kept_offsets
-from engine.past import Past, PastError, open_past
+from engine.past import open_past
 from engine.snapshots import load_snapshot, write_snapshot
 from log.config import LogConfig
 from log.disk import DiskStorage
@@ -32,55 +31,19 @@ from log.errors import LockedError
 from log.inspect import Reader, open_reader
 from log.manifest import Horizon, Sealed, Snapshot
 from log.proposal import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
-from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, pack_offsets
+from log.rewriting import GroupTask, Rewritten, SegmentCount, pack_offsets
 from tools.compact_broker import CompactingBroker
+from tools.compact_plan import Outcome, Progress, count_segments, end_of_base, tell_choice, unsealed_bytes
 from tools.compact_runner import Runner
 from tools.errors import ToolError
 
-__all__ = ["Archive", "Outcome", "Progress", "foresee_compaction", "run_compaction"]
-
-Progress = Callable[[str, int, int], None]
-"""Hears the stage, the bytes done in it, and those to do."""
+__all__ = ["Archive", "Outcome", "run_compaction"]
 
 Archive = Callable[[str, int, int], Sequence[str]]
 """archive(directory, first, last): put the events of [first, last] aside; return the files that hold them."""
 
 _SPARE_BYTES: Final = 64 << 20
 """What a compaction leaves free of a disk at least."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a compaction has done, or would do."""
-
-    is_committed: bool = False
-    """False where there was nothing to win, or it was only asked what would be done."""
-    horizon: Horizon | None = None
-    """Where history begins now; None where nothing that can go lies before the history to keep."""
-    segments: int = 0
-    """Sealed segments below the horizon."""
-    untouched: int = 0
-    """Of those, left as they are, for they hold little garbage."""
-    dropped: int = 0
-    """Of those, of which nothing was kept."""
-    rewritten: int = 0
-    """Of those, of which something was kept."""
-    segments_after: int = 0
-    """Segments below the horizon then."""
-    records_before: int = 0
-    records_after: int = 0
-    """Records in the segments below the horizon; of what is only asked for, as far as it was counted."""
-    bytes_before: int = 0
-    bytes_after: int = 0
-    """Bytes of these segments; of what is only asked for, about."""
-    missing: int = 0
-    """Live messages that were lost before, by a repair."""
-    job: str = ""
-    """Of the one that was committed."""
-    archive: Sequence[str] = ()
-    """Files that hold the events which went."""
-    swept: Sequence[str] = field(default=())
-    """Dead jobs whose directories were removed."""
 
 
 class _Job:
@@ -133,7 +96,7 @@ class _Job:
     def _make_base(self) -> None:
         """Fold the past up to where the history to keep begins, unless there is a snapshot already that serves."""
         with open_past(self._directory, self._config, now_us=self._now_us) as past:
-            end = _end_of_base(past, self._history, self._now_us)
+            end = end_of_base(past, self._history, self._now_us)
             if end is None:
                 return
             state = past.state_at(end - 1, lambda done, whole: self._progress("base", done, whole))
@@ -158,7 +121,7 @@ class _Job:
         if self._history.is_none:
             base = next((one for one in snapshots if one.name == self._snapshot_name(1)), None)
         else:
-            base = base_for(reader.manifest, self._history, now_us=self._now_us, active_bytes=_active_bytes(reader))
+            base = base_for(reader.manifest, self._history, now_us=self._now_us, active_bytes=unsealed_bytes(reader))
         return () if base is None else snapshots[snapshots.index(base) :]
 
     def _plan(self, reader: Reader, snapshots: Sequence[Snapshot]) -> Plan:
@@ -167,9 +130,9 @@ class _Job:
         return plan_compaction(reader.manifest, Horizon(base.end, base.time_us), map(kept_offsets, states))
 
     def _compact(self, reader: Reader, plan: Plan) -> None:
-        counts = _count_segments(reader, plan, self._runner, self._config, self._progress)
+        counts = count_segments(reader, plan, self._runner, self._config, self._progress)
         choice = groups_of(plan, counts, segment_bytes_max=self._config.segment_bytes_max)
-        _tell_choice(self._outcome, plan, choice, counts)
+        tell_choice(self._outcome, plan, choice, counts)
         if not choice.groups:
             return
         folder = job_path(self._directory, self._job)
@@ -256,108 +219,6 @@ def run_compaction(
     """
     job = _Job(directory, history, runner, broker, now_us, archive, progress, config or LogConfig())
     return job.run()
-
-
-def foresee_compaction(
-    directory: str,
-    history: History,
-    runner: Runner,
-    *,
-    now_us: int,
-    progress: Progress = lambda *_: None,
-    config: LogConfig | None = None,
-) -> Outcome:
-    """Return what `run_compaction` would come to, and change nothing: not even a snapshot is taken.
-
-    Where it would take one, the state is folded instead. Raises what `run_compaction` does.
-    """
-    config, outcome = config or LogConfig(), Outcome()
-    with open_past(directory, config, now_us=now_us) as past:
-        plan = _foreseen(past, history, now_us)
-        if plan is not None:
-            counts = _count_segments(past.reader, plan, runner, config, progress)
-            _tell_choice(outcome, plan, groups_of(plan, counts, segment_bytes_max=config.segment_bytes_max), counts)
-    return outcome
-
-
-def _foreseen(past: Past, history: History, now_us: int) -> Plan | None:
-    manifest, reader = past.reader.manifest, past.reader
-    if history.is_none:
-        if past.last_offset is None:
-            return None
-        state = past.state_at(past.last_offset)
-        return plan_compaction(manifest, Horizon(past.end, state.time_us), [kept_offsets(state)])
-    end = _end_of_base(past, history, now_us)
-    if end is not None:
-        state = past.state_at(end - 1)
-        return plan_compaction(manifest, Horizon(end, state.time_us), [kept_offsets(state)])
-    base = base_for(manifest, history, now_us=now_us, active_bytes=_active_bytes(reader))
-    if base is None:
-        return None
-    later = manifest.snapshots[manifest.snapshots.index(base) :]
-    kept = (kept_offsets(load_snapshot(reader.storage, reader.directory, manifest, one)) for one in later)
-    return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
-
-
-def _end_of_base(past: Past, history: History, now_us: int) -> int | None:
-    """Return the end of the snapshot of the past that is wanted; None where one is there, or would win nothing."""
-    manifest, active_bytes = past.reader.manifest, _active_bytes(past.reader)
-    young_offset = None
-    if history.age_us is not None:
-        try:
-            young_offset = past.offset_at(max(0, now_us - history.age_us)) + 1
-        except PastError:
-            # Nothing is that old.
-            young_offset = 0
-    end = end_for(manifest, history, young_offset=young_offset, active_bytes=active_bytes)
-    base = base_for(manifest, history, now_us=now_us, active_bytes=active_bytes)
-    horizon = manifest.horizon.offset if manifest.horizon else 0
-    # A fold costs more than half of what it would win besides the snapshot that is there.
-    return None if end is None or (base is not None and 2 * (base.end - horizon) >= end - horizon) else end
-
-
-def _active_bytes(reader: Reader) -> int:
-    return sum(part.end for part in reader.survey.parts)
-
-
-def _count_segments(
-    reader: Reader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
-) -> dict[int, SegmentCount]:
-    """Let every segment below the horizon be checked and counted; return the counts by file id."""
-    sizes = {one.file_id: one.size for one in plan.segments}
-    done, whole = 0, sum(sizes.values())
-    progress("count", 0, whole)
-    tasks = [
-        CountTask(
-            one.at(os.path.realpath(reader.directory)),
-            reader.manifest.log_id,
-            pack_offsets(plan.kept_of(one)),
-            config.batch_bytes_max,
-        )
-        for one in plan.segments
-    ]
-    counts = {}
-    for count in runner.count(tasks):
-        counts[count.file_id] = count
-        done += sizes[count.file_id]
-        progress("count", done, whole)
-    return counts
-
-
-def _tell_choice(outcome: Outcome, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount]) -> None:
-    """Fill in what is chosen, and how it would end."""
-    untouched_bytes = sum(one.size for one in choice.untouched)
-    outcome.horizon = plan.horizon
-    outcome.segments, outcome.untouched = len(plan.segments), len(choice.untouched)
-    outcome.dropped = len(choice.dropped)
-    outcome.rewritten = outcome.segments - outcome.untouched - outcome.dropped
-    outcome.segments_after = outcome.untouched + len(choice.groups)
-    outcome.records_before = sum(one.record_count for one in counts.values())
-    kept = sum(counts[one.file_id].kept_count for group in choice.groups for one in group.segments)
-    outcome.records_after = kept + sum(counts[one.file_id].record_count for one in choice.untouched)
-    outcome.bytes_before = sum(one.size for one in plan.segments)
-    outcome.bytes_after = untouched_bytes + sum(group.kept_bytes for group in choice.groups)
-    outcome.missing = sum(len(one.missing) // 8 for one in counts.values())
 
 
 def _group_task(

@@ -17,9 +17,10 @@ import click
 from engine.compaction import History
 from engine.times import iso_time
 from tools.broker_url import BrokerUrl
-from tools.compact import Outcome, foresee_compaction, run_compaction
+from tools.compact import run_compaction
 from tools.compact_broker import broker_for
 from tools.compact_local import LocalRunner
+from tools.compact_plan import Outcome, foresee_compaction
 from tools.compact_runner import Runner
 from tools.durations import duration_text
 from tools.errors import ToolError
@@ -33,6 +34,8 @@ from tools.when import parse_duration
 __all__ = ["compact", "parse_history"]
 
 _RUNNERS: Final = ("spark", "local")
+_RATE_MIB: Final = 32
+"""A broker beside it waits for the same disk."""
 
 
 @click.command(epilog="Example: ambermq log compact --data ./data --keep-history 7d --runner local")
@@ -53,6 +56,12 @@ _RUNNERS: Final = ("spark", "local")
     help="Such as 10m, 7d (the default) or 512MiB; 0s keeps none. Given twice, what is over either of them goes.",
 )
 @click.option("--archive", metavar="DIR", help="Put the events that go into Parquet files in this directory first.")
+@click.option(
+    "--rate",
+    type=click.IntRange(0),
+    metavar="MIB",
+    help=f"MiB a second that each task reads; 0: no bound. Else {_RATE_MIB} beside a running broker.",
+)
 @click.option("--dry-run", is_flag=True, help="Only count, and say what would be done.")
 @output_option
 def compact(
@@ -63,6 +72,7 @@ def compact(
     processes: int,
     kept: tuple[str, ...],
     archive: str | None,
+    rate: int | None,
     dry_run: bool,
     output: str,
 ) -> None:
@@ -73,7 +83,9 @@ def compact(
     """
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
     began, now_us = time.monotonic(), time.time_ns() // 1000
-    with closing(_runner(kind, master, processes)) as runner, stage_bar() as progress:
+    if rate is None:
+        rate = 0 if holder_of(directory) is None else _RATE_MIB
+    with closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner, stage_bar() as progress:
         if dry_run:
             outcome = foresee_compaction(directory, history, runner, now_us=now_us, progress=progress)
         else:
@@ -117,12 +129,12 @@ def _url(directory: str, url: str | None) -> str | None:
     return served.with_user(asked.username, asked.password)
 
 
-def _runner(kind: str, master: str, processes: int) -> Runner:
+def _runner(kind: str, master: str, processes: int, *, bytes_per_s: int) -> Runner:
     if kind == "local":
-        return LocalRunner(processes)
+        return LocalRunner(processes, bytes_per_s=bytes_per_s)
     from tools.compact_spark import SparkRunner  # noqa: PLC0415 - Spark is an extra, and slow to import
 
-    return SparkRunner.start(master)
+    return SparkRunner.start(master, bytes_per_s=bytes_per_s)
 
 
 def _archived(target: str, vhost: str, directory: str, first: int, last: int) -> tuple[str, ...]:

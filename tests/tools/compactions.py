@@ -11,8 +11,9 @@ from engine.past import open_past
 from engine.state import State
 from log.cold import DAMAGED
 from tests.engine.lived import LIVED, Lived
-from tools.compact import Outcome, run_compaction
+from tools.compact import run_compaction
 from tools.compact_local import LocalRunner
+from tools.compact_plan import Outcome
 from tools.errors import ToolError
 
 __all__ = ["NONE", "LivedBroker", "answerable", "compact", "live_bodies"]

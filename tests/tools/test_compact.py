@@ -23,8 +23,8 @@ from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount
 from log.verify import verify
 from tests.engine.lived import LIVED, Lived
 from tests.tools.compactions import NONE, LivedBroker, answerable, compact, live_bodies
-from tools.compact import foresee_compaction
 from tools.compact_local import LocalRunner
+from tools.compact_plan import foresee_compaction
 from tools.errors import ToolError
 
 STORAGE = DiskStorage()
