@@ -6,6 +6,7 @@ from protocol.message import AmqpSequence, AmqpValue, Data, Message
 from protocol.performatives import Header, Properties
 from protocol.values import Symbol, UByte, ULong
 from tools.history_messages import CONTENTS, content_of, id_of
+from tools.message_ids import MessageId
 
 _NAMES = tuple(CONTENTS)
 
@@ -25,7 +26,7 @@ def contents(message: Message) -> dict[str, object]:
         (None, None),
     ],
 )
-def test_an_id_is_shown_as_it_is_typed(message_id: object, shown: str | None) -> None:
+def test_an_id_is_shown_as_it_is_typed(message_id: MessageId | None, shown: str | None) -> None:
     """Every type of message-id is text, in the form that commands take it."""
     message = Message(properties=Properties(message_id=message_id), body=(Data(b"x"),))
     assert id_of(message.encode()) == shown

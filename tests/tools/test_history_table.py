@@ -82,7 +82,12 @@ def _rows_of(event: Event, names: Names, containers: dict[int, str], links: dict
         case Published():
             for word in unpack_words(event.words):
                 offset, size = entry_of(word), size_of(word)
-                said: dict[str, Any] = {"offset": offset, "message_offset": offset, "durable": event.durable, "count": 1}
+                said: dict[str, Any] = {
+                    "offset": offset,
+                    "message_offset": offset,
+                    "durable": event.durable,
+                    "count": 1,
+                }
                 said |= {"container": containers.get(event.producer)}
                 for queue in event.queues or (0,):
                     yield row | said | {"queue": names.queue(queue) if queue else None, "size": size}
