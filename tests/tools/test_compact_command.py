@@ -146,3 +146,16 @@ def test_a_runner_is_told_apart_by_its_methods() -> None:
     runner: Runner = LocalRunner()
     assert list(runner.count(())) == list(runner.rewrite(())) == []
     runner.close()
+
+
+def test_a_base_of_the_past_is_named_by_the_running_broker(small: ChildBroker, run: Run) -> None:
+    """Where no snapshot is old enough one is folded, and asked for over the management node."""
+    data = ("--data", small.directory)
+    run("bench", "--count", 4000, "--size", 500, *data)
+    result = run("log", "compact", "--runner", "local", "--keep-history", "256KiB", *data, "--output", "json")
+    assert result.exit_code == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    snapshots = json.loads(run("snapshot", "list", *data, "--output", "json").stdout)
+    assert snapshots[0]["end"] == outcome["horizon"]["offset"]
+    assert len(snapshots) >= 2
+    assert run("log", "verify", *data).exit_code == 0
