@@ -8,7 +8,6 @@ Rule 4. pyspark is imported here, when a session is opened, and by the sources t
 """
 
 import logging
-import logging
 import os
 import re
 import socket
