@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -99,9 +100,10 @@ class _Driver:
     def kill_worker(self, chance: random.Random) -> None:
         """Send SIGKILL to one of the Python processes that Spark has started, the one that starts them included."""
         assert self._java is not None
-        workers = [one for one in self._java.children(recursive=True) if "pyspark.daemon" in one.cmdline()]
+        workers = [one for one in self._java.children(recursive=True) if _is_worker(one)]
         if workers:
-            chance.choice(workers).kill()
+            with suppress(psutil.NoSuchProcess):
+                chance.choice(workers).kill()
 
     def end(self) -> str:
         """End it, and wait for its Java process; returns what is wrong."""
@@ -134,6 +136,13 @@ class _Driver:
         assert self._process is not None
         assert self._process.stdout is not None
         return bool(select.select([self._process.stdout.fileno()], [], [], seconds)[0])
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "pyspark.daemon" in process.cmdline()
+    except psutil.Error:  # it has just ended
+        return False
 
 
 def run_compaction_campaign(directory: Path, *, seed: int, kinds: Sequence[str]) -> Result:
