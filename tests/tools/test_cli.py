@@ -1,5 +1,6 @@
 """What all commands have in common, by walking the tree of them."""
 
+import shlex
 from collections.abc import Iterator
 
 import click
@@ -35,16 +36,16 @@ def test_every_example_is_a_command_line_that_parses(path: tuple[str, ...]) -> N
     """An example names only arguments and options that there are."""
     epilog = LEAVES[path].epilog
     assert epilog is not None
-    words = epilog.removeprefix(f"Example: ambermq {' '.join(path)} ").replace("'", "").split()
+    words = shlex.split(epilog.removeprefix(f"Example: ambermq {' '.join(path)} "))
     LEAVES[path].make_context("ambermq", words)
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path != ("serve",)], ids=" ".join)
 def test_every_command_prints_for_people_or_for_programs(path: tuple[str, ...]) -> None:
-    """--output is table or json on all that print."""
+    """--output is table or json on all that print, and csv besides where rows are for spreadsheets."""
     option = next(parameter for parameter in LEAVES[path].params if parameter.name == "output")
     assert isinstance(option.type, click.Choice)
-    assert list(option.type.choices) == ["table", "json"]
+    assert list(option.type.choices) == ["table", "json", *(["csv"] if path == ("log", "query") else [])]
 
 
 def test_exit_codes_are_documented(run: Run) -> None:

@@ -59,14 +59,14 @@ def test_a_broker_starts_one_by_itself(tmp_path: Path, run: Run, how: str, reaso
     """By the clock and by its garbage, with users too; the log says that it was compacted."""
     config = tmp_path / "config.toml"
     common = "keep_history_s = 0\nspark = false\ncheck_s = 1\npause_s = 1000"
-    small = "[log]\nsegment_bytes_min = 65536\nsegment_bytes_max = 65536\n"
+    small = "[log]\nsegment_bytes_min = 1048576\nsegment_bytes_max = 1048576\n"
     config.write_text(f'{small}[compaction]\n{how}\n{common}\n[users]\nalice = "sec/ret"\n')
     broker = ChildBroker(tmp_path / "data", arguments=("--config", str(config)))
     broker.start()
     try:
         url = broker.url.replace("amqp://", "amqp://alice:sec%2Fret@")
-        assert run("send", "q", "--size", 1000, "--count", 500, "--url", url).exit_code == 0
-        assert run("receive", "q", "--count", 400, "--url", url).exit_code == 0
+        assert run("send", "q", "--size", 1000, "--count", 3000, "--url", url).exit_code == 0
+        assert run("receive", "q", "--count", 2900, "--url", url).exit_code == 0
         (event,) = _compactions(broker)
         assert event.records_after < event.records_before
         assert len(run("receive", "q", "--all", "--timeout", 1, "--url", url).stdout.splitlines()) == 100

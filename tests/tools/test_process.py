@@ -10,7 +10,7 @@ import structlog
 
 from log import checksum
 from tools import process
-from tools.serve import _Progress
+from tools.vhost_store import _Progress
 
 
 @pytest.fixture(autouse=True)
@@ -76,14 +76,14 @@ def test_a_long_recovery_says_how_far_it_is(
 ) -> None:
     """Not at every batch, but now and then, in per cent."""
     now = 0.0
-    monkeypatch.setattr("tools.serve.time.monotonic", lambda: now)
+    monkeypatch.setattr("tools.vhost_store.time.monotonic", lambda: now)
     process.configure_logging("info")
-    progress = _Progress("d")
+    progress = _Progress("default", "d")
     progress(10, 100)
     assert capsys.readouterr().err == ""
     now = 1.0
     progress(50, 100)
     progress(60, 100)
     assert [line.split("] ")[1] for line in capsys.readouterr().err.splitlines()] == [
-        "recovering bytes=50 data=d of=100 percent=50"
+        "recovering bytes=50 data=d of=100 percent=50 vhost=default"
     ]
