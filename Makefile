@@ -7,7 +7,7 @@ ROUNDS ?= 10
 STAMP := $(VENV)/.installed
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: run demo test lint bench crash fuzz spec rhea clean
+.PHONY: run demo test spark lint bench crash fuzz spec rhea clean
 
 run: $(STAMP)
 	$(BIN)/ambermq serve --data ./data
@@ -16,7 +16,11 @@ demo: $(STAMP)
 	$(BIN)/python -m tools.demo
 
 test: lint rhea
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal -m "not spark"
+
+# Sessions of Spark want the machine for themselves: one after the other.
+spark: $(STAMP)
+	$(BIN)/pytest -m spark
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

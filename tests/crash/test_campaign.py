@@ -32,6 +32,7 @@ def test_snapshots_and_backups_are_whole_or_not_there(tmp_path: Path) -> None:
     assert result.kills == 10
 
 
+@pytest.mark.spark
 def test_compactions_by_spark_lose_nothing(tmp_path: Path) -> None:
     """SIGKILL to a worker, the broker, Java, the driver: nothing is lost, the next one succeeds and sweeps."""
     try:

@@ -23,6 +23,8 @@ from tools.exit_codes import ExitCode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 
 class Both:
     """Runs every task on Spark and in this process, and holds one against the other."""

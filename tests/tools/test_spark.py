@@ -32,6 +32,8 @@ from tools.spark_errors import translating_spark
 from tools.spark_session import open_session
 from tools.spark_source import register
 
+pytestmark = pytest.mark.spark
+
 _COLUMNS = tuple(EVENT_COLUMNS)
 _CONFIG = replace(LIVED, segment_bytes_min=1 << 16, segment_bytes_max=1 << 16)
 """Few segments: each is a task, and a task takes its time, whatever is in it."""
