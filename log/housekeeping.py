@@ -163,6 +163,13 @@ class Housekeeper:
         self._rolls.append((segment, file))
         self.lane.wake()
 
+    def close(self) -> None:
+        """Give back the files that nobody has taken; its thread has ended."""
+        for _, file in self._rolls:
+            file.close()
+        for spare in self.spares:
+            spare.file.close()
+
     def edit(self, change: Callable[[Manifest], Manifest]) -> None:
         """Commit a change of the manifest, after those asked for before."""
         self._edits.append(change)

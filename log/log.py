@@ -336,6 +336,7 @@ class Log:
             self._active.file.close()
             if self._spare:
                 self._spare.file.close()
+            self._housekeeper.close()
             self._lock.release()
 
     def _let_pages_go(self, synced_bytes: int) -> None:

@@ -213,6 +213,10 @@ class InlineWorkers:
         self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._lanes: list[InlineLane] = []
 
+    def __del__(self) -> None:
+        # Whoever steps a life by hand may also end it by hand, as a crash does.
+        self.close()
+
     def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> InlineLane:  # noqa: ARG002
         """See Workers; nothing runs by period."""
         lane = InlineLane(run, done_fd=self._fd)

@@ -98,5 +98,6 @@ class ChildBroker:
         assert self._process is not None
         stdout = self._process.stdout
         assert stdout is not None
-        readable, _, _ = select.select([stdout], [], [], _READY_SECONDS)
-        return stdout.readline().decode() if readable else ""
+        news = select.poll()
+        news.register(stdout, select.POLLIN)
+        return stdout.readline().decode() if news.poll(_READY_SECONDS * 1000) else ""
