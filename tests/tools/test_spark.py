@@ -1,4 +1,4 @@
-"""Everything that needs a Spark session is in this file, so that one process of a test run has one session."""
+"""History for Spark users: frames, streams, export and query, on the session that all tests of Spark share."""
 
 import os
 import subprocess
@@ -26,7 +26,6 @@ from tools.exit_codes import ExitCode
 from tools.history_log import open_history
 from tools.history_schema import EVENT_COLUMNS
 from tools.history_table import event_columns
-from tools.java import find_java
 from tools.query import columns_in
 from tools.spark_errors import translating_spark
 from tools.spark_session import open_session
@@ -40,15 +39,11 @@ _CONFIG = replace(LIVED, segment_bytes_min=1 << 16, segment_bytes_max=1 << 16)
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    try:
-        find_java(tmp_path_factory.mktemp("java"))
-    except ToolError as error:
-        pytest.skip(f"Spark needs Java: {error.message}")
-    with open_session("local[2]", name="ambermq tests", settings={"spark.sql.shuffle.partitions": "2"}) as session:
-        register(session)
-        yield session
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: SparkSession) -> None:
+    """A process has one session: these tests add their source to the one that all share."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    register(spark)
 
 
 @pytest.fixture(scope="module")
