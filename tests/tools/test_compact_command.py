@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -151,7 +152,10 @@ def test_a_runner_is_told_apart_by_its_methods() -> None:
 def test_a_base_of_the_past_is_named_by_the_running_broker(small: ChildBroker, run: Run) -> None:
     """Where no snapshot is old enough one is folded, and asked for over the management node."""
     data = ("--data", small.directory)
-    run("bench", "--count", 4000, "--size", 500, *data)
+    for _ in range(8):
+        # A fast sender may fill a segment in one batch, however small segments are: rounds make several.
+        run("bench", "--count", 1000, "--size", 500, *data)
+    _wait_for_sealed(run, small, 3)
     result = run("log", "compact", "--runner", "local", "--keep-history", "256KiB", *data, "--output", "json")
     assert result.exit_code == 0, result.stderr
     outcome = json.loads(result.stdout)
@@ -159,3 +163,14 @@ def test_a_base_of_the_past_is_named_by_the_running_broker(small: ChildBroker, r
     assert snapshots[0]["end"] == outcome["horizon"]["offset"]
     assert len(snapshots) >= 2
     assert run("log", "verify", *data).exit_code == 0
+
+
+def _wait_for_sealed(run: Run, broker: ChildBroker, count: int) -> None:
+    """Segments are sealed behind the load: wait until the manifest names `count` of them."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        segments = json.loads(run("log", "segments", "--data", broker.directory, "--output", "json").stdout)
+        if sum(one["state"] == "sealed" for one in segments) >= count:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"fewer than {count} segments were sealed within a minute")
