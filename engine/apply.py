@@ -164,7 +164,7 @@ def _purged(state: State, event: Purged) -> State:
 
 def _damaged(state: State, event: Damaged) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.parked(event.word), event.time_us)
+    return state if queue is None else state.with_queue(queue.parked(event.words), event.time_us)
 
 
 def _reset(state: State, event: Reset) -> State:

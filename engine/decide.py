@@ -65,7 +65,7 @@ from engine.muxer import QUEUE_MUXER, MuxerKind
 from engine.outcome import RELEASED, OutcomeKind
 from engine.queue import Queue, Settings
 from engine.state import EMPTY_STATE, State
-from engine.word import make_words, total_size
+from engine.word import make_words, pack_words, total_size
 
 __all__ = ["Decision", "Moment", "decide", "started"]
 
@@ -369,7 +369,7 @@ def _existing(state: State, address: str, config: EngineConfig) -> Queue:
 def _report_damage(state: State, command: ReportDamage, moment: Moment) -> Decision:
     if command.queue not in state.queues:
         return [], []
-    return [Damaged(moment.next_offset, moment.now_us, command.queue, command.word)], []
+    return [Damaged(moment.next_offset, moment.now_us, command.queue, pack_words([command.word]))], []
 
 
 def _inspect(state: State, command: Inspect, _moment: Moment) -> Decision:

@@ -40,6 +40,7 @@ from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
+from engine.losses import damage_of
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
 from engine.replay import Replay
@@ -83,10 +84,11 @@ class DurableLoop:
         self._sync_by_us = 0
         self._mark_by_us = 0
 
-    def start(self, now_us: int, lost: Iterable[tuple[int, int]] = ()) -> None:
+    def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log that the broker started, and wait until that is durable; call once, before serving.
 
-        `lost` are ranges of offsets, first and end, that a repair has given up since the last start.
+        `lost` are ranges of offsets, first and end, that a repair has given up since the last start: messages on queues
+        that lie in them are set aside.
         """
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
@@ -95,6 +97,9 @@ class DurableLoop:
         for event in started(self.state, begun):
             self._happened(event)
         self.log.draft.end_command()
+        for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
+            self._happened(damage)
+            self.log.draft.end_command()
         self.log.write(now_us)
         self.log.request_sync()
         news = poll()

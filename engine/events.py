@@ -208,12 +208,12 @@ class Purged(Struct):
 
 @final
 class Damaged(Struct):
-    """A message's bytes cannot be read: its entry on the queue is set aside and never delivered."""
+    """The bytes of a run of messages cannot be read: their entries on the queue are set aside and never delivered."""
 
     offset: int
     time_us: int
     queue: int
-    word: int
+    words: bytes
 
 
 @final

@@ -112,6 +112,11 @@ def _settled(event: Settled) -> _Facts:
     return facts | ({"description": outcome.description} if outcome.description else {})
 
 
+def _damaged(event: Damaged) -> _Facts:
+    count = len(event.words) // WORD_BYTES
+    return {"count": count, "bytes": total_size(event.words), "offsets": ranges_of(event.words)}
+
+
 def _attached(event: Attached | Detached) -> _Facts:
     return {"muxer": event.muxer, "destination": event.destination}
 
@@ -146,7 +151,7 @@ _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
     Acquired: ("acquired", _acquired),
     Settled: ("settled", _settled),
     Purged: ("purged", lambda event: {"before": event.before}),
-    Damaged: ("damaged", lambda event: {"message": entry_of(event.word)}),
+    Damaged: ("damaged", _damaged),
     Lost: ("lost", lambda event: {"first": event.first, "end": event.end}),
     Reset: ("reset", lambda _: {}),
     Compacted: ("compacted", _compacted),

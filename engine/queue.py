@@ -277,21 +277,28 @@ class Queue(Struct, frozen=True):
             counters=self.counters.plus("purged", self.available),
         )
 
-    def parked(self, word: int) -> "Queue":
-        """Return the queue without an entry whose message cannot be read, wherever the entry stands."""
-        packed = word.to_bytes(WORD_BYTES, "little")
-        for consumer, held in self.acquired.items():
-            taken, left = held.remove(packed)
-            if taken:
-                acquired = self.acquired.set(consumer, left) if left else self.acquired.delete(consumer)
-                return self._archived(taken, acquired, "damaged")
-        taken, ready = self.ready.remove(packed)
-        gone, returned = self.returned.remove(packed)
-        if not taken and not gone:
+    def parked(self, words: bytes) -> "Queue":
+        """Return the queue without those of packed `words` that it holds, wherever: their messages cannot be read."""
+        from_held, acquired = self._without_held(words)
+        from_ready, ready = self.ready.remove(words)
+        from_returned, returned = self.returned.remove(words)
+        from_available = from_returned + from_ready
+        if not from_held and not from_available:
             return self
-        # As if it had been acquired: archiving counts it off again.
-        without = replace(self, ready=ready, returned=returned, acquired_count=self.acquired_count + 1)
-        return Queue._archived(without, packed, self.acquired, "damaged")
+        # As if all of them had been acquired: archiving counts them off again.
+        count = self.acquired_count + len(from_available) // WORD_BYTES
+        without = replace(self, ready=ready, returned=returned, acquired_count=count)
+        return Queue._archived(without, from_held + from_available, acquired, "damaged")
+
+    def _without_held(self, words: bytes) -> "tuple[bytes, PersistentMap[int, PersistentQueue]]":
+        """Return those of packed `words` that consumers hold, and what the consumers hold without them."""
+        found, acquired = b"", self.acquired
+        for consumer, held in self.acquired.items():
+            taken, left = held.remove(words)
+            if taken:
+                found += taken
+                acquired = acquired.set(consumer, left) if left else acquired.delete(consumer)
+        return found, acquired
 
 
 def _below(words: PersistentQueue, before: int) -> bytes:

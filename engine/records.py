@@ -16,7 +16,7 @@
     13    Acquired            queue     consumer   n      consumers      consumers (when more than 1), n words   -
     14    Settled             queue     consumer   n      outcome        n words, JSON of the outcome's rest     -
     15    Purged              queue     before     -      -              -                                       -
-    16    Damaged             queue     -          -      -              the word                                -
+    16    Damaged             queue     -          n      -              n words; n = 0 stands for one            -
     17    Lost                -         first      -      -              end as u64                              -
     18    Reset               -         -          -      -              -                                       -
     19    Compacted           -         horizon    -      -              segments, records, bytes: old and new   -
@@ -186,6 +186,18 @@ def _write_settled(draft: Draft, event: Settled) -> int:
     )
 
 
+def _write_damaged(draft: Draft, event: Damaged) -> int:
+    # A single one was written without a count before there were runs, and is for ever.
+    count = len(event.words) // WORD_BYTES
+    return draft.add(
+        DAMAGED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        count=count if count > 1 else 0,
+        meta=event.words,
+    )
+
+
 class _Add(Protocol):
     def __call__(self, draft: Draft, event: Any, /) -> int: ...
 
@@ -258,8 +270,7 @@ _WRITE: dict[type, _Add] = {
     ConsumerDetached: _seldom(CONSUMER_DETACHED, ref="consumer"),
     Chunked: _seldom(CHUNKED, ref="producer", body="body"),
     Purged: _seldom(PURGED, queue="queue", ref="before"),
-    # A word can use all 64 bits and `ref` is signed, so it travels in meta.
-    Damaged: _seldom(DAMAGED, queue="queue", meta=lambda event: pack_words([event.word])),
+    Damaged: _write_damaged,
     Lost: _seldom(LOST, ref="first", meta=lambda event: pack_words([event.end])),
     Reset: _seldom(RESET),
     Compacted: _seldom(COMPACTED, ref="horizon", meta=lambda event: pack_words(_counts_of(event))),
@@ -389,7 +400,7 @@ _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
     ACQUIRED: _read_acquired,
     SETTLED: _read_settled,
     PURGED: lambda offset, time_us, row, _: Purged(offset, time_us, row[4], row[5]),
-    DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], int.from_bytes(meta, "little")),
+    DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], meta),
     LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
     RESET: lambda offset, time_us, _row, _: Reset(offset, time_us),
     COMPACTED: lambda offset, time_us, row, meta: Compacted(offset, time_us, row[5], *unpack_words(meta)),

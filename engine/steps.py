@@ -129,7 +129,7 @@ class Track:
             case Settled():
                 self._settled(event)
             case Damaged():
-                if event.word == self._word:
+                if _index(event.words, self._word) is not None:
                     self._end(event.queue, event, StepKind.DAMAGED)
             case Purged():
                 self._purged(event)

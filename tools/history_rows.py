@@ -182,6 +182,8 @@ def _row_counts(columns: Any, kind: Any, flags: Any) -> Longs:
     times = np.ones(len(columns), np.int64)
     names_messages = (kind == ACQUIRED) | (kind == SETTLED)
     times[names_messages] = columns["count"][names_messages]
+    damaged = kind == DAMAGED
+    times[damaged] = np.maximum(columns["count"][damaged], 1)
     fans_out = (kind == PUBLISHED) & (flags & FANOUT > 0)
     if fans_out.any():
         times[fans_out] = np.maximum(_fan_count(columns[fans_out]), 1)

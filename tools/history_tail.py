@@ -61,10 +61,8 @@ def _entries_of(event: Event) -> Iterable[int]:
     match event:
         case Published():
             return range(event.offset, next_after(event))
-        case Acquired() | Settled():
+        case Acquired() | Settled() | Damaged():
             return [entry_of(word) for word in unpack_words(event.words)]
-        case Damaged():
-            return (entry_of(event.word),)
     return ()
 
 

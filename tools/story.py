@@ -35,7 +35,7 @@ from engine.facts import EVENT_TYPES, facts_of, ranges_of, type_of
 from engine.muxer import MuxerKind
 from engine.outcome import Outcome, OutcomeKind
 from engine.times import iso_time
-from engine.word import WORD_BYTES, entry_of
+from engine.word import WORD_BYTES
 from tools.names import Names
 
 __all__ = ["EVENT_TYPES", "Line", "iso_time", "tell", "type_of"]
@@ -140,7 +140,9 @@ def _purged(names: Names, event: Purged) -> str:
 
 
 def _damaged(names: Names, event: Damaged) -> str:
-    return f"message {entry_of(event.word)} of {names.queue(event.queue)!r} cannot be read and is set aside"
+    count = len(event.words) // WORD_BYTES
+    said = "cannot be read and is set aside" if count == 1 else "cannot be read and are set aside"
+    return f"{_messages(count)} of {names.queue(event.queue)!r} {said}: {_shown(ranges_of(event.words))}"
 
 
 def _lost(_names: Names, event: Lost) -> str:

@@ -52,7 +52,7 @@ _EVENTS: tuple[Event, ...] = (
     Acquired(1, 2, 3, (4,), bytes(8)),
     Settled(1, 2, 3, 4, _FULL, bytes(8)),
     Purged(1, 2, 3, 4),
-    Damaged(1, 2, 3, 4),
+    Damaged(1, 2, 3, bytes(8)),
     Lost(1, 2, 3, 4),
     Reset(1, 2),
     Compacted(1, 2, 3, 4, 5, 6, 7, 8, 9),

@@ -97,7 +97,8 @@ def next_event(state: State, offset: int, step: tuple[str, int, int, bool]) -> E
             return Purged(offset, offset, QUEUE, offset if scattered else 1000 * (pick % 40) + 3)
         case _:
             words_there = sorted(words_on(queue))
-            return Damaged(offset, offset, QUEUE, words_there[pick % len(words_there)]) if words_there else None
+            words = pack_words(words_there[pick % len(words_there) :: 1 + pick % 7][:count]) if words_there else b""
+            return Damaged(offset, offset, QUEUE, words) if words else None
 
 
 def history(steps: list[tuple[str, int, int, bool]]) -> tuple[list[Event], list[State]]:
@@ -189,8 +190,8 @@ EVENTS_ABOUT_NOTHING = [
     ProducerDetached(50, 9, UNKNOWN),
     ConsumerDetached(50, 9, UNKNOWN),
     Purged(50, 9, UNKNOWN, 60),
-    Damaged(50, 9, UNKNOWN, 5),
-    Damaged(50, 9, QUEUE, 5),
+    Damaged(50, 9, UNKNOWN, pack_words([5])),
+    Damaged(50, 9, QUEUE, pack_words([5])),
     Settled(50, 9, QUEUE, 11, RELEASED, make_words(50, [1])),
     Acquired(50, 9, QUEUE, CONSUMERS, make_words(50, [1])),
     Settled(50, 9, QUEUE, UNKNOWN, ACCEPTED, make_words(50, [1])),

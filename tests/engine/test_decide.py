@@ -381,7 +381,7 @@ def test_damage_is_a_fact_where_the_queue_still_is() -> None:
     world.publish(world.producer(), 1)
     (word,) = unpack_words(world.queue().ready.to_bytes())
     at = world.next_offset
-    assert decide(world.state, ReportDamage(2, word), world.moment) == ([Damaged(at, 1_000, 2, word)], [])
+    assert decide(world.state, ReportDamage(2, word), world.moment) == ([Damaged(at, 1_000, 2, pack_words([word]))], [])
     assert decide(world.state, ReportDamage(99, word), world.moment) == ([], [])
 
 

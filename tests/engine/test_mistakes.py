@@ -5,6 +5,7 @@ from unittest import mock
 import pytest
 
 from engine import durable
+from engine.apply import fold
 from engine.commands import Publish
 from engine.decide import Decision, Moment
 from engine.effects import CommandFailed, PublishDone
@@ -71,7 +72,7 @@ def test_a_mistake_with_what_leaves_ends_the_loop_too(monkeypatch: pytest.Monkey
     rig = Rig()
     rig.consumer(credit=5)
     rig.step(rig.publish(rig.producer(), b"one"))
-    monkeypatch.setattr(durable.DurableLoop, "_embody", mock.Mock(side_effect=ZeroDivisionError))
+    monkeypatch.setattr(leaving.Leaving, "_embody", mock.Mock(side_effect=ZeroDivisionError))
     with pytest.raises(ZeroDivisionError):
         rig.completed()
     monkeypatch.undo()
@@ -95,3 +96,27 @@ def test_what_a_repair_lost_is_written_down_before_the_start() -> None:
     assert [(event.first, event.end) for event in events[:2] if type(event) is Lost] == [(10, 20), (30, 31)]
     assert type(events[2]) is Started
     again.close()
+
+
+def test_what_a_repair_lost_leaves_the_queues_by_the_log() -> None:
+    """The start sets lost messages aside; the fold of the log from where the state was is the state."""
+    storage = SimulatedStorage()
+    rig = Rig(storage)
+    producer = rig.producer()
+    for _ in range(4):
+        rig.do(rig.publish(producer, b"one", b"two"))
+    before = list(rig.queue().ready)
+    rig.loop.log.close()
+    opened = Recovery.open(storage, DIRECTORY, COLD, rig.now_us)
+    old = sum(1 for batch in opened.batches() for _ in events_of(batch))
+    loop = durable.DurableLoop(opened.log(InlineWorkers()), rig.loop.state, rig.loop.config)
+    loop.start(rig.now_us, lost=[(before[1] >> 16, before[5] >> 16)])
+    queue = loop.state.queue_named("q")
+    assert queue is not None
+    assert list(queue.ready) == [before[0], *before[5:]]
+    assert loop.log.durable_end == loop.log.log_end
+    loop.log.close()
+    again = Recovery.open(storage, DIRECTORY, COLD, rig.now_us)
+    events = [event for batch in again.batches() for event in events_of(batch)][old:]
+    again.close()
+    assert fold(rig.loop.state, events) == loop.state

@@ -5,7 +5,7 @@ import pytest
 from engine.entry import Entry
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Queue, Settings, new_queue
-from engine.word import make_words, total_size, unpack_words
+from engine.word import make_words, total_size
 from tests.model.history import check_conservation
 
 
@@ -40,10 +40,10 @@ def test_a_damaged_entry_is_set_aside_wherever_it_stands(where: str) -> None:
         queue = queue.acquire((5,), words[:16])
     if where == "returned":
         queue = queue.settle(5, words[:16], MODIFIED_FAILED)
-    parked = queue.parked(unpack_words(words)[0])
+    parked = queue.parked(words[:8])
     assert (parked.depth, parked.size, parked.counters.damaged) == (2, 20, 1)
     assert 100 not in parked.entries
-    assert parked.parked(unpack_words(words)[0]) is parked
+    assert parked.parked(words[:8]) is parked
     check_conservation(parked)
 
 

@@ -117,7 +117,7 @@ def one_of_each() -> list[Event]:
         lambda at: Settled(at, NOW_US, 5, 9, why, make_words(BASE, [3])),
         lambda at: Settled(at, NOW_US, 5, 9, rest, make_words(BASE, [3])),
         lambda at: Purged(at, NOW_US, 5, BASE + 3),
-        lambda at: Damaged(at, NOW_US, 5, (1 << 64) - 1),
+        lambda at: Damaged(at, NOW_US, 5, pack_words([(1 << 64) - 1])),
         lambda at: Lost(at, NOW_US, 7, 11),
         lambda at: ConsumerDetached(at, NOW_US, 9),
         lambda at: ProducerDetached(at, NOW_US, 6),
@@ -125,6 +125,7 @@ def one_of_each() -> list[Event]:
         lambda at: QueueDeleted(at, NOW_US, 5),
         lambda at: Reset(at, NOW_US + 9),
         lambda at: Compacted(at, NOW_US, BASE, 3, 1, 5000, 12, 90_000, 4_200),
+        lambda at: Damaged(at, NOW_US, 5, make_words(BASE, [3, 4])),
     ]
     events: list[Event] = []
     at = BASE
@@ -234,7 +235,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
             case "settled":
                 events.append(Settled(at, time_us, 5, 9, draw(OUTCOMES), draw(WORDS)))
             case _:
-                events.append(Damaged(at, time_us, 5, draw(st.integers(0, (1 << 64) - 1))))
+                events.append(Damaged(at, time_us, 5, draw(WORDS)))
         at += record_count(events[-1])
     return events
 

@@ -34,7 +34,7 @@ _events = st.lists(
     st.one_of(
         st.builds(Acquired, st.just(0), st.just(1), _ids, st.lists(_ids, min_size=1, max_size=3).map(tuple), _words),
         st.builds(Settled, st.just(0), st.just(1), _ids, _ids, st.sampled_from((ACCEPTED, REJECTED, _FAILED)), _words),
-        st.builds(Damaged, st.just(0), st.just(1), _ids, st.integers(0, 1 << 40)),
+        st.builds(Damaged, st.just(0), st.just(1), _ids, _words),
         st.builds(Purged, st.just(0), st.just(1), _ids, st.integers(0, 3000)),
         st.builds(QueueDeleted, st.just(0), st.just(1), _ids),
         st.builds(ConsumerDetached, st.just(0), st.just(1), _ids),
@@ -78,10 +78,8 @@ def batch_of(events: list[Event], base_offset: int = 1000) -> Batch:
 def naive(event: Event) -> set[int]:
     """The keys of what an event names, an object a word."""
     match event:
-        case Acquired() | Settled():
+        case Acquired() | Settled() | Damaged():
             return {bucket_key(word >> 16) for word in unpack_words(event.words)}
-        case Damaged():
-            return {bucket_key(event.word >> 16)}
         case Purged() | QueueDeleted() | Attached():
             return {node_key(event.queue)}
         case ConsumerDetached():

@@ -101,7 +101,10 @@ def _rows_of(event: Event, names: Names, containers: dict[int, str], links: dict
                 yield row | said | {"queue": names.queue(event.queue)}
             return
         case Damaged():
-            row |= {"message_offset": entry_of(event.word), "size": size_of(event.word), "count": 1}
+            for word in unpack_words(event.words):
+                said = {"message_offset": entry_of(word), "size": size_of(word), "count": 1}
+                yield row | said | {"queue": names.queue(event.queue)}
+            return
         case ProducerAttached() | ConsumerAttached():
             row |= {"container": event.container}
         case ProducerDetached() | Chunked():

@@ -120,13 +120,14 @@ def test_a_stopped_broker_is_browsed_too(run: Run, tmp_path: Path) -> None:
     assert result.stderr.startswith("error: q: messages that cannot be read: found ")
 
 
-def test_messages_that_a_repair_has_lost_are_told(run: Run, tmp_path: Path) -> None:
-    """A queue that a snapshot remembers lists them as damaged, and its history goes on, their age not known."""
+@pytest.fixture
+def repaired(run: Run, tmp_path: Path) -> Iterator[tuple[ChildBroker, int]]:
+    """A broker that serves again after a repair, and the offset after a snapshot that knows the message `lost` too."""
     child = ChildBroker(tmp_path / "data")
     child.start()
     run("send", "q", "lost", "--url", child.url)
     run("send", "q", "kept", "--url", child.url)
-    run("snapshot", "create", "--url", child.url)
+    end = json.loads(run("snapshot", "create", "--url", child.url, "--output", "json").stdout)["end"]
     with open_past(str(child.directory)) as past:
         lost = next(event.offset for event in past.events(0, past.end - 1) if type(event) is Published)
         batch = past.reader.find_batch(lost)
@@ -139,12 +140,32 @@ def test_messages_that_a_repair_has_lost_are_told(run: Run, tmp_path: Path) -> N
     Path(segment).write_bytes(content)
     assert run("log", "repair", "--data", child.directory).exit_code == ExitCode.OK
     child.start()
-    result = run("queue", "browse", "q", "--data", child.directory, "--output", "json")
-    told = run("history", "queue", "q", "--from", "1s ago", "--data", child.directory)
+    yield child, end
     child.kill()
+
+
+def test_what_a_repair_has_lost_leaves_its_queue(run: Run, repaired: tuple[ChildBroker, int], tmp_path: Path) -> None:
+    """From the next start on the queue holds the rest alone, and the log says why; backups and copies are whole."""
+    broker, _ = repaired
+    on_log: Run = lambda *arguments: run(*arguments, "--data", broker.directory)  # noqa: E731
+    assert [row["body"] for row in rows(on_log, "queue", "browse", "q")] == ["kept"]
+    told = on_log("history", "tail", "--type", "lost", "--type", "damaged").stdout
+    assert "1 message of 'q' cannot be read and is set aside" in told
+    assert rows(on_log, "queue", "show", "q")["damaged"] == 1
+    for command in (("snapshot", "export", "now", tmp_path / "backup", "--take"), ("vhost", "copy", "default", "copy")):
+        result = on_log(*command)
+        assert result.exit_code == ExitCode.OK, result.stderr
+    assert rows(on_log, "queue", "list", "--at", "now") == rows(on_log, "queue", "list")
+
+
+def test_a_snapshot_of_before_knows_what_a_repair_has_lost(run: Run, repaired: tuple[ChildBroker, int]) -> None:
+    """At its moment the queue lists it as damaged, and its history goes on, the age not known."""
+    broker, end = repaired
+    result = run("queue", "browse", "q", "--at", end - 1, "--data", broker.directory, "--output", "json")
     assert result.exit_code == ExitCode.DAMAGED
     shown = [(row["state"], row["time"] is None, row["body"]) for row in json.loads(result.stdout)]
     assert shown == [("damaged", True, ""), ("available", False, "kept")]
+    told = run("history", "queue", "q", "--from", "1s ago", "--data", broker.directory)
     assert (told.exit_code, "oldest seconds" in told.stdout) == (ExitCode.OK, True), told.stderr
 
 

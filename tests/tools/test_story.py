@@ -77,7 +77,11 @@ TOLD: list[tuple[Event, str]] = [
         "1 message of 'orders' rejected (amqp:decode-error, no JSON) by store/in: 9",
     ),
     (Purged(15, TIME_US, 2, 12), "'orders' purged of what was waiting"),
-    (Damaged(16, TIME_US, 2, 11 << 16), "message 11 of 'orders' cannot be read and is set aside"),
+    (Damaged(16, TIME_US, 2, make_words(11, [5])), "1 message of 'orders' cannot be read and is set aside: 11"),
+    (
+        Damaged(16, TIME_US, 2, make_words(11, [5, 6])),
+        "2 messages of 'orders' cannot be read and are set aside: 11 to 12",
+    ),
     (Lost(17, TIME_US, 5, 9), "records 5 to 8 are lost"),
     (ProducerDetached(18, TIME_US, 3), "shop/out sends no more"),
     (ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
