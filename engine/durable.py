@@ -16,9 +16,9 @@ Rule 5. Only a decision may fail by itself. Whatever else raises leaves State, d
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from select import POLLIN, poll
-from typing import Final, final
+from typing import Final, Literal, final
 
 from engine.apply import apply
 from engine.commands import (
@@ -27,7 +27,6 @@ from engine.commands import (
     CompactionCommand,
     DetachConsumer,
     Publish,
-    ReportDamage,
     Settle,
     SnapshotCommand,
 )
@@ -40,6 +39,7 @@ from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
+from engine.leaving import Leaving
 from engine.losses import damage_of
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
@@ -52,8 +52,22 @@ from log.bodies import DAMAGED
 from log.buffer import Buffer
 from log.log import Log
 
-__all__ = ["DurableLoop"]
+__all__ = ["ALONE", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
 
+Due = Literal[0, 1, 2, 3, 4]
+"""When a step is wanted; plain numbers, since it is asked twice a message."""
+NEVER: Final = 0
+"""Nothing was gathered."""
+LATER: Final = 1
+"""Nobody waits for what was gathered: it may be put off."""
+SOON: Final = 2
+"""At the end of the event loop's iteration: there may be more."""
+ALONE: Final = 3
+"""At once, for it is little and nothing waits for the disk: who comes next is gathered while its sync runs."""
+FULL: Final = 4
+"""At once, for it is as much as a tick takes."""
+
+_ALONE_BYTES_MAX: Final = 16_384
 _JOINED_WORD_BYTES_MAX: Final = 16_384
 _GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
 
@@ -71,6 +85,7 @@ class DurableLoop:
         """What has ended the loop, if anything has."""
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
+        self._has_jobs = False
         self._commands: list[Command] = []
         self._is_urgent = False
         self._gathered_publishes = 0
@@ -78,7 +93,7 @@ class DurableLoop:
         self._gathered_bytes = 0
         self._waiting: deque[Effect] = deque()
         self._last_after = 0
-        self._cold: dict[int, deque[Deliver]] = {}
+        self._leaving = Leaving(log.bodies, self.demand, self.submit)
         self._volatile = VolatileRanges()
         self._write_by_us = 0
         self._sync_by_us = 0
@@ -135,6 +150,7 @@ class DurableLoop:
                 return
             if isinstance(command, CompactionCommand):
                 self._compactor.submit(command)
+                self._has_jobs = True
                 return
         self._commands.append(command)
 
@@ -144,28 +160,21 @@ class DurableLoop:
             self._write_by_us = now_us + self.config.lazy_write_ms * 1000
 
     @property
-    def is_full(self) -> bool:
-        """Whether the tick should end now rather than with the event loop's iteration."""
-        return (
-            self._gathered_count >= self.config.tick_messages_max or self._gathered_bytes >= self.config.tick_bytes_max
-        )
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether a step is due at the end of the event loop's iteration."""
-        return self._is_urgent or self._gathered_publishes > 0 or bool(self.demand.dirty)
-
-    @property
-    def is_gathering(self) -> bool:
-        """Whether commands were gathered that may be put off."""
-        return bool(self._commands)
+    def due(self) -> Due:
+        """When a step is wanted, by what was gathered."""
+        size, config = self._gathered_bytes, self.config
+        if self._gathered_count >= config.tick_messages_max or size >= config.tick_bytes_max:
+            return FULL
+        if self._is_urgent or self._gathered_publishes or self.demand.dirty:
+            return SOON if self._waiting or size > _ALONE_BYTES_MAX else ALONE
+        return LATER if self._commands else NEVER
 
     @property
     def is_waiting(self) -> bool:
         """Whether something has not left yet, or is not on disk yet."""
         log = self.log
         unwritten = self._commands or log.draft.record_count
-        return bool(self._waiting or self._cold or unwritten) or log.durable_end < log.log_end
+        return bool(self._waiting or self._leaving.is_waiting or unwritten) or log.durable_end < log.log_end
 
     @property
     def is_congested(self) -> bool:
@@ -222,8 +231,9 @@ class DurableLoop:
             self._mark(now_us)
         if takes_snapshot:
             effects += self.snapshots.step(self.state, now_us)
+            self._has_jobs = True
         ready = self._stamp(effects, now_us)
-        return self._release(ready) if ready else ready
+        return self._leaving.release(ready) if ready else ready
 
     def completed(self, now_us: int) -> list[Effect]:
         """Take what the log has finished; return the effects that no longer wait.
@@ -248,22 +258,24 @@ class DurableLoop:
             if log.durable_end >= log.log_end:
                 self._sync_by_us = 0
                 self._mark_by_us = now_us + self.config.mark_ms * 1000
+        thawed = self._leaving.thaw() if self._leaving.is_waiting else []
         ready: list[Effect] = []
         waiting, durable_end = self._waiting, log.durable_end
         while waiting and waiting[0].after <= durable_end:
             ready.append(waiting.popleft())
         if waiting:
             log.request_sync()
-        ready += self.snapshots.completed(now_us)
-        if self._compactor.is_busy:
-            ready += self._compact(now_us)
-        return self._release(ready, thaw=True)
+        if self._has_jobs:
+            ready += self._go_on_with_jobs(now_us)
+        return thawed + self._leaving.release(ready)
 
-    def _compact(self, now_us: int) -> list[Effect]:
-        """Go on with what compactions ask for; return the answers."""
+    def _go_on_with_jobs(self, now_us: int) -> list[Effect]:
+        """Go on with snapshots, and with what compactions ask for; return the answers."""
         answers, record = self._compactor.completed(now_us)
         if record is not None:
             self.submit(record)
+        answers += self.snapshots.completed(now_us)
+        self._has_jobs = self._compactor.is_busy or self.snapshots.is_busy
         return answers
 
     def _failed(self, error: Exception) -> None:
@@ -341,7 +353,7 @@ class DurableLoop:
     def _take_back(self, consumer: int) -> bytes:
         """Forget a consumer's wishes; return the words that were dealt to it and have not left."""
         want = self.demand.remove(consumer)
-        self._cold.pop(consumer, None)
+        self._leaving.forget(consumer)
         if want is None:
             return b""
         words: list[int] = []
@@ -424,82 +436,3 @@ class DurableLoop:
             if after > durable_end:
                 after = want.after = max(after, self._last_after)
         return after
-
-    def _release(self, effects: Iterable[Effect], *, thaw: bool = False) -> list[Effect]:
-        """Return the effects that leave now: deliveries get their bodies, or wait in their consumer's line for them."""
-        leaving: list[Effect] = []
-        if thaw and self._cold:
-            self._thaw(leaving)
-        for effect in effects:
-            if type(effect) is Deliver:
-                if effect.cancelled:
-                    continue
-                line = self._cold.get(effect.consumer)
-                if line is not None:
-                    line.append(effect)
-                elif self._embody(effect):
-                    self._left(effect)
-                    leaving.append(effect)
-                else:
-                    self._cold[effect.consumer] = deque((effect,))
-            elif type(effect) is Drained and effect.consumer in self._cold:
-                self._cold[effect.consumer].append(effect)  # type: ignore[arg-type]  # it only keeps its place in line
-            else:
-                leaving.append(effect)
-        return leaving
-
-    def _thaw(self, leaving: list[Effect]) -> None:
-        for consumer, line in list(self._cold.items()):
-            while line:
-                effect: Effect = line[0]
-                if type(effect) is Deliver:
-                    if not effect.cancelled:
-                        if not self._embody(effect):
-                            break
-                        self._left(effect)
-                        leaving.append(effect)
-                else:
-                    leaving.append(effect)
-                line.popleft()
-            if not line:
-                del self._cold[consumer]
-
-    def _left(self, effect: Deliver) -> None:
-        want = self.demand.wants.get(effect.consumer)
-        if want is not None:
-            want.held.remove(effect)
-            want.held_count -= len(effect.words)
-
-    def _embody(self, effect: Deliver) -> bool:
-        """Fill in the bodies of a delivery; return False when one must be read from the disk first."""
-        bodies: list[Buffer] | None
-        if effect.entries is None:
-            offsets = [word >> 16 for word in effect.words]
-            bodies = self.log.bodies.get_run(offsets)
-            if bodies and type(bodies[0]) is memoryview:
-                # Hardly anybody asks twice for these, and each keeps a read buffer from being used again.
-                self.log.bodies.forget(offsets)
-        else:
-            bodies = assemble(self.log.bodies, effect.words, effect.entries)
-        if bodies is None:
-            return False
-        if [body for body in bodies if body is DAMAGED]:
-            bodies = self._set_aside_damaged(effect, bodies)
-        effect.bodies = bodies
-        return True
-
-    def _set_aside_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
-        whole = [body is not DAMAGED for body in bodies]
-        want = self.demand.wants.get(effect.consumer)
-        if want is not None:
-            # They never reach the gateway, so they use up no credit.
-            want.held_count -= whole.count(False)
-            want.credit += whole.count(False)
-            self.demand.touch(want.queue)
-        for word, is_whole in zip(effect.words, whole, strict=True):
-            if not is_whole:
-                self.submit(ReportDamage(effect.queue, word))
-        effect.words = tuple([word for word, is_whole in zip(effect.words, whole, strict=True) if is_whole])
-        if effect.entries is not None:
-            effect.entries = [entry for entry, is_whole in zip(effect.entries, whole, strict=True) if is_whole]
-        return [body for body in bodies if body is not DAMAGED]

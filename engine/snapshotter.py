@@ -100,6 +100,11 @@ class Snapshotter:
         is_due = self._log.written_bytes >= self._due_bytes or now_us >= self._due_us
         return is_due and now_us >= self._not_before_us and not self._line
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is anything to go on with."""
+        return bool(self._line or self._deleting)
+
     def step(self, state: State, now_us: int) -> list[Effect]:
         """Do what is asked or due: all of `state` is written, and the log ends with it. Return the answers."""
         effects: list[Effect] = []

@@ -45,7 +45,7 @@ class KernelSync:
     """One sync at a time."""
 
     __slots__ = (
-        *("_blocking", "_call", "_context", "_done_fd", "_event", "_iocb", "_numbers", "_pointers", "_ring"),
+        *("_blocking", "_call", "_context", "_done_fd", "_event", "_fd", "_iocb", "_numbers", "_pointers", "_ring"),
         "is_busy",
     )
 
@@ -60,6 +60,7 @@ class KernelSync:
         self._numbers = numbers
         self._context = ctypes.c_ulong(0)
         self._done_fd = done_fd
+        self._fd = -1
         self._iocb = ctypes.create_string_buffer(_IOCB.size)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._iocb))
         self._event = ctypes.create_string_buffer(_EVENT.size)
@@ -72,7 +73,9 @@ class KernelSync:
     def begin(self, fd: int) -> None:
         """Begin to sync a file. Raises OSError."""
         assert not self.is_busy, "one sync at a time"
-        _IOCB.pack_into(self._iocb, 0, 0, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, _FLAG_RESFD, self._done_fd)
+        if fd != self._fd:
+            _IOCB.pack_into(self._iocb, 0, 0, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, _FLAG_RESFD, self._done_fd)
+            self._fd = fd
         if self._call(self._numbers.submit, self._context, 1, self._pointers) != 1:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self.is_busy = True

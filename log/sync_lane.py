@@ -52,7 +52,10 @@ class SyncLane:
         """See Lane."""
         self._is_awake = True
         if not self._is_threaded and not self._kernel.is_busy and self.error is None:
-            self.collect()
+            try:
+                self._begin()
+            except OSError as error:
+                self.error = error
 
     def pause(self, seconds: float) -> bool:
         """See Lane; nothing waits here."""
@@ -69,9 +72,12 @@ class SyncLane:
         try:
             if self._is_threaded:
                 self._take_thread()
-            elif self._kernel.is_busy:
-                self._take_kernel()
-            self._begin()
+            elif self._kernel.is_busy and self._kernel.has_ended():
+                del self._files[0]
+                if not self._files:
+                    self._syncer.end()
+            if self._is_awake or self._files:
+                self._begin()
         except OSError as error:
             self.error = error
 
@@ -93,12 +99,6 @@ class SyncLane:
             self.error = self._thread.error
         elif self._has_ended:
             self._is_threaded = False
-
-    def _take_kernel(self) -> None:
-        if self._kernel.has_ended():
-            del self._files[0]
-            if not self._files:
-                self._syncer.end()
 
     def _begin(self) -> None:
         if self._is_threaded or self._kernel.is_busy or self.error is not None:

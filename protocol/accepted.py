@@ -95,26 +95,24 @@ class Accepted(asyncio.BufferedProtocol):
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
         host = self.host
-        gateway = host.gateway
         if connection.is_due:
-            if connection.output_bytes > server.server_limits.output_high_bytes:
-                # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
-                self.flush()
-            else:
-                gateway.touched[self.peer] = None
-                host.tick_soon()
-        if gateway.sources.ready:
+            self._has_output(host)
+        if host.gateway.sources.ready:
             host.turn_soon()
-        engine = host.engine
-        if engine.is_full:
-            host.tick()
-            host.log_has_news()
-        elif engine.is_pending:
-            host.tick_soon()
-        elif engine.is_gathering:
-            host.tick_later()
+        due = host.engine.due
+        if due:
+            host.tick_when(due)
         if host.is_congested:
             host.pause_reading(self)
+
+    def _has_output(self, host: Host) -> None:
+        """Let the answers to what was read leave with the tick that follows."""
+        if self.peer.connection.output_bytes > self._server.server_limits.output_high_bytes:
+            # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
+            self.flush()
+        else:
+            host.gateway.touched[self.peer] = None
+            host.tick_soon()
 
     def eof_received(self) -> bool:
         """Let the transport close: the peer sends no more."""

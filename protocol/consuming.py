@@ -103,8 +103,7 @@ class Consuming:
         if effect.entries is not None:
             payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
         link, count = self.link, len(payloads)
-        if not self._backlog and count <= link.sendable:
-            link.send_run(effect.words, payloads, effect.settled)
+        if not self._backlog and link.offer_run(effect.words, payloads, effect.settled):
             self.granted -= count
             if link.drain:
                 self.end_drain()

@@ -1,6 +1,6 @@
 """One virtual host that is served: its engine, its gateway, its ticks and timers.
 
-    end of the loop's iteration -> one tick: engine.step -> effects -> links -> one joined write a connection
+    a socket was read, `due`    -> one tick: engine.step -> effects -> links -> one joined write a connection
     the log's file descriptor   -> engine.completed -> effects -> links -> writes
     links that take nothing     -> a turn an iteration of the event loop, beside the ticks -> writes
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, final
 import structlog
 
 from engine.beside import Beside
-from engine.durable import DurableLoop
+from engine.durable import FULL, LATER, SOON, Due, DurableLoop
 from protocol.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Host:
     @property
     def is_quiet(self) -> bool:
         """Whether everything has left that was promised."""
-        return not self.engine.is_pending and not self.engine.is_waiting
+        return self.engine.due < SOON and not self.engine.is_waiting
 
     def tick_soon(self) -> None:
         """Let a tick follow when this iteration of the event loop has read everything."""
@@ -135,10 +135,18 @@ class Host:
             self.gateway.carry_out(effects)
         self._after_effects()
 
-    def tick_later(self) -> None:
-        """Let a tick follow soon enough for what nobody waits for."""
-        self.engine.put_off(self._server.now_us())
-        self._watch_clock()
+    def tick_when(self, due: Due) -> None:
+        """Let a tick follow when the engine wants it, by what was read just now."""
+        if due == LATER:
+            self.engine.put_off(self._server.now_us())
+            self._watch_clock()
+        elif due == SOON:
+            self.tick_soon()
+        else:
+            self.tick()
+            if due == FULL:
+                # This iteration may go on to read for long.
+                self.log_has_news()
 
     def pause_reading(self, socket: "Accepted") -> None:
         """Read a socket no more until a sync returns."""
@@ -150,7 +158,7 @@ class Host:
         self._paused.clear()
 
     def log_has_news(self) -> None:
-        """Take what the log has finished; also asked in between when one socket has much to read."""
+        """Take what the log has finished."""
         if self._is_over:
             return
         try:
@@ -210,7 +218,7 @@ class Host:
         gateway = self.gateway
         if gateway.mistakes:
             self._log_mistakes()
-        if self.engine.is_pending:
+        if self.engine.due >= SOON:
             self.tick_soon()
         if gateway.sources.ready:
             self.turn_soon()

@@ -64,10 +64,21 @@ class Sender(Link):
 
         LocalError when there are more than `sendable`, or when settled is not what was agreed.
         """
+        first_id = self.session.next_sent_id
+        if not self.offer_run(tokens, payloads, settled, message_format):
+            raise LocalError(f"{len(payloads)} messages where {self.sendable} are sendable")
+        return first_id
+
+    def offer_run(
+        self, tokens: Sequence[int], payloads: Sequence[Buffer], settled: bool = False, message_format: int = 0
+    ) -> bool:
+        """Send whole messages where all of them are `sendable` now, and tell whether; see send_run."""
         count = len(payloads)
         session = self.session
-        if count > self.sendable or count != len(tokens):
-            raise LocalError(f"{count} messages with {len(tokens)} tokens where {self.sendable} are sendable")
+        if count > self.sendable:
+            return False
+        if count != len(tokens):
+            raise LocalError(f"{count} messages with {len(tokens)} tokens")
         template = self._template
         if template is None or self._template_key != (message_format, settled):
             template = self._new_template(message_format, settled=settled)
@@ -86,7 +97,7 @@ class Sender(Link):
         session.next_sent_id = (first_id + count) & MASK
         if not settled and count:
             session.sent.append(self, first_id, count, tokens)
-        return first_id
+        return True
 
     def drained(self) -> None:
         """Answer a drain once nothing is left to send: the rest of the credit is given back."""

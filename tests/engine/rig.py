@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from engine.commands import AttachConsumer, AttachProducer, Command, Publish
 from engine.config import EngineConfig
-from engine.durable import DurableLoop
+from engine.durable import SOON, DurableLoop
 from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from engine.queue import Queue
 from engine.recovery import fold_log
@@ -56,7 +56,7 @@ class Rig:
     def do(self, *commands: Command) -> list[Effect]:
         """Submit, end ticks and let syncs end until all is quiet."""
         effects = self.step(*commands) + self.completed()
-        while self.loop.is_pending:
+        while self.loop.due >= SOON:
             effects += self.step() + self.completed()
         return effects
 

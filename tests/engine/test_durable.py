@@ -16,6 +16,7 @@ from engine.commands import (
     Settle,
 )
 from engine.config import EngineConfig
+from engine.durable import FULL, LATER, SOON
 from engine.effects import Answered, ConsumerEnded, Deliver, Drained, OutcomeApplied, PublishDone, RefusedCommand
 from engine.events import Published
 from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
@@ -145,8 +146,7 @@ def test_a_settlement_that_is_put_off_is_durable_within_the_same_deadlines() -> 
     rig = Rig()
     consumer, words = held(rig, 1)
     rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
-    assert not rig.loop.is_pending
-    assert rig.loop.is_gathering
+    assert rig.loop.due == LATER
     assert rig.loop.is_waiting
     rig.loop.put_off(rig.now_us)
     rig.loop.put_off(rig.now_us + 5_000)
@@ -165,7 +165,7 @@ def test_a_settlement_that_makes_something_available_is_not_put_off() -> None:
         Settle(consumer, pack_words(words[1:]), ACCEPTED, "reply"),
     ):
         rig.loop.submit(settle)
-        assert rig.loop.is_pending
+        assert rig.loop.due >= SOON
         rig.do()
 
 
@@ -275,17 +275,17 @@ def test_a_tick_is_full_by_messages_or_by_bytes() -> None:
     rig = Rig(config=EngineConfig(tick_messages_max=3, tick_bytes_max=100, dispatch_messages_max=2))
     producer = rig.producer()
     for commands in ([b"1", b"2", b"3"], [bytes(100)]):
-        assert not rig.loop.is_full
+        assert rig.loop.due < FULL
         rig.loop.submit(rig.publish(producer, *commands))
-        assert rig.loop.is_full
+        assert rig.loop.due == FULL
         rig.do()
     consumer = rig.consumer()
     rig.loop.set_credit(consumer, 9)
     assert len(delivered(rig.step())) == 2
-    assert rig.loop.is_pending
+    assert rig.loop.due >= SOON
     assert len(delivered(rig.step())) == 2
     rig.step()
-    assert not rig.loop.is_pending
+    assert rig.loop.due < SOON
 
 
 def test_much_that_is_unsynced_is_congestion() -> None:
@@ -371,12 +371,12 @@ def test_a_deleted_queue_leaves_nobody_waiting_for_it() -> None:
     parked, other = rig.consumer(), rig.consumer()
     rig.loop.set_credit(parked, 3)
     assert delivered(rig.step()) == []
-    assert rig.loop._cold
+    assert rig.loop._leaving.is_waiting
     rig.loop.set_credit(other, 9)
     assert rig.step(rig.publish(producer, b"waits for the sync"), DeleteQueue("key", "q")) == []
     assert not rig.loop.demand.wants
     assert not rig.loop.demand._rings
-    assert not rig.loop._cold
+    assert not rig.loop._leaving.is_waiting
     effects = rig.completed()
     assert delivered(effects) == []
     assert [effect.consumer for effect in effects if type(effect) is ConsumerEnded] == [parked, other]

@@ -4,7 +4,7 @@ from unittest import mock
 
 import pytest
 
-from engine import durable
+from engine import durable, leaving
 from engine.apply import fold
 from engine.commands import Publish
 from engine.decide import Decision, Moment
@@ -72,7 +72,7 @@ def test_a_mistake_with_what_leaves_ends_the_loop_too(monkeypatch: pytest.Monkey
     rig = Rig()
     rig.consumer(credit=5)
     rig.step(rig.publish(rig.producer(), b"one"))
-    monkeypatch.setattr(durable.DurableLoop, "_embody", mock.Mock(side_effect=ZeroDivisionError))
+    monkeypatch.setattr(leaving.Leaving, "_embody", mock.Mock(side_effect=ZeroDivisionError))
     with pytest.raises(ZeroDivisionError):
         rig.completed()
     monkeypatch.undo()

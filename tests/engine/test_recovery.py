@@ -5,7 +5,7 @@ from select import select
 
 from engine.commands import AttachConsumer, AttachProducer, Publish, Settle
 from engine.config import EngineConfig
-from engine.durable import DurableLoop
+from engine.durable import SOON, DurableLoop
 from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
 from engine.outcome import ACCEPTED
 from engine.recovery import recover
@@ -30,7 +30,7 @@ def opened(directory: Path, told: list[tuple[int, int]] | None = None) -> Durabl
 def until_quiet(loop: DurableLoop) -> list[Effect]:
     """Step and wait until nothing is under way."""
     effects = loop.step(2_000)
-    while loop.is_waiting or loop.is_pending:
+    while loop.is_waiting or loop.due >= SOON:
         select([loop.fileno()], [], [], 0.01)
         effects += loop.completed(2_000)
         effects += loop.step(10**12)

@@ -1,0 +1,116 @@
+"""Effects that leave: a delivery gets its messages here, at the last moment, and is held by nobody any more.
+
+Rule 1. A delivery whose message must be read from the disk waits in its consumer's line; so does what follows it there.
+Rule 2. A message that cannot be believed leaves its queue instead: it is reported, and uses up no credit.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import final
+
+from engine.commands import ReportDamage
+from engine.demand import Demand
+from engine.effects import Deliver, Drained, Effect
+from engine.large import assemble
+from log.bodies import DAMAGED, Bodies
+from log.buffer import Buffer
+
+__all__ = ["Leaving"]
+
+
+@final
+class Leaving:
+    """What may leave as far as the log is concerned."""
+
+    __slots__ = ("_bodies", "_demand", "_lines", "_report")
+
+    def __init__(self, bodies: Bodies, demand: Demand, report: Callable[[ReportDamage], None]) -> None:
+        """Messages come from `bodies`; `report` hears of those that are damaged."""
+        self._bodies = bodies
+        self._demand = demand
+        self._report = report
+        self._lines: dict[int, deque[Deliver | Drained]] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something waits for a read."""
+        return bool(self._lines)
+
+    def forget(self, consumer: int) -> None:
+        """Let nothing leave any more for a consumer that is gone."""
+        self._lines.pop(consumer, None)
+
+    def release(self, effects: Iterable[Effect]) -> list[Effect]:
+        """Return those of `effects` that leave now, deliveries with their messages; the others stand in line."""
+        leaving: list[Effect] = []
+        lines = self._lines
+        for effect in effects:
+            if type(effect) is Deliver:
+                if effect.cancelled:
+                    continue
+                line = lines.get(effect.consumer)
+                if line is not None:
+                    line.append(effect)
+                elif self._embody(effect):
+                    leaving.append(effect)
+                else:
+                    lines[effect.consumer] = deque((effect,))
+            elif type(effect) is Drained and effect.consumer in lines:
+                lines[effect.consumer].append(effect)
+            else:
+                leaving.append(effect)
+        return leaving
+
+    def thaw(self) -> list[Effect]:
+        """Return what no longer waits for a read."""
+        leaving: list[Effect] = []
+        for consumer, line in list(self._lines.items()):
+            while line:
+                effect = line[0]
+                if type(effect) is not Deliver:
+                    leaving.append(effect)
+                elif not effect.cancelled:
+                    if not self._embody(effect):
+                        break
+                    leaving.append(effect)
+                line.popleft()
+            if not line:
+                del self._lines[consumer]
+        return leaving
+
+    def _embody(self, effect: Deliver) -> bool:
+        """Fill in the messages of a delivery, which leaves then; return False when one must be read first."""
+        bodies: list[Buffer] | None
+        if effect.entries is None:
+            offsets = [word >> 16 for word in effect.words]
+            bodies = self._bodies.get_run(offsets)
+            if bodies and type(bodies[0]) is memoryview:
+                # Hardly anybody asks twice for these, and each keeps a read buffer from being used again.
+                self._bodies.forget(offsets)
+        else:
+            bodies = assemble(self._bodies, effect.words, effect.entries)
+        if bodies is None:
+            return False
+        want = self._demand.wants.get(effect.consumer)
+        if want is not None:
+            want.held.remove(effect)
+            want.held_count -= len(effect.words)
+        if [body for body in bodies if body is DAMAGED]:
+            bodies = self._set_aside_damaged(effect, bodies)
+        effect.bodies = bodies
+        return True
+
+    def _set_aside_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
+        whole = [body is not DAMAGED for body in bodies]
+        want = self._demand.wants.get(effect.consumer)
+        if want is not None:
+            # They never reach the gateway, so they use up no credit.
+            want.credit += whole.count(False)
+            self._demand.touch(want.queue)
+        for word, is_whole in zip(effect.words, whole, strict=True):
+            if not is_whole:
+                self._report(ReportDamage(effect.queue, word))
+        effect.words = tuple([word for word, is_whole in zip(effect.words, whole, strict=True) if is_whole])
+        if effect.entries is not None:
+            effect.entries = [entry for entry, is_whole in zip(effect.entries, whole, strict=True) if is_whole]
+        return [body for body in bodies if body is not DAMAGED]
