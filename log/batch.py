@@ -4,19 +4,20 @@
      0     u32   magic             "AMBB"; zero where nothing was ever written
      4     u32   length            of the whole batch: this header, records, meta, bodies and padding
      8     u32   head_crc          CRC-32C(salt as u32, header[0:8], header[12:64], records, meta)
-    12     u32   body_crc          CRC-32C(bodies)
+    12     u32   body_crc          CRC-32C(bodies as they lie here)
     16     i64   base_offset
     24     i64   base_timestamp    microseconds UTC
     32     i64   durable_end       what was durable when this was written
     40     u32   count             of records
     44     u32   flags             1 KEPT: records that were picked from a longer log, not to be folded
+                                   2 COMPRESSED: the bodies are one zstandard frame (see compression.py)
     48     u32   meta_bytes
-    52     u32   body_bytes
+    52     u32   body_bytes        as they lie here
     56     u32   epoch
-    60     u32   reserved          0
+    60     u32   plain_bytes       what the frame holds, with COMPRESSED; else 0
     64     count x 48 bytes        records (see record.py)
            meta_bytes              the metas, in record order
-           body_bytes              the bodies, in record order
+           body_bytes              the bodies, in record order, or the frame that holds them
            0 to 7 zeros            so that the next batch starts at a multiple of 8
 
 Little-endian. Rules: the head CRC starts with the segment's random salt, so a batch of another segment never passes;
@@ -37,6 +38,7 @@ __all__ = [
     "BATCH_ALIGNMENT",
     "BATCH_HEADER_BYTES",
     "BATCH_MAGIC",
+    "COMPRESSED",
     "KEPT",
     "Batch",
     "BatchHeader",
@@ -53,6 +55,8 @@ BATCH_HEADER_BYTES = 64
 BATCH_ALIGNMENT = 8
 KEPT = 1
 """The flag of a batch whose records were picked from others (pick.py): what was between them is gone."""
+COMPRESSED = 2
+"""The flag of a batch whose bodies are one zstandard frame."""
 
 _HEADER = Struct("<IIIIqqqIIIIII")
 _FIRST = Struct("<II")
@@ -78,7 +82,7 @@ class BatchHeader(NamedTuple):
     meta_bytes: int
     body_bytes: int
     epoch: int
-    reserved: int
+    plain_bytes: int
 
     @property
     def is_blank(self) -> bool:
@@ -89,6 +93,11 @@ class BatchHeader(NamedTuple):
     def head_bytes(self) -> int:
         """Bytes of header, records and meta: all that a fold reads, and where the bodies begin."""
         return BATCH_HEADER_BYTES + self.count * RECORD.size + self.meta_bytes
+
+    @property
+    def bodies_bytes(self) -> int:
+        """Bytes of the bodies themselves, whether or not they lie compressed."""
+        return self.plain_bytes if self.flags & COMPRESSED else self.body_bytes
 
 
 class Mismatch(NamedTuple):
@@ -123,7 +132,7 @@ class Batch(NamedTuple):
         return RECORD.iter_unpack(self.records)
 
     def record_list(self) -> list[Record]:
-        """Each record with its absolute offset and time, its meta, and where its body lies in the batch."""
+        """Each record with its absolute offset and time, its meta, and where its body lies in the plain batch."""
         base_offset, base_timestamp_us = self.header.base_offset, self.header.base_timestamp_us
         records = []
         meta_at, body_at = 0, self.header.head_bytes
@@ -151,11 +160,13 @@ def encode_batch(
     bodies: Sequence[Buffer],
     body_bytes: int,
     flags: int = 0,
+    plain_bytes: int = 0,
 ) -> list[Buffer]:
     """Encode one batch as buffers to be written one after the other.
 
     `salt_crc` is the CRC-32C of the segment's salt as a u32 (`SegmentHeader.salt_crc`); `body_bytes` is the summed
     length of `bodies`, which the caller has counted. Small bodies come back joined, large ones as they are.
+    With the flag COMPRESSED `bodies` are one frame, and `plain_bytes` what it holds.
     """
     head_bytes = BATCH_HEADER_BYTES + len(records) + len(meta)
     padding = _PADDING[(head_bytes + body_bytes) & 7]
@@ -170,7 +181,7 @@ def encode_batch(
         bodies = (*bodies, padding)
     first = _FIRST.pack(BATCH_MAGIC, head_bytes + body_bytes + len(padding))
     rest = _REST.pack(
-        body_crc, base_offset, base_timestamp_us, durable_end, count, flags, len(meta), body_bytes, epoch, 0
+        body_crc, base_offset, base_timestamp_us, durable_end, count, flags, len(meta), body_bytes, epoch, plain_bytes
     ) + (records + meta if meta else records)
     head_crc = crc32c(rest, crc32c(first, salt_crc))
     head = (first, _CRC.pack(head_crc), rest)
@@ -195,6 +206,9 @@ def check_bounds(header: BatchHeader, *, batch_bytes_max: int) -> Mismatch | Non
     content_bytes = header.head_bytes + header.body_bytes
     if not 0 <= header.length - content_bytes < BATCH_ALIGNMENT:
         return Mismatch(f"batch length {header.length}", f"{content_bytes} bytes of header, records, meta and bodies")
+    if header.flags & COMPRESSED and header.head_bytes + header.plain_bytes > batch_bytes_max:
+        room_bytes = batch_bytes_max - header.head_bytes
+        return Mismatch(f"at most {room_bytes} bytes of bodies in a compressed batch", f"{header.plain_bytes}")
     return None
 
 
@@ -224,8 +238,8 @@ def check(salt_crc: int, head: Buffer, *, batch_bytes_max: int) -> Mismatch | No
 def check_bodies(header: BatchHeader, bodies: Buffer) -> Mismatch | None:
     """Tell what is wrong with the bodies of a batch whose head is right; None when they are what was written.
 
-    `bodies` is the batch from `header.head_bytes` to `header.length`, padding included, or what there was
-    before the end of the file.
+    Compressed ones are taken as they lie; compression.py reads them. `bodies` is the batch from `header.head_bytes` to
+    `header.length`, padding included, or what there was before the end of the file.
     """
     size = header.length - header.head_bytes
     if len(bodies) < size:

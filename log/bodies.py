@@ -1,8 +1,8 @@
 """Message bodies by their records' offsets: what was written lately from memory, the rest from the segments.
 
 Rule 1. What was written lately is hot and comes from memory (hot.py).
-Rule 2. The rest is looked for in batches read before, then in the page cache, without waiting; only then is it cold: a
-reader thread is asked, and the caller is told to come back.
+Rule 2. The rest is looked for in batches read before, then in the page cache, without waiting; only then is it cold, as
+are compressed batches: a reader thread is asked, and the caller is told to come back.
 Rule 3. What a request has brought stays until the next `completed()` at least, however large it is; older batches
 make room.
 Rule 4. A body that cannot be believed is DAMAGED, never bytes (see cold.py).
@@ -295,7 +295,8 @@ class Bodies:
             return None
         try:
             read = self._read_now(path)
-            batches = read_batches(read, positions, offset, batch_bytes_max=self._config.batch_bytes_max)
+            limit = self._config.batch_bytes_max
+            batches = read_batches(read, positions, offset, batch_bytes_max=limit, decompresses=False)
         except (NotNow, OSError):
             return None
         self._read.make_room(besides_bytes=self._staying_bytes)

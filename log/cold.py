@@ -3,8 +3,9 @@
 Rule 1. A batch is read and checked as a whole, once: its head CRC, then its body CRC. Bodies that fail are the marker
 DAMAGED, never bytes; so is an offset that no batch holds, for whoever asks for it asks for what must be there.
 Rule 2. `read_batches` does not know where its bytes come from: the loop gives it a read that never waits and raises
-NotNow, the reader thread one that waits.
-Rule 3. What is kept of a batch is its bodies and where each begins; records and metas are not kept.
+NotNow, the reader thread one that waits. Decompressing is waiting too: only the thread does it, once for each batch
+that is read.
+Rule 3. What is kept of a batch is its bodies, decompressed, and where each begins; records and metas are not kept.
 """
 
 from array import array
@@ -14,8 +15,9 @@ from itertools import accumulate
 from struct import Struct
 from typing import Final
 
-from log.batch import BATCH_HEADER_BYTES, BatchHeader, check, check_bodies, check_bounds, decode_header
+from log.batch import BATCH_HEADER_BYTES, COMPRESSED, BatchHeader, Mismatch, check, check_bounds, decode_header
 from log.buffer import Buffer
+from log.compression import plain_bodies
 from log.positions import Positions
 from log.record import RECORD
 
@@ -30,7 +32,7 @@ _DELTA_AND_LENGTH: Final = Struct("<II40x")
 
 
 class NotNow(Exception):
-    """The bytes are not in memory; a thread has to wait for them."""
+    """The bytes are not in memory, or lie there compressed; a thread has to get them."""
 
 
 class ReadBatch:
@@ -94,22 +96,30 @@ class _Window:
 
 
 def read_batches(
-    read: Callable[[int, int], bytes], positions: Positions, offset: int, *, batch_bytes_max: int
+    read: Callable[[int, int], bytes],
+    positions: Positions,
+    offset: int,
+    *,
+    batch_bytes_max: int,
+    decompresses: bool = True,
 ) -> list[ReadBatch]:
     """Read the batch that holds `offset` and read ahead: the next batch, or all that begin within 64 KiB.
 
-    `read(length, position)` reads from the segment of `positions`, and may raise NotNow. The first batch of the
-    result answers for `offset`, be it DAMAGED.
+    `read(length, position)` reads from the segment of `positions`, and may raise NotNow; so does a compressed batch
+    unless `decompresses`. The first batch of the result answers for `offset`, be it DAMAGED.
     """
     position = positions.locate(offset)
-    window, batches, ahead_end = _Window(read), list[ReadBatch](), 0
-    while position is not None and position < positions.end and (len(batches) < 2 or position < ahead_end):
+    window, batches, ahead_bytes = _Window(read), list[ReadBatch](), 0
+    while position is not None and position < positions.end and (len(batches) < 2 or ahead_bytes < _WINDOW_BYTES):
         header = _valid_header(window, position, positions.salt_crc, batch_bytes_max)
         if header is None or (not batches and header.base_offset > offset):
             break
         next_offset = _next_offset(window, position, header)
         if batches or next_offset > offset:
-            ahead_end = ahead_end or position + _WINDOW_BYTES
+            if header.flags & COMPRESSED and not decompresses:
+                raise NotNow
+            # As they are in memory: of what compresses well, 64 KiB on the disk may be very many.
+            ahead_bytes += header.head_bytes + header.bodies_bytes
             batches.append(_read_batch(window, position, header, next_offset))
         position += header.length
     return batches or [damaged_at(offset)]
@@ -135,11 +145,10 @@ def _next_offset(window: _Window, position: int, header: BatchHeader) -> int:
 
 def _read_batch(window: _Window, position: int, header: BatchHeader, next_offset: int) -> ReadBatch:
     data = window.take(position, header.length)
-    head_bytes = header.head_bytes
-    if check_bodies(header, data[head_bytes:]):
+    bodies = plain_bodies(header, data[header.head_bytes :])
+    if isinstance(bodies, Mismatch):
         return damaged_at(header.base_offset, next_offset)
     records = data[BATCH_HEADER_BYTES : BATCH_HEADER_BYTES + header.count * RECORD.size]
     columns = array("I", [column for pair in _DELTA_AND_LENGTH.iter_unpack(records) for column in pair])
     starts = array("I", accumulate(columns[1::2], initial=0))
-    bodies = bytes(data[head_bytes : head_bytes + header.body_bytes])
-    return ReadBatch(header.base_offset, next_offset, columns[::2], starts, bodies)
+    return ReadBatch(header.base_offset, next_offset, columns[::2], starts, bytes(bodies))

@@ -37,7 +37,7 @@ class LogConfig:
     """Recently written bodies kept in memory, their overhead included."""
 
     cold_bytes_max: int = 16 * _MIB
-    """Batches read back from segments and kept in memory."""
+    """Batches read back from segments and kept in memory, decompressed."""
 
     cached_bytes_max: int = 1 * _MIB
     """Page cache left to what was synced last; what is older leaves it, so that its pages go round."""

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-from log.batch import Batch, check_bodies
+from log.batch import Batch, Mismatch
 from log.buffer import Buffer
 from log.cold import DAMAGED
+from log.compression import plain_bodies
 from log.config import LogConfig
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
@@ -74,7 +75,12 @@ class ReadableBatch:
         self.batch = batch
         """Header, records and metas."""
         self._part = part
-        self._bodies: bytes | None = None
+        self._bodies: Buffer | Mismatch | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its bodies have been asked for, so that its segment is not needed any more."""
+        return self._bodies is not None
 
     def records(self) -> list[Record]:
         """Return its records."""
@@ -85,13 +91,12 @@ class ReadableBatch:
         header = self.batch.header
         if self._bodies is None:
             position = self.batch.position + header.head_bytes
-            self._bodies = self._part.file.read(header.length - header.head_bytes, position)
-            if check_bodies(header, self._bodies) is not None:
-                self._bodies = b""
-        if len(self._bodies) < header.body_bytes:
+            stored = self._part.file.read(header.length - header.head_bytes, position)
+            self._bodies = plain_bodies(header, stored)
+        if isinstance(self._bodies, Mismatch):
             return DAMAGED
         start = record.body_position - header.head_bytes
-        return self._bodies[start : start + record.body_length]
+        return bytes(self._bodies[start : start + record.body_length])
 
 
 class Reader:
@@ -113,6 +118,8 @@ class Reader:
         self.is_written = was_written or is_written(directory)
         """Whether a broker may have written while the log was opened."""
         self._lookup = Lookup(directory, manifest.sealed, self.survey.parts, self.open_sealed)
+        self._last: ReadableBatch | None = None
+        """The batch found last: who reads messages one after the other decompresses it once."""
 
     @property
     def end(self) -> int:
@@ -184,8 +191,11 @@ class Reader:
 
     def find_batch(self, offset: int) -> ReadableBatch | None:
         """Return the batch that answers for `offset`, None where none does; else as `find`."""
-        found = self._lookup.find(offset)
-        return None if found is None else ReadableBatch(found[1].batch(), found[0])
+        last = self._last
+        if last is None or not last.is_read or not last.batch.header.base_offset <= offset < last.batch.next_offset:
+            found = self._lookup.find(offset)
+            last = self._last = None if found is None else ReadableBatch(found[1].batch(), found[0])
+        return last
 
     def offset_at(self, time_us: int) -> int | None:
         """Return the greatest offset below `end` whose record's time is at or before `time_us`; None: there is none."""

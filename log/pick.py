@@ -16,8 +16,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, KEPT, BatchHeader, check_bodies, encode_batch
+from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, COMPRESSED, KEPT, BatchHeader, Mismatch, encode_batch
 from log.buffer import Buffer
+from log.compression import Compressor, plain_bodies
 from log.errors import DamageError
 from log.picked import Columns, Picked, rebased
 from log.scan import Walk
@@ -77,7 +78,9 @@ class _Gathering:
         self._count += end - first
         self._size += picked.ends[end] - picked.ends[first]
 
-    def encode(self, salt_crc: int) -> list[Buffer]:
+    def encode(self, salt_crc: int, compressor: Compressor | None) -> list[Buffer]:
+        body_bytes = sum(map(len, self._bodies))
+        frame = compressor.compress(self._bodies) if compressor else None
         return encode_batch(
             salt_crc=salt_crc,
             base_offset=self._base_offset,
@@ -87,17 +90,21 @@ class _Gathering:
             count=self._count,
             records=b"".join(self._records),
             meta=b"".join(self._metas),
-            bodies=self._bodies,
-            body_bytes=sum(map(len, self._bodies)),
-            flags=KEPT,
+            bodies=self._bodies if frame is None else (frame,),
+            body_bytes=body_bytes if frame is None else len(frame),
+            flags=KEPT if frame is None else KEPT | COMPRESSED,
+            plain_bytes=0 if frame is None else body_bytes,
         )
 
 
-def pick_records(walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_crc: int) -> Iterator[list[Buffer]]:
+def pick_records(
+    walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_crc: int, compressor: Compressor | None = None
+) -> Iterator[list[Buffer]]:
     """Yield batches, as buffers to be written one after the other, of the records of one segment that are in `kept`.
 
     `walks` stand on each batch of the segment at `path`, `kept` are rising offsets that it must hold, and `salt_crc` is
-    that of the segment that the batches are for. Raises DamageError where bodies are not what was written, or a record
+    that of the segment that the batches are for. Bodies are compressed where there is a `compressor`; those that were
+    compressed before are plain without one. Raises DamageError where bodies are not what was written, or a record
     is not there.
     """
     gathering: _Gathering | None = None
@@ -115,7 +122,7 @@ def pick_records(walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_
                 last = gathering.room(picked, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
             if gathering is None or last == first:
                 if gathering is not None:
-                    yield gathering.encode(salt_crc)
+                    yield gathering.encode(salt_crc, compressor)
                 gathering = _begun(header, picked, first)
                 last = max(
                     first + 1, gathering.room(picked, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
@@ -127,7 +134,7 @@ def pick_records(walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_
     if index < len(kept):
         raise DamageError(path, 0, f"a record at offset {kept[index]}", "none")
     if gathering is not None:
-        yield gathering.encode(salt_crc)
+        yield gathering.encode(salt_crc, compressor)
 
 
 def _begun(header: BatchHeader, picked: Picked, first: int) -> _Gathering:
@@ -146,10 +153,10 @@ def _picked(walk: Walk, kept: Sequence[int], path: str) -> Picked:
 
 
 def bodies_of_walk(walk: Walk, path: str) -> memoryview:
-    """Read the bodies of the batch that `walk` stands on; raise DamageError where they are not what was written."""
-    header, bodies = walk.header, walk.bodies()
+    """Return the plain bodies of the batch that `walk` stands on; raise DamageError where they are not as written."""
+    header = walk.header
     assert header is not None
-    mismatch = check_bodies(header, bodies)
-    if mismatch is not None:
-        raise DamageError(path, walk.position + header.head_bytes, mismatch.expected, mismatch.found)
+    bodies = plain_bodies(header, walk.bodies())
+    if isinstance(bodies, Mismatch):
+        raise DamageError(path, walk.position + header.head_bytes, bodies.expected, bodies.found)
     return memoryview(bodies)

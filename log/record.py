@@ -57,4 +57,4 @@ class Record(NamedTuple):
     """Bytes of its body."""
 
     body_position: int
-    """The first byte of its body, counted from the first byte of the batch."""
+    """The first byte of its body, counted from the first byte of the batch as it is when it is not compressed."""

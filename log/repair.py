@@ -25,7 +25,7 @@ from log.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, s
 from log.part import Part
 from log.recovery import free_file_id, lock_path
 from log.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuilt, salvage
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, draw_salt, segment_path
+from log.segment import SEGMENT_HEADER_BYTES, draw_salt, segment_path
 from log.storage import Storage
 from log.survey import EPOCH_OFFSETS
 
@@ -206,7 +206,9 @@ def _copy_manifest_aside(repair: Repair, storage: Storage) -> None:
 def _write_copy(repair: Repair, one: Salvage, storage: Storage, config: LogConfig, file_id: int) -> int:
     """Write the kept batches of a segment into a new file, synced; return its size."""
     assert one.header is not None
-    header = SegmentHeader(draw_salt(), repair.manifest.log_id, file_id, one.claim.base_offset, one.header.epoch)
+    header = one.header._replace(
+        salt=draw_salt(), log_id=repair.manifest.log_id, file_id=file_id, base_offset=one.claim.base_offset
+    )
     source = storage.open(one.path)
     target = storage.open(segment_path(repair.directory, file_id), create=True)
     part = Part(one.path, source, one.header, config.batch_bytes_max, one.end)

@@ -6,7 +6,8 @@
 Rule 1. A task is a value that can be sent to another process: segments as their files' paths, what is kept as packed
 u64 offsets, rising. Its answer is one too. Nothing else is shared, and nothing is known of queues.
 Rule 2. The same task writes the same bytes, wherever and however often it runs: the salt is drawn from what the group
-is made of. Only the name of the file differs from attempt to attempt, so that none disturbs another.
+is made of. Only the name of the file differs from attempt to attempt, so that none disturbs another. What is
+compressed is so too, by the same version of zstandard (see compression.py).
 Rule 3. The new segment answers for all offsets of its group, most of which are holes, and says file id 0: it gets one
 when it is adopted (adoption.py). One that keeps nothing holds an empty batch, which says that something was there.
 Rule 4. What is kept and is not there was lost before, by a repair: it is told, and no reason to stop. Any other fault
@@ -21,15 +22,16 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from log.batch import KEPT, encode_batch
+from log.batch import BATCH_HEADER_BYTES, KEPT, BatchHeader, encode_batch
 from log.buffer import Buffer
 from log.checksum import crc32c
+from log.compression import Compressor
 from log.errors import DamageError
 from log.part import Part, walk_whole
 from log.pick import bodies_of_walk, pick_records
 from log.picked import Columns, runs_of
 from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from log.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, SEGMENT_HEADER_BYTES, Segment, SegmentHeader
 from log.storage import File, Storage
 
 __all__ = ["CountTask", "GroupTask", "Rewritten", "SegmentCount", "count_kept", "pack_offsets", "rewrite_group"]
@@ -37,6 +39,7 @@ __all__ = ["CountTask", "GroupTask", "Rewritten", "SegmentCount", "count_kept", 
 _SYNC_BYTES: Final = 8 << 20
 _IDENTITY: Final = Struct("<16sqqq")
 _FILE_ID: Final = Struct("<Q")
+_COMPRESSED: Final = b"compressed"
 
 Pause = Callable[[int], None]
 """Hears the bytes just read or written, and may rest as long as it likes."""
@@ -67,9 +70,18 @@ class SegmentCount:
     kept_count: int
     """Of those, what is kept."""
     kept_bytes: int
-    """Bytes of the kept records, their metas and bodies."""
+    """Bytes of the kept records, their metas and bodies, uncompressed."""
     missing: bytes = b""
     """Packed offsets that should be kept and are not there."""
+    is_compressible: bool = False
+    """Whether it was written to be compressed."""
+    saved_bytes: int = 0
+    """What compression takes off `kept_bytes` where they lie now: their share of what it takes off their batches."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes that the kept records take where they lie."""
+        return self.kept_bytes - self.saved_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,8 @@ class GroupTask:
     """Where the new file is written."""
     batch_bytes_max: int
     """No batch is larger."""
+    compresses: bool = False
+    """Whether bodies are compressed; else they are plain, whatever they were."""
 
     @property
     def base_offset(self) -> int:
@@ -125,7 +139,7 @@ def pack_offsets(offsets: "array[int]") -> bytes:
 def count_kept(storage: Storage, task: CountTask, pause: Pause = lambda _: None) -> SegmentCount:
     """Check every CRC of a segment and count what of it is kept. Raises DamageError, ForeignError and OSError."""
     kept, segment = _unpacked(task.kept), task.segment
-    records = kept_count = kept_bytes = index = 0
+    records = kept_count = kept_bytes = saved_bytes = index = 0
     missing = array("Q")
     part = _open(storage, segment, task.log_id, task.batch_bytes_max)
     try:
@@ -136,13 +150,23 @@ def count_kept(storage: Storage, task: CountTask, pause: Pause = lambda _: None)
             if index < end:
                 count, size = _count_batch(walk, kept[index:end], missing)
                 kept_count, kept_bytes = kept_count + count, kept_bytes + size
+                saved_bytes += _saved_of(walk.header, size)
             records, index = records + walk.header.count, end
             pause(walk.header.length)
         missing.extend(kept[index:])
         part.file.drop_cache(0, 0)
     finally:
         part.file.close()
-    return SegmentCount(segment.file_id, records, kept_count, kept_bytes, missing.tobytes())
+    is_compressible = part.header.is_compressible
+    return SegmentCount(
+        segment.file_id, records, kept_count, kept_bytes, missing.tobytes(), is_compressible, saved_bytes
+    )
+
+
+def _saved_of(header: BatchHeader, size: int) -> int:
+    """Return the share that `size` bytes of a batch's records have in what compression takes off it."""
+    content_bytes = header.head_bytes - BATCH_HEADER_BYTES + header.bodies_bytes
+    return size * (header.bodies_bytes - header.body_bytes) // max(content_bytes, 1)
 
 
 def _count_batch(walk: Walk, kept: "array[int]", missing: "array[int]") -> tuple[int, int]:
@@ -176,7 +200,9 @@ class _Writer:
         self._task = task
         self._file = file
         self._pause = pause
-        self._header = SegmentHeader(_salt_of(task), task.log_id, 0, task.base_offset, epoch=0)
+        self._compressor = Compressor() if task.compresses else None
+        version = COMPRESSIBLE_VERSION if task.compresses else PLAIN_VERSION
+        self._header = SegmentHeader(_salt_of(task), task.log_id, 0, task.base_offset, 0, version)
         self._position = self._synced = SEGMENT_HEADER_BYTES
         self._crc = 0
 
@@ -199,11 +225,15 @@ class _Writer:
         try:
             self._header = self._header._replace(epoch=max(self._header.epoch, part.header.epoch))
             walks = walk_whole(part, base_offset=segment.base_offset, next_offset=segment.next_offset)
-            for batch in pick_records(self._paused(walks), kept, path=segment.path, salt_crc=self._header.salt_crc):
+            for batch in self._picked(walks, kept, segment.path):
                 self._put(batch)
             part.file.drop_cache(0, 0)
         finally:
             part.file.close()
+
+    def _picked(self, walks: Iterator[Walk], kept: "array[int]", path: str) -> Iterator[list[Buffer]]:
+        paused, salt_crc = self._paused(walks), self._header.salt_crc
+        return pick_records(paused, kept, path=path, salt_crc=salt_crc, compressor=self._compressor)
 
     def _empty_batch(self) -> list[Buffer]:
         """Return a batch of no records, as old as the group's first: times never fall along a log."""
@@ -249,7 +279,7 @@ def _salt_of(task: GroupTask) -> int:
     crc = crc32c(_IDENTITY.pack(task.log_id, task.base_offset, task.next_offset, len(task.segments)))
     for segment, kept in zip(task.segments, task.kept, strict=True):
         crc = crc32c(kept, crc32c(_FILE_ID.pack(segment.file_id), crc))
-    return int(crc)
+    return int(crc32c(_COMPRESSED, crc) if task.compresses else crc)
 
 
 def _open(storage: Storage, segment: Segment, log_id: bytes, batch_bytes_max: int) -> Part:

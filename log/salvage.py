@@ -17,7 +17,7 @@ from log.errors import DamageError, ForeignError, LogError
 from log.manifest import VERSION, Lost, Manifest, segments_path
 from log.part import Part
 from log.scan import Walk, find_later
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from log.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from log.storage import Storage
 from log.survey import EPOCH_OFFSETS
 
@@ -190,7 +190,10 @@ def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> Part | None:
         # The salt may be right where another field is not; if it is wrong too, no batch will be believed.
         head = file.read(SEGMENT_HEADER_BYTES, 0).ljust(SEGMENT_HEADER_BYTES, b"\0")
         salt = int.from_bytes(head[_SALT], "little")
-        one.header = SegmentHeader(salt, head[_LOG_ID], claim.file_id, claim.base_offset, 0)
+        # Its batches may be compressed, as far as anybody can tell.
+        one.header = SegmentHeader(
+            salt, head[_LOG_ID], claim.file_id, claim.base_offset, epoch=0, version=COMPRESSIBLE_VERSION
+        )
     if one.header is None:
         file.close()
         return None

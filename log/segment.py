@@ -2,7 +2,7 @@
 
     offset width field
      0     8 B   magic         "AMBERSEG"
-     8     u32   version       1
+     8     u32   version       1; 2 where batches may be COMPRESSED (see batch.py)
     12     u32   salt          random; begins the head CRC of every batch in the file
     16     16 B  log id
     32     u64   file id
@@ -23,11 +23,25 @@ from log.buffer import Buffer
 from log.checksum import crc32c
 from log.errors import DamageError, ForeignError
 
-__all__ = ["SEGMENT_HEADER_BYTES", "Segment", "SegmentHeader", "draw_salt", "index_path", "segment_path"]
+__all__ = [
+    "COMPRESSIBLE_VERSION",
+    "PLAIN_VERSION",
+    "SEGMENT_HEADER_BYTES",
+    "Segment",
+    "SegmentHeader",
+    "draw_salt",
+    "index_path",
+    "segment_path",
+]
 
 SEGMENT_HEADER_BYTES = 4096
+PLAIN_VERSION = 1
+"""Of a segment none of whose batches is compressed."""
+
+COMPRESSIBLE_VERSION = 2
+"""Of one whose batches may be: who cannot decompress refuses it as a whole."""
+
 _MAGIC = b"AMBERSEG"
-_VERSION = 1
 _HEADER = Struct("<8sII16sQqI")
 _CRC = Struct("<I")
 
@@ -71,6 +85,12 @@ class SegmentHeader(NamedTuple):
     file_id: int
     base_offset: int
     epoch: int
+    version: int = PLAIN_VERSION
+
+    @property
+    def is_compressible(self) -> bool:
+        """Whether its batches may be compressed."""
+        return self.version == COMPRESSIBLE_VERSION
 
     @property
     def salt_crc(self) -> int:
@@ -79,7 +99,7 @@ class SegmentHeader(NamedTuple):
 
     def encode(self) -> bytes:
         """Encode it as 4096 bytes."""
-        fields = _HEADER.pack(_MAGIC, _VERSION, self.salt, self.log_id, self.file_id, self.base_offset, self.epoch)
+        fields = _HEADER.pack(_MAGIC, self.version, *self[:-1])
         return (fields + _CRC.pack(crc32c(fields))).ljust(SEGMENT_HEADER_BYTES, b"\0")
 
     @classmethod
@@ -101,8 +121,9 @@ class SegmentHeader(NamedTuple):
         actual = crc32c(head[: _HEADER.size])
         if crc != actual:
             raise DamageError(file, 0, f"segment header CRC {crc:#010x}", f"{actual:#010x}")
-        if version != _VERSION:
-            raise ForeignError(f"{file} has segment version {version}, this program reads version {_VERSION}")
+        if not PLAIN_VERSION <= version <= COMPRESSIBLE_VERSION:
+            known = f"{PLAIN_VERSION} to {COMPRESSIBLE_VERSION}"
+            raise ForeignError(f"{file} has segment version {version}, this program reads versions {known}")
         if any(head[_HEADER.size + _CRC.size :]):
             raise DamageError(file, _HEADER.size + _CRC.size, "zeros to the end of the segment header", "other bytes")
-        return cls(salt, log_id, file_id, base_offset, epoch)
+        return cls(salt, log_id, file_id, base_offset, epoch, version)

@@ -9,7 +9,8 @@ Rule 4. An index that is there and does not fit is reported, though the log itse
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from log.batch import KEPT, check_bodies
+from log.batch import COMPRESSED, KEPT, Mismatch
+from log.compression import plain_bodies
 from log.config import LogConfig
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
@@ -116,10 +117,13 @@ class _Check:
     def _check_batch(self, part: Part, walk: Walk) -> None:
         header = walk.header
         assert header is not None
-        mismatch = check_bodies(header, walk.bodies())
-        if mismatch is not None:
+        bodies = plain_bodies(header, walk.bodies())
+        if isinstance(bodies, Mismatch):
             position = walk.position + header.head_bytes
-            raise DamageError(part.path, position, mismatch.expected, mismatch.found)
+            raise DamageError(part.path, position, bodies.expected, bodies.found)
+        if header.flags & COMPRESSED and not part.header.is_compressible:
+            found = f"flags {header.flags} in a segment of version {part.header.version}"
+            raise DamageError(part.path, walk.position, "bodies that are not compressed", found)
         horizon = self._reader.manifest.horizon
         if header.flags & KEPT and (horizon is None or header.base_offset >= horizon.offset):
             expected = f"no batch of kept messages alone, for the horizon is {horizon and horizon.offset}"

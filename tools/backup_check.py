@@ -8,10 +8,11 @@ from typing import Final, cast
 from engine.image import ImageFault, state_of
 from engine.keep import kept_offsets
 from engine.state import State
-from log.batch import KEPT, check_bodies
+from log.batch import KEPT
 from log.checksum import crc32c
 from log.errors import DamageError, ForeignError
 from log.part import Part, walk_whole
+from log.pick import bodies_of_walk
 from log.segment import SegmentHeader
 from log.storage import File
 from snapshot.blocks import BlockFault, ForeignBlocks, decode_header, read_blocks
@@ -80,10 +81,8 @@ def _offsets_in(content: bytes, part: BackupPart, table: Table, name: str) -> "a
     opened = Part(name, cast("File", _Bytes(content)), header, len(content), len(content))
     offsets = array("q")
     for walk in walk_whole(opened, base_offset=segment.base_offset, next_offset=segment.next_offset):
-        batch, bodies = walk.batch(), walk.bodies()
-        mismatch = check_bodies(batch.header, bodies)
-        if mismatch is not None:
-            raise DamageError(name, walk.position, mismatch.expected, mismatch.found)
+        batch = walk.batch()
+        bodies_of_walk(walk, name)
         if not batch.header.flags & KEPT:
             raise DamageError(name, walk.position + 44, "a batch of kept records", f"flags {batch.header.flags}")
         base_offset = batch.header.base_offset

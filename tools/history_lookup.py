@@ -12,7 +12,8 @@ from typing import Final
 
 from engine.events import ConsumerAttached, Event, ProducerAttached, QueueDeclared
 from engine.records import events_of
-from log.batch import BatchHeader, check_bodies
+from log.batch import BatchHeader, Mismatch
+from log.compression import plain_bodies
 from log.part import Part
 from log.scan import Walk
 from tools.errors import ToolError
@@ -68,11 +69,13 @@ class Lookup:
         if walk is None:
             return None
         record = next((one for one in walk.batch().record_list() if one.offset == offset), None)
-        bodies = walk.bodies()
-        if record is None or walk.header is None or check_bodies(walk.header, bodies) is not None:
+        if record is None or walk.header is None:
+            return None
+        bodies = plain_bodies(walk.header, walk.bodies())
+        if isinstance(bodies, Mismatch):
             return None
         start = record.body_position - walk.header.head_bytes
-        return bodies[start : start + record.body_length]
+        return bytes(bodies[start : start + record.body_length])
 
     def close(self) -> None:
         """Close the segments that were opened."""

@@ -28,7 +28,8 @@ from engine.record_types import (
 )
 from engine.records import DURABLE, LARGE
 from engine.word import WORD_BYTES, unpack_words
-from log.batch import check_bodies
+from log.batch import Mismatch
+from log.compression import plain_bodies
 from log.errors import DamageError
 from log.part import Part
 from log.scan import Walk, find_later
@@ -191,12 +192,14 @@ class _Table:
         batch = walk.batch()
         bodies, is_readable = None, True
         if self._with_bodies:
-            read = walk.bodies()
-            wrong = check_bodies(batch.header, read)
-            if wrong is not None and not damaged_rows:
-                raise DamageError(self._part.path, walk.position + batch.header.head_bytes, wrong.expected, wrong.found)
-            is_readable = wrong is None
-            bodies = read[: batch.header.body_bytes] if is_readable else bytes(batch.header.body_bytes)
+            read = plain_bodies(batch.header, walk.bodies())
+            is_readable = not isinstance(read, Mismatch)
+            if isinstance(read, Mismatch):
+                if not damaged_rows:
+                    position = walk.position + batch.header.head_bytes
+                    raise DamageError(self._part.path, position, read.expected, read.found)
+                read = bytes(batch.header.bodies_bytes)
+            bodies = bytes(read)
         gathering.add(batch.header, batch.records, batch.meta, bodies, is_readable=is_readable)
 
     def _flushed(self, gathering: Gathering) -> Iterator[pa.RecordBatch]:

@@ -49,7 +49,9 @@ class Life:
     def __init__(self, storage: Storage, directory: str = DIRECTORY, *, config: LogConfig = CONFIG) -> None:
         self.storage = storage
         self.recovery = Recovery.open(storage, directory, config, 1_000_000)
-        self.found = [record for batch in self.recovery.batches() for record in batch.record_list()]
+        horizon = self.recovery.manifest.horizon
+        batches = self.recovery.batches(horizon.offset if horizon else 0)
+        self.found = [record for batch in batches for record in batch.record_list()]
         self.log: Log = self.recovery.log(SharingWorkers())
         self.written: dict[int, bytes] = {}
         """Bodies by offset, in the order they were written."""

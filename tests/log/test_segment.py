@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from log.checksum import crc32c
 from log.errors import DamageError, ForeignError
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, draw_salt, index_path, segment_path
+from log.segment import (
+    COMPRESSIBLE_VERSION,
+    PLAIN_VERSION,
+    SEGMENT_HEADER_BYTES,
+    SegmentHeader,
+    draw_salt,
+    index_path,
+    segment_path,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "segment_header.hex"
 HEADER = SegmentHeader(salt=0x01020304, log_id=bytes(range(16)), file_id=7, base_offset=1 << 20, epoch=3)
@@ -20,6 +28,7 @@ headers = st.builds(
     st.integers(0, 2**64 - 1),
     st.integers(-(2**63), 2**63 - 1),
     st.integers(0, 2**32 - 1),
+    st.sampled_from((PLAIN_VERSION, COMPRESSIBLE_VERSION)),
 )
 
 
@@ -65,9 +74,9 @@ def test_a_cut_header_is_damage() -> None:
 def test_a_newer_version_is_foreign() -> None:
     """A header with a right CRC and a higher version is refused with both versions."""
     fields = bytearray(HEADER.encode()[:52])
-    fields[8] = 2
+    fields[8] = 3
     content = bytes(fields) + crc32c(fields).to_bytes(4, "little")
-    with pytest.raises(ForeignError, match=r"f has segment version 2, this program reads version 1"):
+    with pytest.raises(ForeignError, match=r"f has segment version 3, this program reads versions 1 to 2"):
         SegmentHeader.decode(content.ljust(SEGMENT_HEADER_BYTES, b"\0"), "f")
 
 
