@@ -2,6 +2,8 @@
 
 import pickle
 from array import array
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,14 +16,15 @@ from log.manifest import Manifest, Sealed
 from log.part import Part, walk_whole
 from log.pick import bodies_of_walk
 from log.rewriting import CountTask, GroupTask, Rewritten, count_kept, pack_offsets, rewrite_group
-from log.segment import SegmentHeader
+from log.segment import Segment, SegmentHeader
+from tests.log.compressed import words_of
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
 
 Found = dict[int, tuple[bytes, int, bytes]]
 
 
-def written(sizes: list[int]) -> tuple[SimulatedStorage, Manifest]:
+def written(sizes: list[int], body_of: Callable[[int, int], bytes] = body_of) -> tuple[SimulatedStorage, Manifest]:
     """A log of several lives with a batch of three records for each size, all of it sealed."""
     storage = SimulatedStorage()
     for start in range(0, len(sizes), 9):
@@ -91,6 +94,50 @@ def test_a_group_holds_what_is_kept_and_nothing_else(sizes: list[int], data: st.
     assert (new.base_offset, new.next_offset) == (manifest.sealed[0].base_offset, manifest.sealed[-1].next_offset)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 2500), min_size=1, max_size=20), st.booleans(), st.data())
+def test_compressed_or_not_the_records_are_equal(sizes: list[int], is_random: bool, data: st.DataObject) -> None:
+    """What is kept is the same, twice the same bytes, and again of what was compressed before, to either kind."""
+    storage, manifest = written(sizes, body_of if is_random else words_of)
+    every = [records_of(storage, one) for one in manifest.sealed]
+    kept = [array("Q", sorted(data.draw(st.sets(st.sampled_from(sorted(found)))) if found else [])) for found in every]
+    plain = group_of(manifest, kept)
+    task = replace(plain, compresses=True)
+    (new, content), (_, other) = rewritten(storage, task), rewritten(storage, pickle.loads(pickle.dumps(task)))
+    assert content == other
+    expected = _read(storage, plain, rewritten(storage, plain)[0])
+    assert _read(storage, task, new) == expected
+    first = Segment(0, new.base_offset, new.next_offset, new.size, f"{task.directory}/{new.name}")
+    offsets = pack_offsets(array("Q", sorted(expected)))
+    for compresses in (True, False):
+        again = GroupTask((first,), task.log_id, (offsets,), task.directory, task.batch_bytes_max, compresses)
+        assert _read(storage, again, rewritten(storage, again)[0]) == expected
+
+
+def _read(storage: SimulatedStorage, task: GroupTask, new: Rewritten) -> Found:
+    return records_in(storage, f"{task.directory}/{new.name}", new.base_offset, new.next_offset, new.size)
+
+
+def test_what_compression_saves_is_counted() -> None:
+    """Of a compressed segment the kept records weigh what they take there, so half of it is half, as of a plain one."""
+    storage, manifest = written([2000] * 9, words_of)
+    kept = [array("Q", sorted(records_of(storage, one))) for one in manifest.sealed]
+    task = replace(group_of(manifest, kept), compresses=True)
+    new, content = rewritten(storage, task)
+    segment = Segment(0, new.base_offset, new.next_offset, new.size, f"{task.directory}/{new.name}")
+    offsets = array("Q", sorted(offset for one in kept for offset in one))
+    counts = [
+        count_kept(storage, CountTask(segment, manifest.log_id, pack_offsets(part), CONFIG.batch_bytes_max))
+        for part in (offsets, offsets[::6] + offsets[3::6])
+    ]
+    assert all(one.is_compressible for one in counts)
+    assert counts[0].kept_bytes > 25_000 > 2 * len(content)
+    # Headers and padding of batches are not counted as anybody's.
+    assert 0.5 * (new.size - 4096) < counts[0].stored_bytes <= new.size - 4096
+    plain = count_kept(storage, CountTask(manifest.sealed[0].at(DIRECTORY), manifest.log_id, b"", 1 << 20))
+    assert (plain.is_compressible, plain.saved_bytes) == (False, 0)
+
+
 def test_a_group_that_keeps_nothing_says_that_something_was_there() -> None:
     """One empty batch, as old as the first of the group."""
     storage, manifest = written([100, 200])
@@ -105,16 +152,17 @@ def test_a_group_that_keeps_nothing_says_that_something_was_there() -> None:
 
 
 def test_other_groups_have_other_salts() -> None:
-    """What is kept is part of what a group is made of: bytes of one never pass for those of another."""
+    """What is kept, and how, is part of what a group is made of: bytes of one never pass for those of another."""
     storage, manifest = written([100, 200])
     salts = set()
-    for kept in ([0], [1], [0, 1]):
+    for kept, compresses in (([0], False), ([1], False), ([0, 1], False), ([0, 1], True)):
         first = manifest.sealed[0]
         task = group_of(manifest, [array("Q", kept) if one is first else array("Q") for one in manifest.sealed])
+        task = replace(task, compresses=compresses)
         header = SegmentHeader.decode(rewritten(storage, task)[1], "f")
         assert header is not None
         salts.add(header.salt)
-    assert len(salts) == 3
+    assert len(salts) == 4
 
 
 def test_what_is_not_there_is_told() -> None:
