@@ -3,13 +3,14 @@
 Rule 1. Only this thread edits the manifest. A roll is entered after the sealed segment is durable, and the spare is
         named before its file is made, so that a file id is never used twice.
 Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is given up for one more spare, and
-        every run tries again. Any other failed call ends the lane, which is fatal.
+        every run tries again. Any other failed call ends the lane, which is fatal; so does a sync of the directory
+        that fails, for whatever reason, when the manifest was replaced in it.
 Rule 3. A spare is written with zeros, 4 MiB at a time and slowly, synced every 8 MiB, while the log is quiet; where it
         is busy the rest is only promised (fallocate): a bulk writer beside it took its syncs from 3 to 105-365 ms.
 Rule 4. Sealed segments leave the page cache soon, so that its pages go round: writing 64 KiB into pages that were in
         use before costs the loop 9 us, into pages that the machine never touched (or gave back to its host) 220 us.
-Rule 5. What the manifest calls removed is deleted as soon as no reader's manifest names it any more (pins.py), and the
-        loop has let go of what a compaction replaced.
+Rule 5. What the manifest calls removed is deleted (deleting.py) as soon as no reader's manifest names it any more, and
+        the loop has let go of what a compaction replaced.
 Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built while the log is
         quiet; until then its segments are found through memory.
 """
@@ -24,13 +25,13 @@ import lmdb
 
 from log.adoption import Adoption, adopt
 from log.config import LogConfig
-from log.errors import LogError
+from log.deleting import Deleter
+from log.errors import LogError, LogFailed
 from log.index import IndexBuilder
 from log.index_tables import TouchesOf
-from log.manifest import Manifest, commit, forget_removed, name_spare, roll, snapshot_path, snapshots_path
-from log.pins import Pins
+from log.manifest import Manifest, commit, forget_removed, load, name_spare, roll
 from log.placing import Placement, place, sweep
-from log.segment import Segment, index_path, segment_path
+from log.segment import Segment, segment_path
 from log.storage import File, Storage
 from log.worker import Lane
 
@@ -81,18 +82,19 @@ class Housekeeper:
         "_cached",
         "_cached_bytes",
         "_config",
+        "_deleter",
         "_directory",
         "_edits",
         "_has_ballast",
         "_has_spare",
         "_is_full",
-        "_pins",
         "_placements",
         "_rolls",
         "_storage",
         "_touches_of",
         "_unindexed",
         "_written_bytes",
+        "faults",
         "lane",
         "manifest",
         "space",
@@ -122,7 +124,9 @@ class Housekeeper:
         self._storage = storage
         self._directory = directory
         self._config = config
-        self._pins = Pins(storage, directory)
+        self._deleter = Deleter(storage, directory)
+        self.faults = self._deleter.faults
+        """What went wrong and costs nothing but room, for the loop to take."""
         self._written_bytes = written_bytes
         self._touches_of = touches_of
         self._rolls: deque[tuple[Segment, File]] = deque()
@@ -227,7 +231,12 @@ class Housekeeper:
         self.lane.tell()
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
-        self.manifest = commit(self._storage, self._directory, change)
+        try:
+            self.manifest = commit(self._storage, self._directory, change)
+        except LogFailed:
+            # It was replaced, though maybe not for good: what is named in it is what readers see by now.
+            self.manifest = load(self._storage, self._directory) or self.manifest
+            raise
 
     def _place(self, placement: Placement) -> None:
         """Name a snapshot; one that has no room, or that somebody removed, is refused rather than tried again."""
@@ -247,7 +256,7 @@ class Housekeeper:
         try:
             adopt(self._storage, self._directory, adoption, self._committed)
         except (LogError, OSError) as error:
-            if isinstance(error, OSError) and error.errno not in _NO_SPACE:
+            if isinstance(error, LogFailed) or (isinstance(error, OSError) and error.errno not in _NO_SPACE):
                 raise
             adoption.error = error
         else:
@@ -316,18 +325,9 @@ class Housekeeper:
     def _delete_removed(self) -> None:
         self._adopted = [one for one in self._adopted if not one.is_taken]
         in_use = {segment.file_id for one in self._adopted for segment in one.inputs}
-        file_ids = frozenset(self.manifest.removed) - in_use - self._pins.sweep()
-        if not file_ids:
-            return
-        for file_id in file_ids:
-            for path_of in (segment_path, index_path, snapshot_path):
-                path = path_of(self._directory, file_id)
-                if self._storage.exists(path):
-                    self._storage.unlink(path)
-        self._storage.sync_directory(f"{self._directory}/segments")
-        if self._storage.exists(snapshots_path(self._directory)):
-            self._storage.sync_directory(snapshots_path(self._directory))
-        self._commit(partial(forget_removed, file_ids=file_ids))
+        gone = self._deleter.delete(frozenset(self.manifest.removed) - in_use)
+        if gone:
+            self._commit(partial(forget_removed, file_ids=gone))
 
     def _ballast_path(self) -> str:
         return f"{self._directory}/ballast"

@@ -308,6 +308,11 @@ class Log:
         """Return where the batches from offset `first` on can be read again beside the loop, the durable ones alone."""
         return self.bodies.stretch(first, end=self.durable_end, size=self._active.position)
 
+    def take_faults(self) -> list[str]:
+        """Return what went wrong beside the loop since the last time and costs nothing but room, for a person."""
+        faults = self._housekeeper.faults
+        return [faults.popleft() for _ in range(len(faults))]
+
     def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
         """Commit a change of the manifest beside the loop, which alone may edit it."""
         self._housekeeper.edit(change)

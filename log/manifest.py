@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from log.crc_line import with_crc_line, without_crc_line
-from log.errors import DamageError, ForeignError, LogError
+from log.errors import DamageError, ForeignError, LogError, LogFailed
 from log.segment import Segment, segment_path
 from log.storage import Hold, Storage
 
@@ -226,7 +226,10 @@ def load(storage: Storage, directory: str) -> Manifest | None:
 
 
 def store(storage: Storage, directory: str, manifest: Manifest) -> None:
-    """Make `manifest` the truth; when this returns it survives a loss of power, and before that the old one does."""
+    """Make `manifest` the truth; when this returns it survives a loss of power, and before that the old one does.
+
+    Raises OSError where nothing has changed, LogFailed where nobody can tell which of the two a loss of power leaves.
+    """
     temporary = f"{directory}/{_TEMPORARY_NAME}"
     if storage.exists(temporary):
         storage.unlink(temporary)
@@ -242,7 +245,11 @@ def store(storage: Storage, directory: str, manifest: Manifest) -> None:
     finally:
         if hold is not None:
             hold.release()
-    storage.sync_directory(directory)
+    try:
+        storage.sync_directory(directory)
+    except OSError as error:
+        # Readers see the new one, and a loss of power may bring back the old one: a second sync would prove nothing.
+        raise LogFailed(f"{directory} could not be synced when its manifest was replaced: {error}") from error
 
 
 def _hold_or_link(storage: Storage, directory: str, generation: int) -> Hold | None:

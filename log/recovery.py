@@ -203,7 +203,7 @@ class Recovery:
         workers = workers or ThreadWorkers()
         try:
             return Log(self._begin_epoch(workers, touches_of))
-        except OSError as error:
+        except (OSError, LogFailed) as error:
             workers.close()
             raise LogFailed(f"{self._directory} cannot be recovered: {error}") from error
         finally:

@@ -168,8 +168,9 @@ class VirtualHosts:
             finally:
                 file.close()
             self._storage.rename(temporary, root_path(self._directory))
+            # What others see by now, whether or not the sync goes well: where it does not, nothing is promised on it.
+            self.root = root
             self._storage.sync_directory(self._directory)
-        self.root = root
 
 
 @contextmanager

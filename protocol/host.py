@@ -182,6 +182,8 @@ class Host:
     def sweep(self, now_ms: int) -> None:
         """Look at what nobody tells of: the disk's room, snapshots that are due, and links that last too long."""
         self._look_after_snapshots()
+        for fault in self.engine.log.take_faults():
+            structlog.get_logger().warning("no room given back", vhost=self.name, reason=fault)
         self.gateway.sources.look_at_clock(now_ms)
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)

@@ -1,6 +1,7 @@
 """Spares, disk space and the page cache, beside the loop."""
 
 import errno
+import os
 
 import pytest
 
@@ -8,7 +9,7 @@ from log.config import LogConfig
 from log.errors import LogFailed
 from log.housekeeping import segment_bytes
 from log.log import Log
-from log.manifest import load
+from log.manifest import load, reserve_file_id
 from log.recovery import Recovery
 from log.worker import InlineLane, InlineWorkers
 from tests.log.simulated import SimulatedStorage
@@ -156,3 +157,87 @@ def test_zeros_are_written_while_the_log_is_quiet(
     log._housekeeper._fill(storage.open(f"{DIRECTORY}/spare", create=True), config.segment_bytes_max)
     assert storage.calls["allocate"] - before == allocations
     assert storage.size(f"{DIRECTORY}/spare") == config.segment_bytes_max
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_manifest_that_may_not_stay_is_fatal(error: int) -> None:
+    """Replaced and not synced, it is not tried again, even on a full disk; what is told of it is what readers see."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    before = log.manifest
+    log.edit_manifest(reserve_file_id)
+    storage.fail(error, operation="sync_directory")
+    with pytest.raises(LogFailed, match="could not be synced when its manifest was replaced"):
+        log.completed()
+    assert log.manifest == load(storage, DIRECTORY) != before
+    with pytest.raises(LogFailed):
+        log.completed()
+    assert log.manifest == load(storage, DIRECTORY)
+
+
+def test_a_manifest_that_a_full_disk_refuses_is_tried_again() -> None:
+    """Before it is replaced nothing has changed, so the edit is made later, once."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    before = log.manifest
+    log.edit_manifest(reserve_file_id)
+    storage.fail(errno.ENOSPC, operation="sync")
+    log.completed()
+    assert log.manifest.generation > before.generation
+    assert log.manifest.next_file_id == before.next_file_id + 1
+    assert log.manifest == load(storage, DIRECTORY)
+
+
+def _reopened(storage: SimulatedStorage) -> Log:
+    """A log after a kill, with files to be deleted; nothing was done beside it yet."""
+    _open(storage).completed()
+    storage.kill()
+    log = _open(storage)
+    assert log.manifest.removed
+    return log
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY])
+@pytest.mark.parametrize("operation", ["unlink", "sync_directory", "listdir"])
+def test_what_may_not_be_deleted_is_told_once_and_tried_again(error: int, operation: str) -> None:
+    """It costs room and one message, however often it is refused; it goes when it may, and later trouble is told."""
+    storage = SimulatedStorage()
+    log = _reopened(storage)
+    one = frozenset(log.manifest.removed[:1])
+    deleter = log._housekeeper._deleter
+    for _ in range(3):
+        storage.fail(error, operation=operation)
+        assert deleter.delete(one) == frozenset()
+    (told,) = log.take_faults()
+    assert "stay, and are tried again" in told
+    assert os.strerror(error) in told
+    log.completed()
+    assert log.manifest.removed == ()
+    storage.fail(error, operation=operation)
+    deleter.delete(one)
+    assert len(log.take_faults()) == 1
+
+
+def test_a_refusal_stops_nothing_else() -> None:
+    """The log goes on while a file stays, and others go."""
+    storage = SimulatedStorage()
+    log = _reopened(storage)
+    log.edit_manifest(reserve_file_id)
+    storage.fail(errno.EACCES, operation="unlink")
+    log.completed()
+    assert len(log.manifest.removed) == 1
+    assert len(log.take_faults()) == 1
+    _fill_segment(log)
+    assert log.durable_end == log.log_end
+    assert log.manifest.removed == ()
+
+
+def test_a_disk_that_fails_to_delete_fails_the_log() -> None:
+    """A refusal is one thing, an input or output error another."""
+    storage = SimulatedStorage()
+    log = _reopened(storage)
+    storage.fail(errno.EIO, operation="unlink")
+    with pytest.raises(LogFailed, match="housekeeping failed"):
+        log.completed()

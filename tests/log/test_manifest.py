@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log.errors import DamageError, ForeignError
+from log.errors import DamageError, ForeignError, LogFailed
 from log.manifest import (
     Active,
     Horizon,
@@ -171,6 +171,11 @@ def test_a_swap_that_fails_anywhere_leaves_the_old_or_the_new(seed: int) -> None
         try:
             commit(storage, "/data", name_spare)
         except OSError:
+            assert load(storage, "/data") == old
+            storage.crash(random.Random(seed))
+            assert load(storage, "/data") == old
+        except LogFailed:
+            assert load(storage, "/data") == new
             storage.crash(random.Random(seed))
             assert load(storage, "/data") in (old, new)
         else:
