@@ -1,11 +1,13 @@
 """The command `ambermq`: the table of its subcommands. What they do stands in a file each, imported when it is run."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from tools.errors import translating
 from tools.exit_codes import ExitCode
 from tools.lazy import LazyGroup
+from tools.standard_streams import check_streams
 
 __all__ = ["main"]
 
@@ -34,8 +36,21 @@ _COMMANDS: Final = {
 _EXIT_CODES = "\n".join(f"  {code.value:>2}  {code.meaning}" for code in ExitCode)
 
 
+class _Ambermq(LazyGroup):
+    """The outermost group: before anything is looked at there must be somewhere to answer."""
+
+    def make_context(self, *arguments: Any, **attributes: Any) -> click.Context:
+        """Read the command line; options that answer by themselves do so here."""
+
+        def make() -> click.Context:
+            check_streams()
+            return super(_Ambermq, self).make_context(*arguments, **attributes)
+
+        return translating(make)
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=_Ambermq,
     lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"\b\nExit codes:\n{_EXIT_CODES}\n\n\b\nExample: ambermq serve --data ./data",

@@ -8,7 +8,7 @@ import os
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import click
 import msgspec
@@ -18,7 +18,9 @@ from log.errors import DamageError, ForeignError, LockedError, LogError, LogFail
 from protocol.errors import AmqpError, LocalError
 from tools.exit_codes import ExitCode
 
-__all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated"]
+__all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated", "translating"]
+
+_Result = TypeVar("_Result")
 
 
 class ToolError(click.ClickException):
@@ -113,10 +115,11 @@ class TranslatingGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what it raises is told by click in its own way."""
-        return _translating(lambda: super(TranslatingGroup, self).invoke(ctx))
+        return translating(lambda: super(TranslatingGroup, self).invoke(ctx))
 
 
-def _translating(run: Callable[[], Any]) -> Any:
+def translating(run: Callable[[], _Result]) -> _Result:
+    """Return what `run` returns; what it raises is told by click in its own way."""
     try:
         return run()
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from tools.errors import ToolError
+
 __all__ = ["OUTPUTS", "output_option", "print_json", "print_line", "print_rows", "print_values"]
 
 OUTPUTS = ("table", "json")
@@ -32,9 +34,14 @@ def output_option(command: _Command) -> _Command:
 
 
 def print_line(text: str) -> None:
-    """Print one line of text, flushed."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Print one line of text, flushed. Raises ToolError where that cannot be, BrokenPipeError where nobody reads on."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ToolError("standard output cannot be written", found=error.strerror or str(error)) from error
 
 
 def print_json(value: Any, *, indent: bool = False) -> None:
