@@ -53,7 +53,8 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
     """
     directory = log_directory(data)
     if take:
-        with LinkClient.connect(BrokerUrl.parse(running_broker(directory).url)) as client:
+        holder = running_broker(directory, served=data_directory(data))
+        with LinkClient.connect(BrokerUrl.parse(holder.url)) as client:
             SnapshotManagement(client).create(name, waits=True)
     if holder_of(directory) is not None:
         os.nice(_NICE)

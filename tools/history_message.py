@@ -24,6 +24,7 @@ from tools.message_ids import MessageId, meanings_of, message_id_of, shown_id
 from tools.output import output_option, print_json, print_line, print_rows
 from tools.pasts import opened_past
 from tools.target import data_option
+from tools.when import parse_offset
 
 __all__ = ["message"]
 
@@ -69,9 +70,9 @@ def message(message_id: str, limit: int, data: str | None, output: str) -> None:
 
 
 def _offsets(past: Past, search: Search, text: str) -> list[int]:
-    number = text.removeprefix(_OFFSET)
-    if number != text and number.isascii() and number.isdigit():
-        return [int(number)]
+    offset = parse_offset(text.removeprefix(_OFFSET)) if text.startswith(_OFFSET) else None
+    if offset is not None:
+        return [offset]
     meanings = meanings_of(text)
     found = find_message(past, search, {message_id_hash(one) for one in meanings}, partial(_is_one_of, meanings))
     if not found:

@@ -16,6 +16,7 @@ from engine.events import Acquired, Damaged, Event, Published, Settled
 from engine.facts import next_after
 from engine.life import find_message, open_search
 from engine.past import Past, open_past
+from engine.state import EMPTY_STATE
 from engine.word import entry_of, unpack_words
 from protocol.outline import message_id_hash
 from tools.errors import ToolError
@@ -24,9 +25,11 @@ from tools.message_ids import meanings_of, message_id_of
 from tools.names import Names
 from tools.output import output_option, print_json, print_line
 from tools.past_names import PastNames
-from tools.pasts import opened_past
+from tools.past_queues import no_such_queue
+from tools.pasts import opened_past, state_of
 from tools.story import EVENT_TYPES, Line, tell, type_of
 from tools.target import data_option
+from tools.when import parse_offset
 
 __all__ = ["tail"]
 
@@ -91,18 +94,31 @@ def tail(
     """Print the last events, one a line; with --follow those to come.
 
     As NDJSON with --output json. Of a message, events that name it are shown; `ambermq log dump` prints all from 0.
+    Exits 6 where no queue had the name, or no message the id.
     """
     with opened_past(None, data) as past:
         wanted = _Filter(frozenset(types), queue, None if message is None else _entries(past, message))
         count = limit or (0 if follow else _LIMIT)
         names = PastNames(past)
-        _print_all(_last(past, names, wanted, count), output)
+        lines = list(_last(past, names, wanted, count))
+        if not lines and not follow and queue is not None:
+            _check_queue(past, wanted, queue)
+        _print_all(lines, output)
         directory, following = past.reader.directory, past.end
     if follow:
         try:
             _print_all(_coming(directory, following, wanted), output)
         except KeyboardInterrupt:
             return
+
+
+def _check_queue(past: Past, wanted: _Filter, name: str) -> None:
+    """Raise ToolError where nothing was found because there never was a queue of this name."""
+    state = EMPTY_STATE if past.last_offset is None else state_of(past, past.last_offset)
+    anything = _Filter(frozenset(), name, None)
+    is_known = wanted != anything and any(_last(past, PastNames(past), anything, 1))
+    if state.queue_named(name) is None and not is_known:
+        raise no_such_queue(name, "in this history")
 
 
 def _print_all(lines: Iterable[Line], output: str) -> None:
@@ -116,9 +132,8 @@ def _print_all(lines: Iterable[Line], output: str) -> None:
 def _entries(past: Past, message: str) -> frozenset[int]:
     """Return the offsets of the messages that a person names; ToolError where there are none."""
     if message.startswith(_OFFSET_PREFIX):
-        number = message.removeprefix(_OFFSET_PREFIX)
-        found = [int(number)] if number.isascii() and number.isdigit() and len(number) < 20 else []
-        found = [offset for offset in found if type(past.event_at(offset)) is Published]
+        offset = parse_offset(message.removeprefix(_OFFSET_PREFIX))
+        found = [] if offset is None or type(past.event_at(offset)) is not Published else [offset]
     else:
         found = _with_id(past, message)
     if not found:

@@ -97,7 +97,7 @@ def verify(name: str | None, data: str | None, output: str) -> None:
     Exits 5 at damage, naming file and position, and 1 where a newer program wrote it; the others are checked all the
     same.
     """
-    if name is not None and ("/" in name or name.endswith(".backup")) and Path(name).exists():
+    if name is not None and _means_backup(name, data):
         print_values(backup_values(name, verified_backup(name)), output)
         return
     directory = log_directory(data)
@@ -158,6 +158,15 @@ snapshot.add_command(restore)
 def _management(url: str | None, data: str | None) -> Iterator[SnapshotManagement]:
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield SnapshotManagement(client)
+
+
+def _means_backup(name: str, data: str | None) -> bool:
+    """Tell whether a name is that of a backup: it looks like a path, or no snapshot has the name of what is there."""
+    if not Path(name).exists():
+        return False
+    if "/" in name or name.endswith(".backup") or not (data or os.environ.get(DATA_VARIABLE)):
+        return True
+    return all(one.name != name for one in _manifest(log_directory(data)).snapshots)
 
 
 def _manifest(directory: str) -> Manifest:

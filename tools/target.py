@@ -124,7 +124,7 @@ def broker_url(url: str | None, data: str | None) -> str:
     if url:
         return _with_vhost(url)
     if data:
-        return running_broker(vhost_directory(data)).url
+        return running_broker(vhost_directory(data), served=data).url
     raise click.UsageError(f"no broker named: give --url or --data, or set {URL_VARIABLE} or {DATA_VARIABLE}")
 
 
@@ -176,14 +176,17 @@ def log_directory(data: str | None) -> str:
     return directory
 
 
-def running_broker(directory: str) -> Holder:
-    """Return who runs on a directory; ToolError where nobody does."""
+def running_broker(directory: str, *, served: str | None = None) -> Holder:
+    """Return who runs on a directory; ToolError where nobody does.
+
+    `served` is the broker's own directory, where `directory` is that of one of its virtual hosts.
+    """
     holder = holder_of(data_directory(directory))
     if holder is None:
         raise ToolError(
             "no broker runs on this directory",
             where=directory,
-            advice=f"start one: ambermq serve --data {directory}",
+            advice=f"start one: ambermq serve --data {served or directory}",
             code=ExitCode.CANNOT_CONNECT,
         )
     return holder

@@ -1,6 +1,6 @@
 """WHEN, a moment as people write it. Pure: text and the present in, an offset or a time out.
 
-    1048576                              the offset of an event
+    1048576, 1,048,576                   the offset of an event, as JSON and as tables have it
     2026-11-21T22:33:53.296965Z          ISO 8601; without a zone it is UTC, without a time the day's begin
     10m ago, 1h30m ago, 2 days ago       before the present: w, d, h, m, s, ms, or the words
     now                                  the last event
@@ -19,12 +19,12 @@ import click
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 
-__all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "at_option", "parse_duration", "parse_when"]
+__all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "at_option", "parse_duration", "parse_offset", "parse_when"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 WHEN_HELP: Final = "An offset, an ISO 8601 time (UTC unless it says), or such as '10m ago'."
-_OFFSET: Final = re.compile(r"[0-9]{1,19}")
+_OFFSET: Final = re.compile(r"[0-9]{1,19}|[0-9]{1,3}(,[0-9]{3}){1,5}")
 _UNITS_US: Final = {
     "ms": 1_000,
     "s": 1_000_000,
@@ -72,8 +72,9 @@ def parse_when(text: str, *, now_us: int) -> When:
     words = text.strip().lower()
     if len(words) > _TEXT_MAX:
         raise _not_understood(text)
-    if _OFFSET.fullmatch(words):
-        return AtOffset(int(words))
+    offset = parse_offset(words)
+    if offset is not None:
+        return AtOffset(offset)
     if words == "now":
         return AtTime(now_us)
     if words.endswith("ago"):
@@ -84,6 +85,11 @@ def parse_when(text: str, *, now_us: int) -> When:
         return AtTime((moment - _EPOCH) // timedelta(microseconds=1))
     except (ValueError, OverflowError) as error:
         raise _not_understood(text) from error
+
+
+def parse_offset(text: str) -> int | None:
+    """Return the offset that a text names, None where it names none."""
+    return int(text.replace(",", "")) if _OFFSET.fullmatch(text) else None
 
 
 def parse_duration(text: str, *, whole: str = "") -> int:

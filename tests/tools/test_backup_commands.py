@@ -101,6 +101,19 @@ def test_a_backup_is_verified_by_its_path(on_snapshot: Run, source: Path, tmp_pa
     assert on_snapshot("verify", path).exit_code == ExitCode.DAMAGED
 
 
+def test_a_plain_name_is_that_of_a_snapshot_first(
+    on_snapshot: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup of a plain name is verified where no snapshot has the name, or no log is named."""
+    monkeypatch.chdir(tmp_path)
+    assert on_snapshot("export", "one", "kept", "--data", source).exit_code == ExitCode.OK
+    (tmp_path / "one").mkdir()
+    for arguments in (("kept",), ("kept", "--data", source)):
+        assert json.loads(on_snapshot("verify", *arguments, "--output", "json").stdout)["path"] == "kept"
+    assert on_snapshot("verify", "one", "--data", source).exit_code == ExitCode.OK
+    assert on_snapshot("verify", "one").exit_code == ExitCode.FAILED
+
+
 def test_a_running_broker_is_backed_up_and_its_copy_serves(run: Run, broker: ChildBroker, tmp_path: Path) -> None:
     """One command takes a snapshot and exports it; a broker on the restored directory has all of its messages."""
     run("send", "copied", "first", "--count", 20, "--url", broker.url)

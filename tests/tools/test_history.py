@@ -81,6 +81,17 @@ def test_an_unknown_message_is_not_found(on_log: Run, message: str) -> None:
     assert result.stderr == f"error: {message}: no such message\n"
 
 
+@pytest.mark.parametrize("options", [(), ("--type", "purged"), ("--limit", "3")])
+def test_the_tail_of_an_unknown_queue_is_not_found(on_log: Run, options: tuple[str, ...]) -> None:
+    """Exit code 6; of a queue that is or was there, nothing that fits is no mistake."""
+    result = on_log("tail", "--queue", "nobody", *options)
+    assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
+    assert result.stderr == "error: nobody: no such queue in this history\n"
+    for known in ("orders", "old"):
+        nothing = on_log("tail", "--queue", known, "--type", "damaged")
+        assert (nothing.exit_code, nothing.stdout) == (ExitCode.OK, "")
+
+
 def test_the_tail_follows_from_the_end(run: Run, written: ChildBroker) -> None:
     """--follow begins with what happens next, and goes on until it is interrupted, which is no failure."""
     run("send", "followed", "x", "--url", written.url)

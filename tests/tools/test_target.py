@@ -8,7 +8,7 @@ import pytest
 
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.target import broker_url, data_directory, holder_of, holder_text
+from tools.target import broker_url, data_directory, holder_of, holder_text, running_broker
 
 URL = "amqp://flag:1"
 
@@ -82,6 +82,14 @@ def test_the_text_of_a_dead_broker_names_nobody(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="no broker runs") as caught:
         broker_url(None, directory)
     assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
+
+
+def test_who_starts_a_broker_starts_it_on_its_own_directory(tmp_path: Path) -> None:
+    """The directory of a virtual host is none that a broker can be started on."""
+    below = tmp_path / "staging"
+    below.mkdir()
+    with pytest.raises(ToolError, match=r"staging: no broker runs.*ambermq serve --data \./data$"):
+        running_broker(str(below), served="./data")
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"pid": "x"}', "[]"])

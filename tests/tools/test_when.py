@@ -20,6 +20,7 @@ def test_digits_are_an_offset() -> None:
     """Any number of the log's range."""
     assert parse_when("0", now_us=NOW) == AtOffset(0)
     assert parse_when(" 1048576 ", now_us=NOW) == AtOffset(1 << 20)
+    assert parse_when("1,048,576", now_us=NOW) == AtOffset(1 << 20)
 
 
 @pytest.mark.parametrize(
