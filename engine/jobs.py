@@ -5,7 +5,8 @@
 
 Rule 1. At most `lanes_max` jobs run at a time, and at most `waiting_max` wait: there is no end of questions.
 Rule 2. A job shares nothing with the loop but immutable values and what its own maker hands over to it.
-Rule 3. A job that nobody waits for any more leaves the line; one that runs is let run, and its answer is dropped.
+Rule 3. A job that nobody waits for any more leaves the line; one that runs is let run to its next rest, and its answer
+is dropped.
 Rule 4. A lane is opened when there is a job for it: who never asks has no thread.
 Rule 5. A job works in short turns and rests as long in between (`Job.rest`), so that the loop hardly waits for the
 interpreter.
@@ -69,11 +70,13 @@ class Jobs:
         self._lanes: list[Lane] = []
         self._waiting: deque[Job] = deque()
         self._ended: deque[Job] = deque()
+        self._unanswered: set[Job] = set()
 
     def submit(self, job: Job) -> bool:
         """Put a job in line; False where the line is full."""
         if len(self._waiting) >= self._waiting_max:
             return False
+        self._unanswered.add(job)
         self._waiting.append(job)
         if len(self._lanes) < self._lanes_max:
             self._lanes.append(self._workers.lane(f"{self._name}-{len(self._lanes)}", self._run))
@@ -84,6 +87,7 @@ class Jobs:
     def drop(self, job: Job) -> None:
         """Wait for a job no longer."""
         job.is_dropped = True
+        self._unanswered.discard(job)
         with suppress(ValueError):
             self._waiting.remove(job)
 
@@ -92,13 +96,17 @@ class Jobs:
         ended = []
         while self._ended:
             job = self._ended.popleft()
+            self._unanswered.discard(job)
             if not job.is_dropped:
                 ended.append(job)
         return ended
 
     def drop_all(self) -> None:
-        """Let nothing more begin."""
+        """Let nothing more begin, and what runs end at its next rest."""
         self._waiting.clear()
+        for job in self._unanswered:
+            job.is_dropped = True
+        self._unanswered.clear()
 
     def _run(self) -> None:
         """Serve the line. Runs in a lane."""

@@ -99,6 +99,28 @@ def test_a_rest_ends_what_nobody_waits_for() -> None:
     workers.close()
 
 
+def test_a_stop_ends_what_runs_at_its_next_rest() -> None:
+    """Whoever closes the line waits for no fold to come to its end; what had ended is not told any more either."""
+    began = threading.Event()
+
+    def work(job: Job) -> None:
+        began.set()
+        while True:
+            job.rest()
+
+    workers = ThreadWorkers(has_kernel_sync=False)
+    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
+    endless, behind = Job("endless", work), Job("behind", repr)
+    assert jobs.submit(endless)
+    assert jobs.submit(behind)
+    assert began.wait(10)
+    jobs.drop_all()
+    workers.close()
+    assert endless.error is not None
+    assert jobs.take_ended() == []
+    assert behind.value is None
+
+
 def test_no_thread_before_the_first_job() -> None:
     """Lanes are opened one a job, up to lanes_max."""
     workers = ThreadWorkers(has_kernel_sync=False)
