@@ -4,6 +4,7 @@
     end_for           where one could be made of the past, where there is none that is old enough
     plan_compaction   the horizon H, KEEP, and the segments that lie below H
     groups_of         of those, once they are counted: which neighbours become one, which stay as they are
+    dead_of           of those, before anything is read: which keep nothing at all
 
 Rule 1. The base is never the newest snapshot of all: two stay that a start can begin with.
 Rule 2. KEEP is what lives in any snapshot at or after the base. What lives later was live at the base already or lies
@@ -11,11 +12,12 @@ above H, so nothing that a later moment needs is missing. Snapshots before the b
 Rule 3. What lies at or above H stays as it is, and so does the segment that H lies in.
 Rule 4. A group is neighbours without a gap, so every offset is answered for by a segment afterwards too; what a
 segment alone has little garbage stays as it is.
+Rule 5. What was compressed once stays compressed, for it may be several times as large else.
 """
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,6 +33,7 @@ __all__ = [
     "History",
     "Plan",
     "base_for",
+    "dead_of",
     "end_for",
     "groups_of",
     "plan_compaction",
@@ -83,7 +86,9 @@ class Group:
     segments: tuple[Sealed, ...]
     """In order of their offsets."""
     kept_bytes: int
-    """Bytes of their kept records."""
+    """Bytes of their kept records, compressed as far as they are."""
+    compresses: bool = False
+    """Whether they become a compressed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +147,30 @@ def plan_compaction(manifest: Manifest, horizon: Horizon, kept: Iterable["array[
 
 
 def groups_of(
-    plan: Plan, counts: Mapping[int, SegmentCount], *, segment_bytes_max: int, garbage_percent: int = GARBAGE_PERCENT
+    plan: Plan,
+    counts: Mapping[int, SegmentCount],
+    *,
+    segment_bytes_max: int,
+    garbage_percent: int = GARBAGE_PERCENT,
+    compresses: bool = False,
 ) -> Choice:
-    """Choose, by what was counted of each segment (file id -> count), which neighbours are rewritten as one."""
+    """Choose, by what was counted of each segment (file id -> count), which neighbours are rewritten as one.
+
+    With `compresses` segments that were never compressed are rewritten too, if all of them lives.
+    """
     choice, gathered = Choice(), list[Sealed]()
     kept_bytes = 0
 
+    def is_worth_it(segment: Sealed) -> bool:
+        count = counts[segment.file_id]
+        is_to_be_compressed = compresses and not count.is_compressible and count.kept_count > 0
+        return is_to_be_compressed or _garbage_percent(segment, count) >= garbage_percent
+
     def close() -> None:
         nonlocal kept_bytes
-        if _is_worth_it(gathered, counts, garbage_percent):
-            choice.groups.append(Group(tuple(gathered), kept_bytes))
+        if len(gathered) > 1 or any(is_worth_it(one) for one in gathered):
+            compressed = compresses or any(counts[one.file_id].is_compressible for one in gathered)
+            choice.groups.append(Group(tuple(gathered), kept_bytes, compressed))
             choice.dropped.extend(one for one in gathered if not counts[one.file_id].kept_count)
         else:
             choice.untouched.extend(gathered)
@@ -161,24 +180,41 @@ def groups_of(
     for segment in plan.segments:
         count = counts[segment.file_id]
         is_small = segment.size * _SMALL_DIVISOR < segment_bytes_max
-        is_wanted = is_small or _garbage_percent(segment, count) >= garbage_percent
+        is_wanted = is_small or is_worth_it(segment)
         is_next = not gathered or gathered[-1].next_offset == segment.base_offset
-        if not (is_wanted and is_next and kept_bytes + count.kept_bytes <= segment_bytes_max):
+        if not (is_wanted and is_next and kept_bytes + count.stored_bytes <= segment_bytes_max):
             close()
         if is_wanted:
             gathered.append(segment)
-            kept_bytes += count.kept_bytes
+            kept_bytes += count.stored_bytes
         else:
             choice.untouched.append(segment)
     close()
     return choice
 
 
-def _is_worth_it(segments: Sequence[Sealed], counts: Mapping[int, SegmentCount], garbage_percent: int) -> bool:
-    """Whether rewriting these as one wins anything: several become one, or there is garbage."""
-    if len(segments) > 1:
-        return True
-    return any(_garbage_percent(one, counts[one.file_id]) >= garbage_percent for one in segments)
+def dead_of(plan: Plan) -> Choice:
+    """Choose the segments alone of which nothing is kept; neighbours become one, that answers for their offsets.
+
+    What stands for such ones already is no gain, so it goes along with others only.
+    """
+    choice, gathered = Choice(), list[Sealed]()
+
+    def close() -> None:
+        if any(one.size > _EMPTY_BYTES for one in gathered):
+            choice.groups.append(Group(tuple(gathered), 0))
+            choice.dropped.extend(gathered)
+        else:
+            choice.untouched.extend(gathered)
+        gathered.clear()
+
+    for segment in plan.segments:
+        is_dead = not plan.kept_of(segment)
+        if not (is_dead and gathered and gathered[-1].next_offset == segment.base_offset):
+            close()
+        (gathered if is_dead else choice.untouched).append(segment)
+    close()
+    return choice
 
 
 def _garbage_percent(segment: Sealed, count: SegmentCount) -> int:
@@ -189,4 +225,4 @@ def _garbage_percent(segment: Sealed, count: SegmentCount) -> int:
     content_bytes = segment.size - _EMPTY_BYTES
     if count.kept_count == count.record_count:
         return 0
-    return 100 * max(0, content_bytes - count.kept_bytes) // content_bytes
+    return 100 * max(0, content_bytes - count.stored_bytes) // content_bytes

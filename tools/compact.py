@@ -8,8 +8,8 @@
     archive    where one is wanted: the events that go, before they do
     commit     the broker checks and takes over
 
-Rule 1. Until the commit nothing of the log has changed but that it has two more snapshots: whatever ends the job before
-leaves a directory that the next one sweeps.
+Rule 1. Until the commit nothing of the log has changed but that it has two more snapshots, which go again where nothing
+is committed: whatever ends the job before leaves a directory that the next one sweeps.
 Rule 2. Where there is nothing to win nothing is committed: history stays where it is.
 """
 
@@ -17,23 +17,23 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-from engine.compaction import Choice, Group, History, Plan, base_for, groups_of, plan_compaction
+from engine.compaction import Choice, Group, History, Plan, plan_compaction
 from engine.keep import kept_offsets
 from engine.past import open_past
 from engine.snapshots import load_snapshot, write_snapshot
 from log.config import LogConfig
 from log.disk import DiskStorage
-from log.errors import LockedError
+from log.errors import LockedError, LogError
 from log.inspect import Reader, open_reader
 from log.manifest import Horizon, Sealed, Snapshot
 from log.proposal import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
 from log.rewriting import GroupTask, Rewritten, SegmentCount, pack_offsets
 from tools.compact_broker import CompactingBroker
-from tools.compact_plan import Outcome, Progress, count_segments, end_of_base, tell_choice, unsealed_bytes
+from tools.compact_plan import Outcome, Progress, base_within, choose, end_of_base, tell_choice
 from tools.compact_runner import Runner
 from tools.errors import ToolError
 
@@ -59,6 +59,9 @@ class _Job:
         archive: Archive | None,
         progress: Progress,
         config: LogConfig,
+        *,
+        whole_segments: bool,
+        compresses: bool,
     ) -> None:
         self._directory = directory
         self._history = history
@@ -71,24 +74,38 @@ class _Job:
         self._storage = DiskStorage()
         self._job = f"{now_us}-{secrets.token_hex(4)}"
         self._outcome = Outcome()
+        self._whole_segments = whole_segments
+        self._compresses = compresses
+        self._taken: list[str] = []
+        """Names of the snapshots that are there for this job alone, until it is committed."""
 
     def run(self) -> Outcome:
         """Compact; return what came of it."""
         with _alone(self._storage, self._directory):
             self._outcome.swept = sweep_jobs(self._storage, self._directory, is_locked=True)
-            self._take_snapshots()
-            with open_reader(self._directory, self._config) as reader:
-                snapshots = self._snapshots(reader)
-                if snapshots:
-                    self._compact(reader, self._plan(reader, snapshots))
+            try:
+                self._take_snapshots()
+                with open_reader(self._directory, self._config) as reader:
+                    snapshots = self._snapshots(reader)
+                    if snapshots:
+                        self._compact(reader, self._plan(reader, snapshots))
+            finally:
+                self._let_go()
         return self._outcome
+
+    def _let_go(self) -> None:
+        """Delete the snapshots of a job that came to nothing: nobody else knows of them, and the next takes its own."""
+        for name in () if self._outcome.is_committed else self._taken:
+            # The broker may be what has failed. What is left then goes when the horizon moves beyond it.
+            with suppress(LogError, OSError, ToolError):
+                self._broker.delete_snapshot(name)
 
     def _take_snapshots(self) -> None:
         """Take what the horizon needs: where no history is kept, the base is now; else it is made of the past."""
         if self._history.is_none:
             self._progress("snapshots", 0, 2)
             for number, seals in enumerate((True, False)):
-                self._broker.take_snapshot(self._snapshot_name(number + 1), seals=seals)
+                self._take_snapshot(number + 1, seals=seals)
                 self._progress("snapshots", number + 1, 2)
         else:
             self._make_base()
@@ -106,11 +123,16 @@ class _Job:
         try:
             write_snapshot(self._storage, base_path(self._directory, self._job), state, log_id=log_id, end=end)
             self._storage.sync_directory(folder)
+            self._taken.append(self._snapshot_name(1))
             self._broker.name_snapshot(self._job, self._snapshot_name(1))
         finally:
             self._storage.remove_tree(folder)
         if not has_later:
-            self._broker.take_snapshot(self._snapshot_name(2), seals=False)
+            self._take_snapshot(2, seals=False)
+
+    def _take_snapshot(self, number: int, *, seals: bool) -> None:
+        self._taken.append(self._snapshot_name(number))
+        self._broker.take_snapshot(self._snapshot_name(number), seals=seals)
 
     def _snapshot_name(self, number: int) -> str:
         return f"compaction-{self._job}-{number}"
@@ -121,7 +143,7 @@ class _Job:
         if self._history.is_none:
             base = next((one for one in snapshots if one.name == self._snapshot_name(1)), None)
         else:
-            base = base_for(reader.manifest, self._history, now_us=self._now_us, active_bytes=unsealed_bytes(reader))
+            base = base_within(reader, self._history, now_us=self._now_us, whole_segments=self._whole_segments)
         return () if base is None else snapshots[snapshots.index(base) :]
 
     def _plan(self, reader: Reader, snapshots: Sequence[Snapshot]) -> Plan:
@@ -130,8 +152,15 @@ class _Job:
         return plan_compaction(reader.manifest, Horizon(base.end, base.time_us), map(kept_offsets, states))
 
     def _compact(self, reader: Reader, plan: Plan) -> None:
-        counts = count_segments(reader, plan, self._runner, self._config, self._progress)
-        choice = groups_of(plan, counts, segment_bytes_max=self._config.segment_bytes_max)
+        choice, counts = choose(
+            reader,
+            plan,
+            self._runner,
+            self._config,
+            self._progress,
+            whole_segments=self._whole_segments,
+            compresses=self._compresses,
+        )
         tell_choice(self._outcome, plan, choice, counts)
         if not choice.groups:
             return
@@ -149,7 +178,8 @@ class _Job:
     ) -> list[Rewritten]:
         needed_bytes = sum(group.kept_bytes for group in choice.groups)
         free_bytes = self._storage.free_bytes(self._directory) - _SPARE_BYTES
-        if needed_bytes > free_bytes:
+        # Where nothing is kept only room is won.
+        if needed_bytes and needed_bytes > free_bytes:
             raise ToolError(
                 "no room for the new segments",
                 where=self._directory,
@@ -178,9 +208,9 @@ class _Job:
         written: Sequence[Rewritten],
     ) -> None:
         outcome, inputs = self._outcome, [one for group in choice.groups for one in group.segments]
-        if self._archive is not None:
+        first = reader.manifest.horizon.offset if reader.manifest.horizon else 0
+        if self._archive is not None and first < plan.horizon.offset:
             self._progress("archive", 0, 1)
-            first = reader.manifest.horizon.offset if reader.manifest.horizon else 0
             outcome.archive = tuple(self._archive(self._directory, first, plan.horizon.offset - 1))
             self._progress("archive", 1, 1)
         proposal = Proposal(
@@ -208,16 +238,32 @@ def run_compaction(
     broker: CompactingBroker,
     *,
     now_us: int,
+    whole_segments: bool = False,
+    compresses: bool = False,
     archive: Archive | None = None,
     progress: Progress = lambda *_: None,
     config: LogConfig | None = None,
 ) -> Outcome:
     """Compact the log in `directory`: keep `history` before `now_us`, and what lives; return what came of it.
 
-    `config` is that of the log. Raises ToolError, LogError of every kind and OSError; the log is as it was then, but
-    that it may have two more snapshots.
+    With `whole_segments` none is read or rewritten: those of which nothing is kept go, the others stay as they are.
+    With `compresses` what is rewritten is compressed, and so is what lives in segments that never were. `config` is
+    that of the log. Raises ToolError, LogError of every kind and OSError; the log is as it was then, but that it may
+    have two more snapshots.
     """
-    job = _Job(directory, history, runner, broker, now_us, archive, progress, config or LogConfig())
+    config = config or LogConfig()
+    job = _Job(
+        directory,
+        history,
+        runner,
+        broker,
+        now_us,
+        archive,
+        progress,
+        config,
+        whole_segments=whole_segments,
+        compresses=compresses,
+    )
     return job.run()
 
 
@@ -236,6 +282,7 @@ def _group_task(
         tuple(_found_of(plan, one, counts) for one in group.segments),
         os.path.realpath(folder),
         config.batch_bytes_max,
+        group.compresses,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, final
 
-from engine.commands import CommitCompaction, NameSnapshot, TakeSnapshot
+from engine.commands import CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
 from engine.durable import DurableLoop
 from protocol.compaction_management import COMPACTION_TYPE
 from tools.broker_url import BrokerUrl
@@ -28,6 +28,9 @@ class CompactingBroker(Protocol):
 
     def take_snapshot(self, name: str, *, seals: bool) -> None:
         """Take a snapshot of now; with `seals` what lies below it is whole segments, where that can be had."""
+
+    def delete_snapshot(self, name: str) -> None:
+        """Delete a snapshot; ToolError where the broker will not, or there is none."""
 
     def name_snapshot(self, job: str, name: str) -> None:
         """Let the snapshot of the past that a job has written be one of the log's."""
@@ -48,6 +51,11 @@ class RunningBroker:
         """See CompactingBroker."""
         with LinkClient.connect(self._url) as client:
             SnapshotManagement(client).create(name, seals=seals)
+
+    def delete_snapshot(self, name: str) -> None:
+        """See CompactingBroker."""
+        with LinkClient.connect(self._url) as client:
+            SnapshotManagement(client).delete(name)
 
     def name_snapshot(self, job: str, name: str) -> None:
         """See CompactingBroker."""
@@ -71,6 +79,10 @@ class _StoppedBroker:
     def take_snapshot(self, name: str, *, seals: bool) -> None:
         """See CompactingBroker."""
         ask(self._engine, TakeSnapshot(object(), name, seals=seals))
+
+    def delete_snapshot(self, name: str) -> None:
+        """See CompactingBroker."""
+        ask(self._engine, DeleteSnapshot(object(), name))
 
     def name_snapshot(self, job: str, name: str) -> None:
         """See CompactingBroker."""

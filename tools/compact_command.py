@@ -53,7 +53,7 @@ _RATE_MIB: Final = 32
     "kept",
     multiple=True,
     metavar="DURATION|BYTES",
-    help="Such as 10m, 7d (the default) or 512MiB; 0s keeps none. Given twice, what is over either of them goes.",
+    help="10m, 7d (the default), 512MiB, all; 0s keeps none. Given twice, what is over either of them goes.",
 )
 @click.option("--archive", metavar="DIR", help="Put the events that go into Parquet files in this directory first.")
 @click.option(
@@ -61,6 +61,17 @@ _RATE_MIB: Final = 32
     type=click.IntRange(0),
     metavar="MIB",
     help=f"MiB a second that each task reads; 0: no bound. Else {_RATE_MIB} beside a running broker.",
+)
+@click.option(
+    "--whole-segments",
+    is_flag=True,
+    help="Read and rewrite none: those without live messages go, the others stay as they are.",
+)
+@click.option(
+    "--compress",
+    "compresses",
+    is_flag=True,
+    help="Compress what is rewritten, and what lives in segments that never were.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count, and say what would be done.")
 @output_option
@@ -73,6 +84,8 @@ def compact(
     kept: tuple[str, ...],
     archive: str | None,
     rate: int | None,
+    whole_segments: bool,
+    compresses: bool,
     dry_run: bool,
     output: str,
 ) -> None:
@@ -85,14 +98,32 @@ def compact(
     began, now_us = time.monotonic(), time.time_ns() // 1000
     if rate is None:
         rate = 0 if holder_of(directory) is None else _RATE_MIB
+    # Whole segments that go are not read: that is not worth a session.
+    kind = "local" if whole_segments else kind
     with closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner, stage_bar() as progress:
         if dry_run:
-            outcome = foresee_compaction(directory, history, runner, now_us=now_us, progress=progress)
+            outcome = foresee_compaction(
+                directory,
+                history,
+                runner,
+                now_us=now_us,
+                whole_segments=whole_segments,
+                compresses=compresses,
+                progress=progress,
+            )
         else:
             aside = None if archive is None else partial(_archived, archive, asked_vhost())
             with broker_for(directory, _url(directory, url)) as broker:
                 outcome = run_compaction(
-                    directory, history, runner, broker, now_us=now_us, archive=aside, progress=progress
+                    directory,
+                    history,
+                    runner,
+                    broker,
+                    now_us=now_us,
+                    whole_segments=whole_segments,
+                    compresses=compresses,
+                    archive=aside,
+                    progress=progress,
                 )
     _tell(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began)
 
@@ -101,6 +132,8 @@ def parse_history(texts: tuple[str, ...]) -> History:
     """Return what durations and sizes ask to be kept; ToolError where one is neither."""
     age_us, size = None, None
     for text in texts:
+        if text == "all":
+            continue
         as_size = parse_size(text)
         if as_size is not None:
             size = as_size if size is None else min(size, as_size)
@@ -108,7 +141,7 @@ def parse_history(texts: tuple[str, ...]) -> History:
         try:
             as_age_us = parse_duration(text)
         except ToolError as error:
-            expected = "a duration such as 10m or 7d, or a size such as 512MiB; 0s keeps none"
+            expected = "a duration such as 10m or 7d, or a size such as 512MiB, or all; 0s keeps none"
             raise ToolError(
                 "no history that I understand", expected=expected, found=repr(text), code=ExitCode.USAGE
             ) from error
@@ -160,10 +193,11 @@ def _summary(outcome: Outcome, *, is_dry: bool, seconds: float) -> dict[str, Any
     what = "would begin" if is_dry else "begins" if outcome.is_committed else "could begin, with nothing won,"
     segments = f"{outcome.untouched} untouched, {outcome.dropped} dropped, {outcome.rewritten} rewritten"
     won = 100 * (outcome.bytes_before - outcome.bytes_after) // max(outcome.bytes_before, 1)
+    records = f"{outcome.records_before:,} -> {outcome.records_after:,}"
     told: dict[str, Any] = {
         f"history {what} at": f"offset {outcome.horizon.offset:,} ({iso_time(outcome.horizon.time_us)})",
         "segments below": f"{outcome.segments}: {segments}; {outcome.segments_after} afterwards",
-        "records": f"{outcome.records_before:,} -> {outcome.records_after:,}",
+        **({"records": records} if outcome.records_before else {}),
         "bytes": f"{size_text(outcome.bytes_before)} -> {size_text(outcome.bytes_after)} ({won} % less)",
         "time": duration_text(round(seconds * 1e6)),
     }

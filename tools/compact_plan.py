@@ -7,20 +7,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.compaction import Choice, History, Plan, base_for, end_for, groups_of, plan_compaction
+from engine.compaction import Choice, History, Plan, base_for, dead_of, end_for, groups_of, plan_compaction
 from engine.keep import kept_offsets
 from engine.past import Past, PastError, open_past
+from engine.retention import base_of
 from engine.snapshots import load_snapshot
 from log.config import LogConfig
 from log.inspect import Reader
-from log.manifest import Horizon
+from log.manifest import Horizon, Snapshot
 from log.rewriting import CountTask, SegmentCount, pack_offsets
 from tools.compact_runner import Runner
 
 __all__ = [
     "Outcome",
     "Progress",
-    "count_segments",
+    "base_within",
+    "choose",
     "end_of_base",
     "foresee_compaction",
     "tell_choice",
@@ -51,7 +53,8 @@ class Outcome:
     """Segments below the horizon then."""
     records_before: int = 0
     records_after: int = 0
-    """Records in the segments below the horizon; of what is only asked for, as far as it was counted."""
+    """Records in the segments below the horizon; of what is only asked for, as far as it was counted; 0 and 0 where
+    only whole segments go, which nobody reads."""
     bytes_before: int = 0
     bytes_after: int = 0
     """Bytes of these segments; of what is only asked for, about."""
@@ -71,6 +74,8 @@ def foresee_compaction(
     runner: Runner,
     *,
     now_us: int,
+    whole_segments: bool = False,
+    compresses: bool = False,
     progress: Progress = lambda *_: None,
     config: LogConfig | None = None,
 ) -> Outcome:
@@ -80,14 +85,42 @@ def foresee_compaction(
     """
     config, outcome = config or LogConfig(), Outcome()
     with open_past(directory, config, now_us=now_us) as past:
-        plan = _foreseen(past, history, now_us)
+        plan = _foreseen(past, history, now_us, whole_segments=whole_segments)
         if plan is not None:
-            counts = count_segments(past.reader, plan, runner, config, progress)
-            tell_choice(outcome, plan, groups_of(plan, counts, segment_bytes_max=config.segment_bytes_max), counts)
+            choice, counts = choose(
+                past.reader, plan, runner, config, progress, whole_segments=whole_segments, compresses=compresses
+            )
+            tell_choice(outcome, plan, choice, counts)
     return outcome
 
 
-def _foreseen(past: Past, history: History, now_us: int) -> Plan | None:
+def choose(
+    reader: Reader,
+    plan: Plan,
+    runner: Runner,
+    config: LogConfig,
+    progress: Progress,
+    *,
+    whole_segments: bool,
+    compresses: bool,
+) -> tuple[Choice, dict[int, SegmentCount]]:
+    """Return what becomes of each segment, and the counts by file id: zeros with `whole_segments`, for none is read."""
+    if whole_segments:
+        return dead_of(plan), {one.file_id: SegmentCount(one.file_id, 0, 0, 0) for one in plan.segments}
+    counts = _count_segments(reader, plan, runner, config, progress)
+    return groups_of(plan, counts, segment_bytes_max=config.segment_bytes_max, compresses=compresses), counts
+
+
+def base_within(reader: Reader, history: History, *, now_us: int, whole_segments: bool) -> Snapshot | None:
+    """Return the snapshot that history shall begin with, of those there are; None: nothing that can go lies before.
+
+    Where only whole segments go it may be the one that history begins with already: more of them may be dead by now.
+    """
+    base = base_for(reader.manifest, history, now_us=now_us, active_bytes=unsealed_bytes(reader))
+    return base_of(reader.manifest) if base is None and whole_segments else base
+
+
+def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool) -> Plan | None:
     manifest, reader = past.reader.manifest, past.reader
     if history.is_none:
         if past.last_offset is None:
@@ -98,7 +131,7 @@ def _foreseen(past: Past, history: History, now_us: int) -> Plan | None:
     if end is not None:
         state = past.state_at(end - 1)
         return plan_compaction(manifest, Horizon(end, state.time_us), [kept_offsets(state)])
-    base = base_for(manifest, history, now_us=now_us, active_bytes=unsealed_bytes(reader))
+    base = base_within(reader, history, now_us=now_us, whole_segments=whole_segments)
     if base is None:
         return None
     later = manifest.snapshots[manifest.snapshots.index(base) :]
@@ -128,7 +161,7 @@ def unsealed_bytes(reader: Reader) -> int:
     return sum(part.end for part in reader.survey.parts)
 
 
-def count_segments(
+def _count_segments(
     reader: Reader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
 ) -> dict[int, SegmentCount]:
     """Let every segment below the horizon be checked and counted; return the counts by file id."""

@@ -1,6 +1,7 @@
-"""Compactions that the broker starts by itself: the same command, as a child process.
+"""Compactions that the broker starts by itself, some of whole segments alone: the same command, as a child process.
 
-Rule 1. One at a time for all virtual hosts; a broker that stops ends it, which costs nothing but its work.
+Rule 1. One at a time for all virtual hosts; a broker that stops ends it, which costs nothing but its work. Whole
+segments go before anything is rewritten: that needs no room.
 Rule 2. Where users are configured the child comes in as one of them: name and password stand in its environment alone,
 which nobody but this user of the machine can read.
 """
@@ -10,22 +11,25 @@ import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, final
 
 import structlog
 
 from engine.durable import DurableLoop
-from log.log import Log
 from protocol.host import Ground
 from tools.broker_url import BrokerUrl
 from tools.compaction_schedule import Schedule
+from tools.log_facts import facts_of
+from tools.retention_schedule import RetentionSchedule
 from tools.settings import Settings
 from tools.target import COMPACT_URL_VARIABLE
 
 __all__ = ["CompactionStarter"]
 
+_LOOK_SECONDS: Final = 1.0
+"""A disk fills up fast."""
 _STOP_SECONDS: Final = 10.0
 _TOLD_BYTES_MAX: Final = 1000
 
@@ -40,34 +44,50 @@ class CompactionStarter:
         self._settings = settings
         self._url = url
         self._grounds = grounds
-        self._schedules: dict[str, Schedule] = {}
+        self._schedules: dict[str, tuple[RetentionSchedule, Schedule]] = {}
+        self._due_s: dict[str, float] = {}
 
     async def run(self) -> None:
         """Go on until cancelled."""
-        config = self._settings.compaction
-        while config.is_on:
+        while self._settings.retention.is_on or self._settings.compaction.is_on:
             for name, ground in list(self._grounds.items()):
-                await self._look_at(name, ground.engine)
-            await asyncio.sleep(config.check_s)
+                if self._is_due(name, ground.engine):
+                    await self._look_at(name, ground.engine)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _is_due(self, name: str, engine: DurableLoop) -> bool:
+        """Whether to look at a log again: now and then, and all the time where its disk fills up."""
+        if time.monotonic() >= self._due_s.get(name, 0.0):
+            return True
+        return engine.log.room_bytes() < self._settings.retention.room_bytes_min
 
     async def _look_at(self, name: str, engine: DurableLoop) -> None:
-        schedule = self._schedules.get(name)
-        if schedule is None:
-            schedule = self._schedules[name] = Schedule(self._settings.compaction, time.monotonic())
-        reason = schedule.reason(time.monotonic(), log_bytes=_log_bytes(engine.log), live_bytes=_live_bytes(engine))
-        if reason:
-            await self._compact(name, reason)
-            schedule.ended(time.monotonic(), log_bytes=_log_bytes(engine.log), live_bytes=_live_bytes(engine))
+        self._due_s[name] = time.monotonic() + self._settings.compaction.check_s
+        if name not in self._schedules:
+            now_s, settings = time.monotonic(), self._settings
+            self._schedules[name] = RetentionSchedule(settings.retention, now_s), Schedule(settings.compaction, now_s)
+        retention, compaction = self._schedules[name]
+        await self._obey(retention, name, engine, self._settings.retention.arguments())
+        await self._obey(compaction, name, engine, self._settings.compaction.arguments())
 
-    async def _compact(self, name: str, reason: str) -> None:
+    async def _obey(
+        self, schedule: RetentionSchedule | Schedule, name: str, engine: DurableLoop, options: Sequence[str]
+    ) -> None:
+        """Do what a schedule says, if it is anything."""
+        reason = schedule.reason(time.monotonic(), facts_of(engine))
+        if reason:
+            await self._compact(name, reason, options)
+            schedule.ended(time.monotonic(), facts_of(engine))
+
+    async def _compact(self, name: str, reason: str, options: Sequence[str]) -> None:
         log = structlog.get_logger().bind(vhost=name, reason=reason)
-        log.info("compacting")
+        log.info("compacting", options=" ".join(options))
         arguments = ["-m", "tools", "log", "compact", "--data", self._directory, "--vhost", name, "--output", "json"]
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *arguments,
-                *self._settings.compaction.arguments(),
+                *options,
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=PIPE,
@@ -102,11 +122,3 @@ async def _end(process: Process) -> None:
         except TimeoutError:
             process.kill()
             await process.wait()
-
-
-def _log_bytes(log: Log) -> int:
-    return sum(one.size for one in log.manifest.sealed)
-
-
-def _live_bytes(engine: DurableLoop) -> int:
-    return sum(queue.size for queue in engine.state.queues.values())

@@ -3,7 +3,7 @@
     [engine]      the names of EngineConfig         [server]   the names of ServerLimits
     [log]         the names of LogConfig            [users]    name = "password"
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
-    [compaction]  the names of CompactionConfig
+    [compaction]  the names of CompactionConfig     [retention]    the names of RetentionConfig
 
 Rule 1: a name in the file is a field's name; there is no second list of them anywhere.
 Rule 2: an unknown name or a bad value is one message with file, table and name; nothing is ignored.
@@ -24,10 +24,11 @@ from protocol.server_limits import ServerLimits
 from tools.compaction_schedule import CompactionConfig
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.retention_schedule import RetentionConfig
 
 __all__ = ["Permissions", "Settings", "load_settings", "read_settings"]
 
-_Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLimits, CompactionConfig)
+_Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLimits, CompactionConfig, RetentionConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Settings:
     """Of all connections."""
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     """When the broker compacts by itself."""
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
+    """Which history it lets go of by itself."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Name to password; empty: anybody from the loopback."""
     permissions: Permissions = field(default_factory=Permissions)
@@ -85,6 +88,7 @@ def read_settings(text: str, path: str) -> Settings:
         connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
         server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
         compaction=_read_table(CompactionConfig, tables.get("compaction", {}), f"{path} [compaction]"),
+        retention=_read_table(RetentionConfig, tables.get("retention", {}), f"{path} [retention]"),
         users=_read_users(tables.get("users", {}), f"{path} [users]"),
         permissions=_read_permissions(tables.get("permissions", {}), f"{path} [permissions]"),
     )
@@ -106,6 +110,9 @@ def _check_value(expected: Any, name: str, value: Any, where: str) -> None:
     if expected is bool:
         if not isinstance(value, bool):
             raise _wrong(where, name, "true or false", repr(value))
+    elif expected is str:
+        if not isinstance(value, str):
+            raise _wrong(where, name, "text in quotes", repr(value))
     elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise _wrong(where, name, "a whole number, at least 0", repr(value))
 

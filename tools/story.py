@@ -151,8 +151,9 @@ def _lost(_names: Names, event: Lost) -> str:
 
 def _compacted(_names: Names, event: Compacted) -> str:
     bytes_told = f"{event.bytes_before:,} bytes became {event.bytes_after:,}"
-    records_told = f"{event.records_before:,} records {event.records_after:,}"
-    return f"compacted: history begins at {event.horizon}, {bytes_told}, {records_told}"
+    # Of whole segments that went nobody has read how many there were.
+    records_told = f", {event.records_before:,} records {event.records_after:,}" if event.records_before else ""
+    return f"compacted: history begins at {event.horizon}, {bytes_told}{records_told}"
 
 
 def _reset(_names: Names, _event: Reset) -> str:

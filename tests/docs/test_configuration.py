@@ -12,15 +12,17 @@ from protocol.server_limits import ServerLimits
 from tests.docs.pages import blocks, rows
 from tools.compaction_schedule import CompactionConfig
 from tools.exit_codes import ExitCode
+from tools.retention_schedule import RetentionConfig
 from tools.serve import serve
 from tools.settings import read_settings
 
 _PAGE = "docs/configuration.md"
 
 
-def _value(cell: str) -> int | bool:
+def _value(cell: str) -> int | bool | str:
     text = cell.partition("`")[2].partition("`")[0]
-    return {"true": True, "false": False}[text] if text in ("true", "false") else int(text)
+    known = {"true": True, "false": False, '""': ""}
+    return known[text] if text in known else int(text)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,7 @@ def _value(cell: str) -> int | bool:
         ("connection", ConnectionLimits),
         ("server", ServerLimits),
         ("compaction", CompactionConfig),
+        ("retention", RetentionConfig),
     ],
 )
 def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
@@ -47,7 +50,7 @@ def test_sizes_in_words_are_the_defaults() -> None:
     """What stands in brackets behind a default is the same number."""
     factors = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
     told = 0
-    for table in ("engine", "log", "connection", "server", "compaction"):
+    for table in ("engine", "log", "connection", "server", "compaction", "retention"):
         for _, default, _, _ in _bounds(table):
             if match := re.search(r"\((\d+) (\wiB)\)", default):
                 assert int(match[1]) * factors[match[2]] == _value(default)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compaction import History, base_for, end_for, groups_of, plan_compaction
+from engine.compaction import History, base_for, dead_of, end_for, groups_of, plan_compaction
 from log.manifest import Horizon, Manifest, Sealed, Snapshot, create
 from log.rewriting import SegmentCount
 
@@ -105,6 +105,40 @@ def test_neighbours_become_one_up_to_the_segment_size() -> None:
     assert chosen(*rows) == ([[1, 2], [3, 4], [5]], [])
 
 
+def compressing(*rows: tuple[int, int, int | None], compresses: bool) -> list[tuple[list[int], int, bool]]:
+    """Segments of (size, plain bytes, bytes they take where compressed): each group, its bytes, what it becomes."""
+    log = manifest(sizes=tuple(size for size, _, _ in rows))
+    plan = plan_compaction(log, Horizon(1000, 0), [])
+    counts = {}
+    for one, (size, plain, stored) in zip(log.sealed, rows, strict=True):
+        lying = plain if stored is None else stored
+        kept_count = 100 if lying >= size - 5000 else int(plain > 0)
+        count = SegmentCount(one.file_id, 100, kept_count, plain, b"", stored is not None, plain - lying)
+        counts[one.file_id] = count
+    choice = groups_of(plan, counts, segment_bytes_max=4 * MIB, compresses=compresses)
+    return [([one.file_id for one in group.segments], group.kept_bytes, group.compresses) for group in choice.groups]
+
+
+def test_what_was_never_compressed_is_where_that_is_asked_for() -> None:
+    """Though all of it lives; what was compressed is left alone like any other, and nothing without being asked."""
+    whole, packed = (4 * MIB, 4 * MIB - 9000, None), (4 * MIB, 20 * MIB, 4 * MIB - 9000)
+    assert compressing(whole, packed, whole, compresses=True) == [
+        ([1], 4 * MIB - 9000, True),
+        ([3], 4 * MIB - 9000, True),
+    ]
+    assert compressing(whole, packed, whole, compresses=False) == []
+    assert compressing((4 * MIB, 0, None), compresses=True) == [([1], 0, True)]
+    assert compressing(packed, packed, compresses=True) == []
+
+
+def test_what_was_compressed_stays_so_and_weighs_what_it_takes() -> None:
+    """Its garbage is that of what lies there, groups fill up by it, and a group with any of it is compressed."""
+    half = (4 * MIB, 9 * MIB, 2 * MIB)
+    assert compressing(half, half, half, compresses=False) == [([1, 2], 4 * MIB, True), ([3], 2 * MIB, True)]
+    assert compressing(half, (4 * MIB, MIB, None), compresses=False) == [([1, 2], 3 * MIB, True)]
+    assert compressing((4 * MIB, MIB, None), compresses=False) == [([1], MIB, False)]
+
+
 def test_small_neighbours_are_merged_though_they_hold_no_garbage() -> None:
     """One alone stays as it is: nothing would be won."""
     small = (MIB // 2, MIB // 2 - 4200)
@@ -112,3 +146,29 @@ def test_small_neighbours_are_merged_though_they_hold_no_garbage() -> None:
     assert chosen(small) == ([], [1])
     assert chosen((20_000, 0)) == ([[1]], [])
     assert chosen((4160, 0)) == ([], [1])
+
+
+def dead(kept: list[int], *sizes: int) -> tuple[list[list[int]], list[int]]:
+    """Which of these segments of ten offsets go together, and which stay, by what of them is kept."""
+    plan = plan_compaction(manifest(sizes=sizes), Horizon(1000, 0), [array("Q", kept)])
+    choice = dead_of(plan)
+    assert sorted(one.file_id for one in choice.dropped) == sorted(
+        one.file_id for group in choice.groups for one in group.segments
+    )
+    groups = [[one.file_id for one in group.segments] for group in choice.groups]
+    return groups, sorted(one.file_id for one in choice.untouched)
+
+
+def test_dead_segments_go_together_and_stop_at_a_live_one() -> None:
+    """One live message keeps its segment, at whichever end of it."""
+    assert dead([], MIB, MIB, MIB) == ([[1, 2, 3]], [])
+    assert dead([10, 39], MIB, MIB, MIB, MIB, MIB) == ([[1], [3], [5]], [2, 4])
+    assert dead([5, 15], MIB, MIB) == ([], [1, 2])
+
+
+def test_what_stands_for_dead_segments_goes_along_with_others_only() -> None:
+    """An empty segment alone is no gain; with a neighbour that goes it becomes one with it."""
+    empty = 4096 + 64
+    assert dead([], empty) == ([], [1])
+    assert dead([15], empty, MIB, empty, empty) == ([], [1, 2, 3, 4])
+    assert dead([25], empty, MIB, MIB) == ([[1, 2]], [3])

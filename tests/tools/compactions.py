@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.commands import Command, CommitCompaction, NameSnapshot, TakeSnapshot
+from engine.commands import Command, CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
 from engine.compaction import History
 from engine.effects import Answered, RefusedCommand
 from engine.keep import kept_offsets
@@ -30,6 +30,9 @@ class LivedBroker:
 
     def take_snapshot(self, name: str, *, seals: bool) -> None:
         self._ask(TakeSnapshot(object(), name, seals=seals))
+
+    def delete_snapshot(self, name: str) -> None:
+        self._ask(DeleteSnapshot(object(), name))
 
     def name_snapshot(self, job: str, name: str) -> None:
         self._ask(NameSnapshot(object(), job, name))

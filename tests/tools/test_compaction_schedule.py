@@ -10,6 +10,7 @@ from engine.past import open_past
 from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
 from tools.compaction_schedule import CompactionConfig, Schedule
+from tools.log_facts import LogFacts
 
 _DEADLINE_S = 30.0
 
@@ -18,30 +19,42 @@ def test_nothing_is_due_unless_it_is_asked_for() -> None:
     """Without interval and share there is nothing to look for."""
     config = CompactionConfig()
     assert not config.is_on
-    assert Schedule(config, 0.0).reason(1e9, log_bytes=1 << 40, live_bytes=0) == ""
+    assert Schedule(config, 0.0).reason(1e9, LogFacts(log_bytes=1 << 40, live_bytes=0)) == ""
 
 
 def test_an_interval_counts_from_the_end_of_the_last() -> None:
     """It is due when so long has passed since the start, and since each end."""
     schedule = Schedule(CompactionConfig(interval_s=100, pause_s=1), 50.0)
-    assert schedule.reason(149.0, log_bytes=0, live_bytes=0) == ""
-    assert schedule.reason(150.0, log_bytes=0, live_bytes=0) == "interval"
-    schedule.ended(170.0, log_bytes=0, live_bytes=0)
-    assert schedule.reason(269.0, log_bytes=0, live_bytes=0) == ""
-    assert schedule.reason(270.0, log_bytes=0, live_bytes=0) == "interval"
+    assert schedule.reason(149.0, LogFacts(log_bytes=0, live_bytes=0)) == ""
+    assert schedule.reason(150.0, LogFacts(log_bytes=0, live_bytes=0)) == "interval"
+    schedule.ended(170.0, LogFacts(log_bytes=0, live_bytes=0))
+    assert schedule.reason(269.0, LogFacts(log_bytes=0, live_bytes=0)) == ""
+    assert schedule.reason(270.0, LogFacts(log_bytes=0, live_bytes=0)) == "interval"
 
 
 def test_garbage_must_be_much_and_more_than_was_left() -> None:
     """Share and size are asked; what the last one left for the sake of history asks for no other."""
     config = CompactionConfig(garbage_percent=50, garbage_bytes_min=100, pause_s=10)
     schedule = Schedule(config, 0.0)
-    assert schedule.reason(1.0, log_bytes=1000, live_bytes=501) == ""
-    assert schedule.reason(1.0, log_bytes=150, live_bytes=60) == ""
-    assert schedule.reason(1.0, log_bytes=1000, live_bytes=500) == "garbage"
-    schedule.ended(2.0, log_bytes=900, live_bytes=100)
-    assert schedule.reason(11.0, log_bytes=2000, live_bytes=0) == ""
-    assert schedule.reason(13.0, log_bytes=999, live_bytes=100) == ""
-    assert schedule.reason(13.0, log_bytes=1000, live_bytes=100) == "garbage"
+    assert schedule.reason(1.0, LogFacts(log_bytes=1000, live_bytes=501)) == ""
+    assert schedule.reason(1.0, LogFacts(log_bytes=150, live_bytes=60)) == ""
+    assert schedule.reason(1.0, LogFacts(log_bytes=1000, live_bytes=500)) == "garbage"
+    schedule.ended(2.0, LogFacts(log_bytes=900, live_bytes=100))
+    assert schedule.reason(11.0, LogFacts(log_bytes=2000, live_bytes=0)) == ""
+    assert schedule.reason(13.0, LogFacts(log_bytes=999, live_bytes=100)) == ""
+    assert schedule.reason(13.0, LogFacts(log_bytes=1000, live_bytes=100)) == "garbage"
+
+
+def test_compressed_messages_are_counted_as_they_lie() -> None:
+    """Messages that take more than the whole log are no reason to overlook what else lies in it by and by."""
+    schedule = Schedule(CompactionConfig(garbage_percent=50, garbage_bytes_min=100, pause_s=10), 0.0)
+    schedule.ended(0.0, LogFacts(log_bytes=1000, live_bytes=5000))
+    assert schedule.reason(11.0, LogFacts(log_bytes=3000, live_bytes=7000)) == ""
+    assert schedule.reason(11.0, LogFacts(log_bytes=3000, live_bytes=5000)) == "garbage"
+    assert schedule.reason(11.0, LogFacts(log_bytes=1000, live_bytes=2600)) == ""
+    assert schedule.reason(11.0, LogFacts(log_bytes=1000, live_bytes=2400)) == "garbage"
+    schedule.ended(12.0, LogFacts(log_bytes=1000, live_bytes=500))
+    assert schedule.reason(30.0, LogFacts(log_bytes=1200, live_bytes=700)) == ""
 
 
 def test_the_options_are_those_of_the_configuration() -> None:
@@ -50,6 +63,8 @@ def test_the_options_are_those_of_the_configuration() -> None:
     expected = ["--keep-history", "60s", "--keep-history", "1048576B", "--runner", "local"]
     assert config.arguments() == expected
     assert CompactionConfig(keep_history_s=0).arguments() == ["--keep-history", "0s", "--runner", "spark"]
+    compressing = CompactionConfig(keep_history_s=0, compress=True)
+    assert compressing.arguments() == ["--keep-history", "0s", "--compress", "--runner", "spark"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""What the schedules of compaction and retention are told about a log: a few figures, taken where its engine runs."""
+
+from dataclasses import dataclass
+
+from engine.durable import DurableLoop
+
+__all__ = ["LogFacts", "facts_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """A log at one moment. Sizes are in bytes."""
+
+    log_bytes: int = 0
+    """Of all sealed segments."""
+    live_bytes: int = 0
+    """Of the messages on queues."""
+    history_bytes: int = 0
+    """Of the sealed segments at or after the horizon."""
+    room_bytes: int = 0
+    """How much publishing may still write."""
+    next_offset: int = 0
+    """Where the newest sealed segment ends."""
+
+
+def facts_of(engine: DurableLoop) -> LogFacts:
+    """Return what there is to say about an engine's log now."""
+    manifest = engine.log.manifest
+    begin = manifest.horizon.offset if manifest.horizon else 0
+    return LogFacts(
+        log_bytes=sum(one.size for one in manifest.sealed),
+        live_bytes=sum(queue.size for queue in engine.state.queues.values()),
+        history_bytes=sum(one.size for one in manifest.sealed if one.base_offset >= begin),
+        room_bytes=engine.log.room_bytes(),
+        next_offset=manifest.sealed[-1].next_offset if manifest.sealed else 0,
+    )
