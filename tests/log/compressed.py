@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from log import manifest as manifests
 from log.batch import COMPRESSED
+from log.config import LogConfig
+from log.disk import DiskStorage
 from log.manifest import Horizon, Manifest, Sealed
 from log.part import Part, open_sealed, walk_whole
 from log.pick import bodies_of_walk
@@ -13,7 +15,7 @@ from log.segment import SegmentHeader, segment_path
 from log.storage import Storage
 from tests.log.lives import CONFIG, DIRECTORY
 
-__all__ = ["compress_sealed", "compressed_parts", "words_of"]
+__all__ = ["compress_sealed", "compressed_count", "compressed_parts", "words_of"]
 
 
 def words_of(number: int, size: int) -> bytes:
@@ -52,10 +54,19 @@ def compressed_parts(storage: Storage, directory: str = DIRECTORY) -> list[tuple
     manifest = _loaded(storage, directory)
     found = []
     for one in manifest.sealed:
-        part = open_sealed(storage, directory, manifest, one, batch_bytes_max=CONFIG.batch_bytes_max)
+        part = open_sealed(storage, directory, manifest, one, batch_bytes_max=LogConfig().batch_bytes_max)
         walk = part.walk()
         found.append((part, [walk.position for header in walk if header.flags & COMPRESSED]))
     return found
+
+
+def compressed_count(directory: str) -> int:
+    """How many batches of a log on the disk are compressed."""
+    count = 0
+    for part, places in compressed_parts(DiskStorage(), directory):
+        part.file.close()
+        count += len(places)
+    return count
 
 
 def _loaded(storage: Storage, directory: str) -> Manifest:

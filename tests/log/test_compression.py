@@ -138,6 +138,18 @@ def test_a_frame_that_is_not_what_the_batch_says_is_damage(name: str) -> None:
     assert found.expected == f"one zstandard frame of {plain_bytes} bytes"
 
 
+@pytest.mark.parametrize("name", ["smaller", "larger", "huge", "silent", "none", "other bytes"])
+def test_nothing_is_decompressed_for_a_wrong_claim(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a frame claims is read and refused before there is memory for it."""
+
+    def refuse() -> None:
+        raise AssertionError("decompressed")
+
+    monkeypatch.setattr(zstandard, "ZstdDecompressor", refuse)
+    frame, plain_bytes = frames()[name]
+    assert isinstance(read(batch_of([], frame, plain_bytes=plain_bytes)), Mismatch)
+
+
 def test_a_claim_is_bounded_before_it_is_used() -> None:
     """What a header says that a frame holds is part of the largest batch, and nothing is decompressed for more."""
     room_bytes = BATCH_BYTES_MAX - BATCH_HEADER_BYTES
