@@ -253,10 +253,13 @@ class DeleteSnapshot(Struct):
 
 @final
 class InspectSnapshots(Struct):
-    """Answer `key` with what `read` makes of the attributes of all snapshots, in order of their ends."""
+    """Answer `key` with what `read` makes of the attributes of all snapshots, in order of their ends.
+
+    `read` is told too how many more may be asked for.
+    """
 
     key: Any
-    read: Callable[[Sequence[Mapping[str, Any]]], Any]
+    read: Callable[[Sequence[Mapping[str, Any]], int], Any]
 
 
 CompactionCommand = CommitCompaction | NameSnapshot

@@ -52,4 +52,5 @@ class EngineConfig:
     snapshots_waiting_max: int = 16
     """Snapshots asked for while one is being written; more are refused."""
     snapshots_max: int = 256
-    """Snapshots of a log; more are refused, and the broker takes none by itself."""
+    """Snapshots of a log; the broker's own make room for those asked for. With so many asked for more are refused, and
+    the broker takes none by itself, which it logs."""

@@ -20,7 +20,7 @@ from engine.commands import DeleteSnapshot, InspectSnapshots, SnapshotCommand, T
 from engine.config import EngineConfig
 from engine.effects import NOW, Answered, Effect, RefusedCommand
 from engine.errors import Refused
-from engine.retention import base_of, prunable
+from engine.retention import base_of, lasting, prunable
 from engine.snapshots import WritingStopped, write_snapshot
 from engine.state import State
 from log.log import Log
@@ -68,6 +68,11 @@ class _Taking:
         """The file's size, or what went wrong."""
         self.placement: Placement | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is named, or cannot be."""
+        return self.placement is not None and self.placement.is_done
+
 
 @final
 class Snapshotter:
@@ -84,6 +89,7 @@ class Snapshotter:
         self._lane: Lane | None = None
         self._due_bytes = self._due_us = _NEVER
         self._not_before_us = 0
+        self._is_crowded_told = False
 
     def start(self, now_us: int, *, logged_bytes: int) -> None:
         """Take some without being asked from now on; `logged_bytes` were logged since the last one."""
@@ -139,27 +145,44 @@ class Snapshotter:
             return self._delete(command)
         assert type(command) is InspectSnapshots
         rows = [snapshot_attributes(one) for one in self._log.manifest.snapshots]
-        return [Answered(command.key, command.read(rows), NOW)]
+        return [Answered(command.key, command.read(rows, self._room()), NOW)]
 
     def _take(self, command: TakeSnapshot, state: State, now_us: int) -> list[Effect]:
         if len(self._line) > self._config.snapshots_waiting_max:
             raise Refused("amqp:resource-limit-exceeded", f"{len(self._line)} snapshots are being taken already")
-        if len(self._names()) >= self._config.snapshots_max:
-            raise Refused("amqp:resource-limit-exceeded", f"there are {len(self._names())} snapshots already")
+        if not self._room():
+            raise Refused("amqp:resource-limit-exceeded", f"there are {self._config.snapshots_max} snapshots already")
         snapshot = self._hold(command, state, now_us)
         if command.seals:
             self._log.seal_active(now_us)
-        return [] if command.waits else [Answered(command.key, snapshot_attributes(snapshot))]
+        return [] if command.waits else [Answered(command.key, self._told(snapshot))]
 
     def _take_by_itself(self, state: State, now_us: int) -> None:
         snapshots = self._log.manifest.snapshots
         is_news = not snapshots or snapshots[-1].end < self._log.log_end
-        if is_news and len(snapshots) < self._config.snapshots_max:
+        if is_news and self._room():
             self._hold(None, state, now_us)
+        elif is_news:
+            self._tell_crowded()
         self._rearm(now_us)
+
+    def _room(self) -> int:
+        """Return how many more may be asked for; the broker's own make room for them."""
+        coming = sum(not taking.snapshot.is_automatic and not taking.is_over for taking in self._line)
+        return max(0, self._config.snapshots_max - lasting(self._log.manifest) - coming)
+
+    def _tell_crowded(self) -> None:
+        """Say that none is taken any more, until one was again."""
+        if not self._is_crowded_told:
+            self._is_crowded_told = True
+            self.faults.append(
+                f"there are {self._config.snapshots_max} that somebody asked for (snapshots_max), so the broker takes "
+                f"none by itself, and a start takes ever longer: delete some"
+            )
 
     def _hold(self, command: TakeSnapshot | None, state: State, now_us: int) -> Snapshot:
         """Take the reference, and put it in line."""
+        self._is_crowded_told = False
         end = self._log.log_end
         name = self._free_name(f"auto-{end}") if command is None else self._checked_name(command.name, end)
         snapshot = Snapshot(0, name, end, state.time_us, now_us, 0, is_automatic=command is None)
@@ -286,9 +309,13 @@ class Snapshotter:
             self._failed(taking, placement.error, effects)
             return True
         if taking.waits:
-            effects.append(Answered(taking.key, snapshot_attributes(placement.snapshot), NOW))
+            effects.append(Answered(taking.key, self._told(placement.snapshot), NOW))
         self._prune(now_us)
         return True
+
+    def _told(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Return what is answered to who has asked for a snapshot: how many more he may ask for as well."""
+        return snapshot_attributes(snapshot) | {"room": self._room()}
 
     def _place(self, taking: _Taking, size: int) -> None:
         if self._log.durable_end >= taking.snapshot.end:
@@ -302,7 +329,11 @@ class Snapshotter:
     def _prune(self, now_us: int) -> None:
         config = self._config
         file_ids = prunable(
-            self._log.manifest, now_us=now_us, keep=config.snapshot_keep, age_s_max=config.snapshot_age_s_max
+            self._log.manifest,
+            now_us=now_us,
+            keep=config.snapshot_keep,
+            age_s_max=config.snapshot_age_s_max,
+            snapshots_max=config.snapshots_max,
         )
         if file_ids:
             self._forget(file_ids)

@@ -47,7 +47,7 @@ def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any],
     return InspectSnapshots(request, partial(_named, asked_name(asked, _NOUN)))
 
 
-def _named(name: str, rows: Rows) -> dict[str, Any] | None:
+def _named(name: str, rows: Rows, _room: int) -> dict[str, Any] | None:
     return next((dict(row) for row in rows if row["name"] == name), None)
 
 
@@ -61,11 +61,12 @@ def _query(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any]
     return InspectSnapshots(request, partial(_page, offset, min(count, results_max)))
 
 
-def _page(offset: int, count: int, rows: Rows) -> dict[str, Any]:
+def _page(offset: int, count: int, rows: Rows, room: int) -> dict[str, Any]:
     return {
         "attributeNames": list(_ATTRIBUTES),
         "results": [[row[name] for name in _ATTRIBUTES] for row in rows[offset : offset + count]],
         "total": len(rows),
+        "room": room,
     }
 
 

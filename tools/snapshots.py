@@ -56,6 +56,8 @@ def create(name: str | None, wait: bool, url: str | None, data: str | None, outp
     with _management(url, data) as management:
         values = management.create(name, waits=wait)
     row = _shown(values)
+    if not values["room"]:
+        click.echo("note: there is no room for more: the broker takes none by itself until some are deleted", err=True)
     if output == "json":
         print_json(row, indent=True)
     elif wait:

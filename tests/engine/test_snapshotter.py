@@ -298,6 +298,56 @@ def test_what_fails_by_itself_is_told_to_the_server() -> None:
     assert names(rig) == []
 
 
+def test_those_asked_for_take_the_room_of_the_others() -> None:
+    """The broker's own go first, the oldest one first; when only those asked for are left, no more are taken."""
+    rig = Rig(config=replace(EAGER, snapshots_max=4))
+    rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+    producer = rig.producer()
+    log_on(rig)
+    log_on(rig)
+    assert names(rig) == (own := [one.name for one in rig.loop.log.manifest.snapshots if one.is_automatic])
+    rooms = []
+    for name in "abcd":
+        rig.do(rig.publish(producer, b"one"))
+        rooms.append(take(rig, name)["room"])
+        assert len(names(rig)) <= 4
+        assert own[-1] in names(rig) or name in "cd"
+    assert (rooms, names(rig)) == ([3, 2, 1, 0], ["a", "b", "c", "d"])
+    assert refusal(rig.do(TakeSnapshot("snap", "e"))).condition == "amqp:resource-limit-exceeded"
+    assert answer(rig.do(InspectSnapshots("snap", lambda _, room: room))) == 0
+
+
+def test_that_there_is_no_room_for_its_own_is_told_once() -> None:
+    """Until there is room again: then it takes them as ever, and tells it the next time."""
+    rig = Rig(config=replace(EAGER, snapshots_max=2))
+    rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+    for times in (1, 2):
+        take(rig, "a")
+        log_on(rig)
+        assert [one.is_automatic for one in rig.loop.log.manifest.snapshots] == [False, True]
+        take(rig, "b")
+        for _ in range(3):
+            log_on(rig)
+        assert (names(rig), len(rig.loop.snapshots.faults)) == (["a", "b"], times)
+        for name in "ab":
+            rig.do(DeleteSnapshot("snap", name))
+            settle(rig)
+    assert "takes none by itself" in rig.loop.snapshots.faults[0]
+
+
+def test_its_own_go_on_in_the_one_place_that_is_left() -> None:
+    """The newest takes the place of the one before, also where all others were asked for."""
+    rig = Rig(config=replace(EAGER, snapshots_max=2))
+    rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
+    take(rig, "a")
+    seen = set()
+    for _ in range(3):
+        log_on(rig)
+        seen.add(names(rig)[-1])
+        assert names(rig)[:-1] == ["a"]
+    assert (len(seen), rig.loop.snapshots.faults) == (3, [])
+
+
 def test_they_are_told_in_order_of_their_ends() -> None:
     """What is asked about snapshots sees all that are named."""
     rig = Rig()
@@ -305,7 +355,7 @@ def test_they_are_told_in_order_of_their_ends() -> None:
     take(rig, "b")
     rig.do(rig.publish(producer, b"one"))
     take(rig, "a")
-    assert answer(rig.do(InspectSnapshots("snap", lambda rows: [row["name"] for row in rows]))) == ["b", "a"]
+    assert answer(rig.do(InspectSnapshots("snap", lambda rows, _: [row["name"] for row in rows]))) == ["b", "a"]
 
 
 def test_a_damaged_one_is_told_and_the_one_before_is_used() -> None:

@@ -1,6 +1,7 @@
 """The commands about snapshots: on a running broker, and on the directory that a stopped one left."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,28 @@ def test_one_is_deleted_on_a_running_broker(run: Run, filled: ChildBroker) -> No
     assert run("snapshot", "create", "--name", "short-lived", "--url", filled.url).exit_code == 0
     assert run("snapshot", "delete", "short-lived", "--data", filled.directory).stdout == "deleted short-lived\n"
     assert "short-lived" not in {row["name"] for row in listed(run, filled.directory)}
+
+
+def test_the_last_one_that_there_is_room_for_says_so(run: Run, tmp_path: Path) -> None:
+    """On standard error, whatever the output; one more is refused, and the broker logs that it takes none by itself."""
+    config = tmp_path / "broker.toml"
+    config.write_text("[engine]\nsnapshots_max = 1\nsnapshot_interval_s = 1\nsnapshot_pause_s = 0\n")
+    broker = ChildBroker(tmp_path / "data", arguments=["--config", str(config)])
+    broker.start()
+    try:
+        created = run("snapshot", "create", "--output", "json", "--url", broker.url)
+        assert (created.exit_code, json.loads(created.stdout)["automatic"]) == (ExitCode.OK, False)
+        assert created.stderr.startswith("note: there is no room for more")
+        refused = run("snapshot", "create", "--url", broker.url)
+        assert (refused.exit_code, "1 snapshots already" in refused.stderr) == (ExitCode.FAILED, True)
+        run("send", "q", "news", "--url", broker.url)
+        deadline = time.monotonic() + 30
+        while (told := broker.stderr_path.read_text().count("takes none by itself")) < 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert told == 1
+    finally:
+        broker.kill()
 
 
 def test_a_stopped_broker_is_looked_at_and_deleted_from(run: Run, stopped: str) -> None:
