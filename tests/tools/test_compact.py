@@ -60,14 +60,22 @@ def manifest_of(directory: str) -> Manifest:
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.integers(0, 1 << 32), st.integers(5, 60), st.sampled_from((0, 3_000_000, 30_000_000)), st.booleans())
-def test_every_answerable_moment_is_as_it_was(seed: int, steps: int, age_us: int, has_snapshots: bool) -> None:
+@given(
+    st.integers(0, 1 << 32),
+    st.integers(5, 60),
+    st.sampled_from((0, 3_000_000, 30_000_000)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_every_answerable_moment_is_as_it_was(
+    seed: int, steps: int, age_us: int, has_snapshots: bool, compresses: bool
+) -> None:
     """State, the bytes of all that lives, and every event at or after the horizon."""
     with lived(seed, steps, has_snapshots=has_snapshots) as life:
         directory = life.directory
         before = answerable(directory)
         bodies = live_bodies(directory, before)
-        outcome = compact(life, History(age_us=age_us))
+        outcome = compact(life, History(age_us=age_us), compresses=compresses)
         if not outcome.is_committed:
             return
         assert outcome.horizon is not None

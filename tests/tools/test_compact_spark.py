@@ -14,6 +14,7 @@ from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount
 from log.segment import Segment
 from log.verify import verify
 from tests.engine.lived import LIVED, Lived
+from tests.log.compressed import compressed_count
 from tests.tools.compactions import LivedBroker, compact
 from tools.compact_local import LocalRunner
 from tools.compact_spark import SparkRunner
@@ -70,11 +71,12 @@ def lived(directory: Path, seed: int) -> Lived:
 
 
 def test_spark_writes_what_the_oracle_writes(tmp_path: Path, spark: "SparkSession") -> None:
-    """Byte for byte, over some histories, some kept and some not; and the log takes it over."""
+    """Byte for byte, over some histories, some kept and some not, compressed and not; and the log takes it over."""
     both = Both(spark)
     for seed in range(4):
         life = lived(tmp_path / str(seed), seed)
-        compact(life, History(age_us=seed % 2 * 3_000_000), runner=both)
+        compact(life, History(age_us=seed % 2 * 3_000_000), runner=both, compresses=seed > 1)
+        assert (seed > 1) == (compressed_count(life.directory) > 0)
         life.end()
         assert verify(life.directory, config=LIVED).damage is None
     assert both.counted > 4
