@@ -1,6 +1,7 @@
 """The bodies of a batch as they were, whether they lie plain or as one zstandard frame.
 
     plain_bodies   what every reader of bodies calls: checked, and decompressed where need be
+    decompressed   one frame of a size that is known
     Compressor     what a compaction writes them with
 
 Rule 1. The CRC is of what lies on the disk and is checked first: only bytes that were written are given to zstandard,
@@ -20,7 +21,7 @@ import zstandard
 from log.batch import COMPRESSED, BatchHeader, Mismatch, check_bodies
 from log.buffer import Buffer
 
-__all__ = ["Compressor", "plain_bodies"]
+__all__ = ["Compressor", "decompressed", "plain_bodies"]
 
 _LEVEL: Final = 3
 _WORTH_DIVISOR: Final = 8
@@ -53,10 +54,11 @@ def plain_bodies(header: BatchHeader, stored: Buffer) -> Buffer | Mismatch:
     if wrong is not None:
         return wrong
     lying = memoryview(stored)[: header.body_bytes]
-    return _decompressed(lying, header.plain_bytes) if header.flags & COMPRESSED else lying
+    return decompressed(lying, header.plain_bytes) if header.flags & COMPRESSED else lying
 
 
-def _decompressed(frame: memoryview, plain_bytes: int) -> bytes | Mismatch:
+def decompressed(frame: Buffer, plain_bytes: int) -> bytes | Mismatch:
+    """Return what one frame holds, which must be `plain_bytes`, claimed by the frame itself; else say what is wrong."""
     expected = f"one zstandard frame of {plain_bytes} bytes"
     try:
         claimed = zstandard.frame_content_size(frame)

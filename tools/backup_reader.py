@@ -5,9 +5,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
-import zstandard
-
+from log.batch import Mismatch
 from log.checksum import crc32c
+from log.compression import decompressed
 from log.errors import DamageError, ForeignError
 from tools.backup_format import (
     FRAME_HEADER_BYTES,
@@ -41,7 +41,6 @@ class BackupReader:
         self._path = Path(path)
         self._is_directory = self._path.is_dir()
         self._file: BinaryIO | None = None
-        self._decompressor = zstandard.ZstdDecompressor()
         if self._is_directory:
             self.table = _table_of_directory(self._path)
         else:
@@ -90,12 +89,9 @@ class BackupReader:
         check_frame(frame, payload, name, position)
         if frame.part != number:
             raise DamageError(name, position, f"a frame of part {number}", f"one of part {frame.part}")
-        try:
-            content = self._decompressor.decompress(payload, max_output_size=frame.length)
-        except zstandard.ZstdError as error:
-            raise DamageError(name, position, "a zstandard frame", str(error)) from error
-        if len(content) != frame.length:
-            raise DamageError(name, position, f"{frame.length} bytes in a frame", f"{len(content)}")
+        content = decompressed(payload, frame.length)
+        if isinstance(content, Mismatch):
+            raise DamageError(name, position, content.expected, content.found)
         return content, FRAME_HEADER_BYTES + frame.stored
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from tests.engine.lived import LIVED, Lived
 from tests.tools.backups import bodies_of, folded, lived_with_snapshot, take_snapshot, taken
 from tools.backup import export_backup
 from tools.backup_check import verify_backup
-from tools.backup_format import HEADER_BYTES, TABLE_NAME
+from tools.backup_format import FRAME_HEADER_BYTES, HEADER_BYTES, TABLE_NAME, decode_frame, encode_frame
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.restore import restore_backup
@@ -114,6 +114,16 @@ def test_any_cut_is_found(backup: bytes, data: st.DataObject) -> None:
         error = _refused(place, backup[:length])
         assert isinstance(error, ForeignError) == (length < 8)
         assert isinstance(_refused(place, backup + b"?"), DamageError)
+
+
+def test_a_frame_that_claims_too_much_is_refused(backup: bytes, tmp_path: Path) -> None:
+    """Nothing is allocated for what zstandard's own header says, though every checksum is right."""
+    frame = decode_frame(backup[HEADER_BYTES:][:FRAME_HEADER_BYTES], "f", 0)
+    claiming = bytes.fromhex("28b52ffd e0") + (1 << 40).to_bytes(8, "little")
+    payload = claiming.ljust(frame.stored, b"\0")
+    hostile = b"".join(encode_frame(payload, length=frame.length, part=0))
+    error = _refused(str(tmp_path), backup[:HEADER_BYTES] + hostile + backup[HEADER_BYTES + len(hostile) :])
+    assert f"expected one zstandard frame of {frame.length} bytes, found one of {1 << 40}" in str(error)
 
 
 def test_foreign_and_newer_backups_are_named_as_such(backup: bytes, tmp_path: Path) -> None:
