@@ -50,6 +50,7 @@ from engine.volatile import VolatileRanges
 from engine.word import pack_words
 from log.bodies import DAMAGED
 from log.buffer import Buffer
+from log.holds import Hold
 from log.log import Log
 
 __all__ = ["ALONE", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
@@ -294,6 +295,10 @@ class DurableLoop:
     def durable_end(self) -> int:
         """The offset after everything that is durable."""
         return self.log.durable_end
+
+    def hold(self) -> Hold:
+        """Let every message that is in the log now be read until the hold is released, compacted meanwhile or not."""
+        return self.log.hold()
 
     def replay(self, first: int) -> Replay:
         """Return what reads events again beside the loop, the durable ones from offset `first` on."""

@@ -15,6 +15,7 @@ from log.batch import BATCH_HEADER_BYTES, encode_batch
 from log.buffer import Buffer
 from log.draft import Draft, DraftBatch
 from log.errors import LogFailed
+from log.holds import Hold, Holds
 from log.housekeeping import Housekeeper, Spare
 from log.manifest import Manifest
 from log.opening import Opening
@@ -66,6 +67,7 @@ class Log:
     __slots__ = (
         "_active",
         "_failure",
+        "_holds",
         "_housekeeper",
         "_housekeeping_lane",
         "_last_us",
@@ -112,6 +114,7 @@ class Log:
         self._written_bytes = 0
         self._last_us = opening.now_us
         self._failure: LogFailed | None = None
+        self._holds = Holds(self._take_over)
         self._workers = workers
         self._syncer = Syncer(opening.durable_end)
         self._sync_lane = workers.sync_lane(self._syncer)
@@ -287,6 +290,14 @@ class Log:
         self._housekeeper.adopt(adoption)
 
     def adopted(self, adoption: Adoption) -> None:
+        """Read bodies from the new segments from now on, or from when nobody holds what has gone."""
+        self._holds.add(adoption)
+
+    def hold(self) -> Hold:
+        """Let every body that is in the log now be read until the hold is released, whatever is compacted meanwhile."""
+        return self._holds.take()
+
+    def _take_over(self, adoption: Adoption) -> None:
         """Read bodies from the new segments from now on; the old ones may be deleted."""
         directory = self.directory
         gone = {segment_path(directory, one.file_id) for one in adoption.inputs}

@@ -5,6 +5,7 @@ Rule 1. What is sent is a value, the queue as it was: those that came back first
 Rule 2. Nothing is sent before the moment that it shows is durable.
 Rule 3. Messages go out as they would to a consumer; one whose bytes cannot be read is left out.
 Rule 4. Outcomes mean nothing and are settled. When all is sent a drain is answered; without one the link stays, silent.
+Rule 5. From the question on until all is sent the log is held: what is compacted meanwhile can still be read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ _ENTRY_BYTES: Final = 200
 class Browsing:
     """A queue of one moment and the link that shows it."""
 
-    __slots__ = ("_chunks", "_entries", "_job", "_words", "is_open", "link", "past_bytes", "peer", "terms")
+    __slots__ = ("_chunks", "_entries", "_hold", "_job", "_words", "is_open", "link", "past_bytes", "peer", "terms")
 
     def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
@@ -51,6 +52,7 @@ class Browsing:
         """Of the chunk that is being sent, what is left."""
         self._entries: Any = {}
         self._job: Job | None = None
+        self._hold = peer.gateway.engine.hold()
         self.past_bytes = 0
         """Of a moment in the past, what is kept for it alone; the present is the engine's too."""
 
@@ -104,6 +106,7 @@ class Browsing:
     def close(self) -> None:
         """Let go of what it shows."""
         self.is_open = False
+        self._hold.release()
         self._chunks, self._words, self._entries, self.past_bytes = iter(()), (), {}, 0
         if self._job is not None:
             self.peer.gateway.sources.drop(self._job)
@@ -116,6 +119,7 @@ class Browsing:
             if not self._words:
                 # All is sent: nothing is kept any more for a peer that stays.
                 self._chunks, self._entries, self.past_bytes = iter(()), {}, 0
+                self._hold.release()
         return bool(self._words)
 
     def _next_run(self, count: int, size: int) -> Sequence[int]:

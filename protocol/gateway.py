@@ -44,6 +44,13 @@ from protocol.vhost_management import VhostPort
 __all__ = ["Engine", "Gateway"]
 
 
+class Hold(Protocol):
+    """What keeps messages readable that compactions let go of."""
+
+    def release(self) -> None:
+        """Need them no longer."""
+
+
 class Engine(Protocol):
     """What the gateway needs of the engine."""
 
@@ -59,6 +66,9 @@ class Engine(Protocol):
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Say how many deliveries a consumer's link can take now."""
+
+    def hold(self) -> Hold:
+        """Let every message that is in the log now be read until the hold is released."""
 
     def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
         """Return messages for who takes nothing; None where one must be read first."""

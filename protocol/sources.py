@@ -96,7 +96,10 @@ class Sources:
         if terms.at is None:
             browsing.ask(name)
         else:
-            browsing.ask_past(self._accepted(self._gateway.beside.past.queue(browsing, name, **self._moment(terms.at))))
+            job = self._gateway.beside.past.queue(browsing, name, **self._moment(terms.at))
+            if job is None:
+                browsing.close()
+            browsing.ask_past(self._accepted(job))
         return browsing
 
     def _follow(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:

@@ -27,7 +27,7 @@ from engine.past import open_past
 from engine.snapshots import load_snapshot, write_snapshot
 from log.config import LogConfig
 from log.disk import DiskStorage
-from log.errors import LockedError, LogError
+from log.errors import LockedError
 from log.inspect import Reader, open_reader
 from log.manifest import Horizon, Sealed, Snapshot
 from log.proposal import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
@@ -97,7 +97,7 @@ class _Job:
         """Delete the snapshots of a job that came to nothing: nobody else knows of them, and the next takes its own."""
         for name in () if self._outcome.is_committed else self._taken:
             # The broker may be what has failed. What is left then goes when the horizon moves beyond it.
-            with suppress(LogError, OSError, ToolError):
+            with suppress(Exception):
                 self._broker.delete_snapshot(name)
 
     def _take_snapshots(self) -> None:

@@ -1,10 +1,11 @@
 """Compacting a log that lives in this process, and what is held against what before and after."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from engine.commands import Command, CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
 from engine.compaction import History
+from engine.durable import DurableLoop
 from engine.effects import Answered, RefusedCommand
 from engine.keep import kept_offsets
 from engine.past import open_past
@@ -22,10 +23,17 @@ NONE = History(age_us=0)
 _TICKS = 50
 
 
+class Living(Protocol):
+    """What has a loop that is stepped by hand."""
+
+    loop: DurableLoop
+    now_us: int
+
+
 class LivedBroker:
     """The loop of a life as the broker of a compaction."""
 
-    def __init__(self, lived: Lived) -> None:
+    def __init__(self, lived: Living) -> None:
         self._lived = lived
 
     def take_snapshot(self, name: str, *, seals: bool) -> None:
