@@ -405,7 +405,7 @@ def test_a_command_is_quiet_and_leaves_nothing(spark: SparkSession, life: Lived,
         env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (result.stdout, result.stderr) == (f"n\n{len(told(life.directory))}\n", "")
