@@ -13,10 +13,11 @@ Rule 1. Queues travel as the packed runs that they are made of, never as objects
         What is alike for many entries is written once; their offsets as gaps.
 Rule 2. Everything is sorted by id or offset first: maps iterate in the order of hashes.
 Rule 3. A block is small enough to be made within a fraction of a millisecond, for a broker may run beside.
-Rule 4. Blocks of one kind may come in any number. What is read is counted against what was written; a doubt is an
-        ImageFault, never half a state.
+Rule 4. Blocks of one kind may come in any number, entries behind the words that they are of. What is read is counted
+        against what was written; a doubt is an ImageFault, never half a state.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
@@ -231,7 +232,7 @@ def state_of(blocks: Iterable[Block]) -> State:
             raise ImageFault(f"a snapshot block of the unknown kind {block.kind}")
         try:
             take(parts, block.payload)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise ImageFault(f"a snapshot block of kind {block.kind} that is no such list: {error}") from error
     return parts.state()
 
@@ -247,6 +248,8 @@ class _Parts:
         self.consumers: dict[int, Consumer] = {}
         self.queues: list[_QueueRow] = []
         self.lists: dict[tuple[int, int], PersistentQueue] = {}
+        self.words: Counter[int] = Counter()
+        """Queue to how many words it has so far."""
         self.acquired: dict[int, dict[int, PersistentQueue]] = {}
         self.entries: dict[int, dict[int, Entry]] = {}
 
@@ -284,11 +287,15 @@ class _Parts:
             held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
             key: Any = consumer if kind == _ACQUIRED else (queue, kind)
             held[key] = held.get(key, EMPTY_QUEUE).push(payload[position:end])
+            self.words[queue] += count
             position = end
 
     def take_entries(self, payload: bytes) -> None:
         for row in msgspec.json.decode(payload, type=list[_EntriesRow]):
             entries = self.entries.setdefault(row.queue, {})
+            if len(entries) + len(row.offsets) > self.words[row.queue]:
+                # Two bytes are enough for one of them, and hundreds are taken by it: nobody else bounds their number.
+                raise ImageFault(f"more entries of queue {row.queue} than the {self.words[row.queue]} words on it")
             offset = 0
             for gap in row.offsets:
                 offset += gap

@@ -22,13 +22,12 @@ from log.manifest import Manifest, Snapshot, manifest_path, snapshot_path
 from log.part import walk_whole
 from log.pick import pick_records
 from log.segment import SegmentHeader
-from tools.backup_format import VERSION, Head, SegmentPart, Table
+from tools.backup_format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
 from tools.backup_writer import BackupWriter
 from tools.snapshot_files import snapshot_named, snapshot_state
 
-__all__ = ["SNAPSHOT_PART", "export_backup"]
+__all__ = ["export_backup"]
 
-SNAPSHOT_PART: Final = "snapshot"
 _READ_BYTES: Final = 1 << 20
 _SEGMENT_BYTES: Final = 64 << 20
 
@@ -150,7 +149,7 @@ class _Segments:
         self._count += 1
         self._record_count = 0
         self.header = self.header._replace(file_id=self._count, base_offset=base_offset)
-        self._writer.begin(f"segment-{self._count:04}")
+        self._writer.begin(segment_part_name(self._count))
         self._writer.write(self.header.encode())
 
     def _end(self, next_offset: int) -> None:

@@ -1,6 +1,7 @@
 """Whether a backup is whole: every checksum, every batch, and that it holds what its snapshot needs, and no more."""
 
 from array import array
+from collections.abc import Iterator
 from itertools import chain
 from struct import Struct
 from typing import Final, cast
@@ -15,6 +16,7 @@ from log.part import Part, walk_whole
 from log.pick import bodies_of_walk
 from log.segment import SegmentHeader
 from log.storage import File
+from snapshot.blocks import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
 from snapshot.blocks import BlockFault, ForeignBlocks, decode_header, read_blocks
 from tools.backup_format import BackupPart, Table
 from tools.backup_reader import BackupReader
@@ -38,7 +40,7 @@ def verify_backup(path: str) -> Table:
 def check_backup(reader: BackupReader, path: str) -> State:
     """Check all of an open backup, a part at a time in memory; return the state of its snapshot. Raises DamageError."""
     table = reader.table
-    state = _state_in(b"".join(reader.content(0)), table, f"{path} (snapshot)")
+    state = _state_in(reader.content(0), table, f"{path} (snapshot)")
     kept, found = kept_offsets(state), array("q")
     for number, part in enumerate(table.parts[1:], 1):
         name = f"{path} ({part.name})"
@@ -46,19 +48,19 @@ def check_backup(reader: BackupReader, path: str) -> State:
         if part.segment is None or len(offsets) != part.segment.record_count:
             raise DamageError(name, 0, f"{part.segment}", f"{len(offsets)} records")
         found += offsets
+        if len(found) > len(kept):
+            break
     if found.tobytes() != kept.tobytes():
         expected = f"the {len(kept)} records that its snapshot names"
         raise DamageError(path, 0, expected, f"{len(found)} of which {len(set(kept) & set(found))} are among them")
     return state
 
 
-def _state_in(content: bytes, table: Table, name: str) -> State:
-    def read(length: int, position: int) -> bytes:
-        return content[position : position + length]
-
+def _state_in(content: Iterator[bytes], table: Table, name: str) -> State:
+    file = _Passing(content)
     try:
-        header = decode_header(content[:64], crc32c)
-        state = state_of(read_blocks(read, crc32c))
+        header = decode_header(file.read(SNAPSHOT_HEADER_BYTES, 0), crc32c)
+        state = state_of(read_blocks(file.read, crc32c))
     except ForeignBlocks as fault:
         raise ForeignError(f"{name}: expected {fault.expected}, found {fault.found}") from fault
     except BlockFault as fault:
@@ -68,6 +70,8 @@ def _state_in(content: bytes, table: Table, name: str) -> State:
     told = (table.head.log_id, table.end, table.time_us)
     if (header.log_id, header.end, header.time_us) != told:
         raise DamageError(name, 16, f"the snapshot of {table.head}", f"{header}")
+    if (state.epoch, state.time_us) != (header.epoch, header.time_us):
+        raise DamageError(name, 40, f"a state at {header.time_us} us", f"{state.time_us}")
     return state
 
 
@@ -88,6 +92,25 @@ def _offsets_in(content: bytes, part: BackupPart, table: Table, name: str) -> "a
         base_offset = batch.header.base_offset
         offsets.extend(base_offset + delta for delta in chain.from_iterable(_DELTA.iter_unpack(batch.records)))
     return offsets
+
+
+class _Passing:
+    """Bytes that pass by as they are read, from the beginning to the end: what lies before the position is let go."""
+
+    __slots__ = ("_pieces", "_start", "_window")
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._window = bytearray()
+        self._start = 0
+
+    def read(self, length: int, position: int) -> bytes:
+        """Return `length` bytes from `position` on, which never falls; fewer only at the end."""
+        while self._start + len(self._window) < position + length and (piece := next(self._pieces, b"")):
+            self._window += piece
+        del self._window[: position - self._start]
+        self._start = position
+        return bytes(self._window[:length])
 
 
 class _Bytes:

@@ -31,13 +31,15 @@ r"""The bytes of a backup: a header, the parts in compressed frames, and a table
     28     u32   crc        CRC-32C of bytes 0 to 28
 
 Little-endian. Rules: a snapshot part is a snapshot file, a segment part a segment file whose batches are marked KEPT.
-Nothing that is claimed is used before its checksum was right, but for lengths that are within their bounds.
+Nothing that is claimed is used before its checksum was right, but for lengths that are within their bounds. A checksum
+is no proof of good will: whatever a table or a frame claims has a limit here, and nothing is allocated beyond it.
 """
 
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from log.checksum import crc32c
 from log.crc_line import with_crc_line, without_crc_line
@@ -47,6 +49,10 @@ __all__ = [
     "FRAME_BYTES_MAX",
     "FRAME_HEADER_BYTES",
     "HEADER_BYTES",
+    "PARTS_MAX",
+    "SEGMENT_BYTES_MAX",
+    "SNAPSHOT_BYTES_MAX",
+    "SNAPSHOT_PART",
     "TABLE_BYTES_MAX",
     "TABLE_NAME",
     "TRAILER_BYTES",
@@ -65,6 +71,8 @@ __all__ = [
     "encode_header",
     "encode_table",
     "encode_trailer",
+    "part_bytes_max",
+    "segment_part_name",
 ]
 
 VERSION: Final = 1
@@ -75,7 +83,15 @@ FRAME_HEADER_BYTES: Final = 16
 TRAILER_BYTES: Final = 32
 FRAME_BYTES_MAX: Final = 1 << 20
 """Before compression."""
-TABLE_BYTES_MAX: Final = 64 << 20
+TABLE_BYTES_MAX: Final = 16 << 20
+PARTS_MAX: Final = 1 << 16
+"""With segments of 64 MiB: 4 TiB."""
+SNAPSHOT_BYTES_MAX: Final = 2 << 30
+"""Before compression: more than 200,000,000 waiting messages."""
+SEGMENT_BYTES_MAX: Final = 128 << 20
+"""Before compression; a reader holds one at a time. They are written up to half of this, and end with a batch."""
+SNAPSHOT_PART: Final = "snapshot"
+"""Name of the first part."""
 STORED_BYTES_MAX: Final = FRAME_BYTES_MAX + (64 << 10)
 """What does not compress grows a little."""
 
@@ -85,6 +101,15 @@ _HEADER: Final = Struct("<8sII16sqq12s")
 _FRAME: Final = Struct("<III")
 _TRAILER: Final = Struct("<8sQQI")
 _CRC: Final = Struct("<I")
+_NAME_CHARACTERS_MAX: Final = 1024
+
+_Offset = Annotated[int, Meta(ge=0, lt=1 << 47)]
+_TimeUs = Annotated[int, Meta(ge=0, le=253_402_300_799_999_999)]
+"""Up to the end of the year 9999."""
+_Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
+_U32 = Annotated[int, Meta(ge=0, lt=1 << 32)]
+_LogId = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+_Name = Annotated[str, Meta(min_length=1, max_length=_NAME_CHARACTERS_MAX)]
 
 
 class Head(NamedTuple):
@@ -110,26 +135,26 @@ class Frame(NamedTuple):
 class SegmentPart(msgspec.Struct, frozen=True):
     """What a restore must know of a segment."""
 
-    base_offset: int
+    base_offset: _Offset
     """It answers for offsets from here ..."""
-    next_offset: int
+    next_offset: _Offset
     """... to just below here."""
-    record_count: int
+    record_count: _Count
     """Live messages and chunks in it."""
 
 
 class BackupPart(msgspec.Struct, frozen=True):
     """One file of the log, as it is stored."""
 
-    name: str
+    name: _Name
     """Of its file in a directory, without the ending."""
-    position: int
+    position: _Count
     """Of its first frame in its file."""
-    stored: int
+    stored: _Count
     """Bytes of its frames."""
-    length: int
+    length: _Count
     """Bytes of what they hold."""
-    crc32c: int
+    crc32c: _U32
     """Of these."""
     segment: SegmentPart | None = None
     """None for the snapshot."""
@@ -139,29 +164,45 @@ class Table(msgspec.Struct, frozen=True):
     """What is in a backup."""
 
     version: int
-    log_id: str
+    log_id: _LogId
     """In hex, of the log that it was taken from."""
-    epoch: int
+    epoch: _U32
     """Of that log."""
-    name: str
+    name: _Name
     """Of the snapshot."""
-    end: int
+    end: _Offset
     """The snapshot is the fold of all events below it."""
-    time_us: int
+    time_us: _TimeUs
     """Of the last of them."""
-    created_us: int
+    created_us: _TimeUs
     """When the snapshot was taken."""
-    queue_count: int
+    queue_count: _Count
     """Queues in it."""
-    message_count: int
+    message_count: _Count
     """Messages on them, waiting or acquired; one on two queues counts twice."""
-    parts: tuple[BackupPart, ...]
+    parts: Annotated[tuple[BackupPart, ...], Meta(min_length=1, max_length=PARTS_MAX)]
     """The snapshot, then the segments in order of their offsets."""
 
     @property
     def head(self) -> Head:
         """What the header repeats."""
         return Head(bytes.fromhex(self.log_id), self.end, self.time_us)
+
+
+class _Version(msgspec.Struct):
+    """As much of a table as every version has."""
+
+    version: int
+
+
+def part_bytes_max(number: int) -> int:
+    """Return how long what a part holds may be, by its number."""
+    return SEGMENT_BYTES_MAX if number else SNAPSHOT_BYTES_MAX
+
+
+def segment_part_name(number: int) -> str:
+    """Return the name of a part that holds a segment."""
+    return f"segment-{number:04}"
 
 
 def encode_header(head: Head) -> bytes:
@@ -219,12 +260,32 @@ def decode_table(text: bytes, file: str) -> Table:
     """Return the table in `text`; raise DamageError naming `file`, or ForeignError where it is newer."""
     body = without_crc_line(text, file=file)
     try:
-        version = msgspec.json.decode(body, type=dict[str, Any]).get("version")
+        version = msgspec.json.decode(body, type=_Version).version
         if version != VERSION:
             raise _newer(file, version)
-        return msgspec.json.decode(body, type=Table)
-    except msgspec.DecodeError as error:
+        table = msgspec.json.decode(body, type=Table)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DamageError(file, 0, "the fields of a table", str(error)) from error
+    _check_table(table, file)
+    return table
+
+
+def _check_table(table: Table, file: str) -> None:
+    """Raise DamageError unless the parts are a snapshot and segments that answer for all offsets below its end."""
+    if not table.name.isprintable() or "/" in table.name:
+        raise DamageError(file, 0, "a snapshot's name", repr(table.name))
+    end = 0
+    for number, part in enumerate(table.parts):
+        name = segment_part_name(number) if number else SNAPSHOT_PART
+        if part.name != name or (part.segment is None) != (not number) or part.length > part_bytes_max(number):
+            expected = f"{name} of {part_bytes_max(number)} bytes at most as part {number}"
+            raise DamageError(file, 0, expected, f"{part!r:.200}")
+        if part.segment is not None:
+            if part.segment.base_offset != end:
+                raise DamageError(file, 0, f"a segment from {end} as part {number}", f"{part.segment}")
+            end = part.segment.next_offset
+    if end != table.end and len(table.parts) > 1:
+        raise DamageError(file, 0, f"segments up to {table.end}", f"up to {end}")
 
 
 def encode_trailer(*, position: int, length: int) -> bytes:

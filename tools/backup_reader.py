@@ -71,12 +71,17 @@ class BackupReader:
     def _frames(self, file: BinaryIO, name: str, part: BackupPart, number: int) -> Iterator[bytes]:
         position, end = part.position, part.position + part.stored
         length = crc = 0
+        size = file.seek(0, 2)
+        if position > size:
+            raise DamageError(name, size, f"{part.name} at {position}", "the end of the file: it was cut")
         file.seek(position)
         while position < end:
             content, stored = self._frame(file, name, position, number)
             position += stored
             length += len(content)
             crc = crc32c(content, crc)
+            if length > part.length:
+                break
             yield content
         if (position, length, crc) != (end, part.length, part.crc32c):
             expected = f"{part.length} bytes with crc32c {part.crc32c:08x} for {part.name}"

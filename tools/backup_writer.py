@@ -20,6 +20,7 @@ from log.checksum import crc32c
 from log.disk import DiskFile, DiskHold, DiskStorage
 from tools.backup_format import (
     FRAME_BYTES_MAX,
+    PARTS_MAX,
     TABLE_NAME,
     BackupPart,
     Head,
@@ -29,6 +30,7 @@ from tools.backup_format import (
     encode_header,
     encode_table,
     encode_trailer,
+    part_bytes_max,
 )
 from tools.errors import ToolError
 from tools.pace import Pace
@@ -72,6 +74,12 @@ class BackupWriter:
         part = self._part
         assert part is not None
         part.length += len(buffer)
+        if part.length > part_bytes_max(len(self._parts)) or len(self._parts) >= PARTS_MAX:
+            raise ToolError(
+                "a backup cannot hold so much",
+                where=str(self._target),
+                expected=f"{part_bytes_max(len(self._parts))} bytes at most in {part.name}, and {PARTS_MAX} parts",
+            )
         part.crc = crc32c(buffer, part.crc)
         part.gathered += buffer
         while len(part.gathered) >= FRAME_BYTES_MAX:
