@@ -1,0 +1,121 @@
+"""Selectors: an SQL condition over a message's fields, in the syntax of JMS 2.0 (3.8.1), compiled once.
+
+Rule 1: whatever the text is, the answer is a Selector or a SelectorError that names position and token.
+Rule 2: text and nesting are bounded, and both bound the work of an evaluation: each literal and name is looked at once,
+LIKE costs no more than its pattern's length times the text's. An evaluation never raises.
+Rule 3: only what is true matches; the unknown does not.
+
+The grammar is selector.lark, what names stand for is in selector_names.py, the logic in selector_terms.py.
+"""
+
+from functools import cache
+from typing import Final, final
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
+
+from engine.errors import SelectorError
+from engine.routing.fields import Fields
+from engine.routing.selector_compiler import Compiler, condition_of
+from engine.routing.selector_terms import Condition
+
+__all__ = ["Selector", "SelectorError", "parse_selector"]
+
+
+@final
+class Selector:
+    """A compiled selector."""
+
+    __slots__ = ("_condition", "names", "text")
+
+    def __init__(self, text: str, names: frozenset[str], condition: Condition) -> None:
+        self.text = text
+        """The selector as it was written."""
+        self.names = names
+        """The names of `Fields` that it looks at."""
+        self._condition = condition
+
+    def __repr__(self) -> str:
+        return f"Selector({self.text!r})"
+
+    def matches(self, fields: Fields) -> bool:
+        """Say whether the condition is true of a message, neither false nor unknown."""
+        return self._condition(fields.get) is True
+
+
+def parse_selector(text: str, *, bytes_max: int = 4096, depth_max: int = 64) -> Selector:
+    """Compile a selector; SelectorError where it is none, is longer than bytes_max in UTF-8, or nests too deep.
+
+    A blank text is refused too: for JMS it means no selector, which is the caller's to decide.
+    """
+    _check_length(text, bytes_max)
+    compiler = Compiler(depth_max)
+    try:
+        condition = condition_of(compiler.transform(_parse(text)))
+    except VisitError as failure:
+        if isinstance(failure.orig_exc, SelectorError):
+            raise failure.orig_exc from None
+        raise
+    return Selector(text, frozenset(compiler.names), condition)
+
+
+def _check_length(text: str, bytes_max: int) -> None:
+    encoded = text.encode(errors="surrogatepass")
+    if len(encoded) > bytes_max:
+        position = len(encoded[:bytes_max].decode(errors="ignore"))
+        reason = f"it has {len(encoded)} bytes, at most {bytes_max} are allowed"
+        raise SelectorError(reason, position=position, token=text[position:])
+
+
+def _parse(text: str) -> Tree[Token]:
+    try:
+        return _parser().parse(text)
+    except UnexpectedCharacters as failure:
+        position = failure.pos_in_stream or 0
+        character = text[position]
+        reason = _UNCLOSED.get(character, "no character of a selector outside quotes")
+        token = text[position:] if character in _UNCLOSED else character
+        raise SelectorError(reason, position=position, token=token) from None
+    except UnexpectedToken as failure:
+        is_end = failure.token.type == "$END"
+        position = len(text) if is_end else failure.token.start_pos or 0
+        reason = f"expected {_words(failure.accepts)}"
+        raise SelectorError(reason, position=position, token="" if is_end else str(failure.token)) from None
+
+
+@cache
+def _parser() -> Lark:
+    """Build the parser, once and not before it is needed: that takes 30 ms."""
+    # The basic lexer, since keywords are reserved everywhere: the contextual one takes a misplaced one for a name.
+    return Lark.open("selector.lark", rel_to=__file__, parser="lalr", lexer="basic")
+
+
+def _words(terminals: set[str]) -> str:
+    """Name what may come next, in the order of the table."""
+    missing = _BEGINNINGS if "IDENTIFIER" in terminals else frozenset()
+    known = [words for name, words in _EXPECTED.items() if name in terminals and name not in missing]
+    return ", ".join(known)
+
+
+_UNCLOSED: Final = {"'": "a string without its closing quote", '"': "a name without its closing quote"}
+_BEGINNINGS: Final = frozenset(("STRING", "LPAR", "SIGN", "NOT"))
+_EXPECTED: Final = {
+    "IDENTIFIER": "a name, a literal or (",
+    "STRING": "a string",
+    "LPAR": "(",
+    "RPAR": ")",
+    "COMMA": ",",
+    "COMPARATOR": "a comparison",
+    "SIGN": "+ or -",
+    "SCALE": "* or /",
+    "NOT": "NOT",
+    "_BETWEEN": "BETWEEN",
+    "_IN": "IN",
+    "_LIKE": "LIKE",
+    "_ESCAPE": "ESCAPE",
+    "_IS": "IS",
+    "_NULL": "NULL",
+    "_AND": "AND",
+    "_OR": "OR",
+    "$END": "the end",
+}

@@ -1,0 +1,293 @@
+"""From the tree of a selector to closures, bottom up and without recursion.
+
+Rule 1: each term has a kind, and what cannot be meant is refused where it stands: a value as a condition, a condition
+as a value, arithmetic with texts, their ordering. A field may turn out to be anything, so it passes.
+Rule 2: parentheses, NOT and signs are all that nests, and each counts one: so the depth bounds the stack that an
+evaluation needs.
+Rule 3: arithmetic on literals alone is done once, here.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, final
+
+from lark import Token, v_args
+from lark.visitors import Transformer_NonRecursive
+
+from engine.errors import SelectorError
+from engine.routing import selector_terms as terms
+from engine.routing.like import compile_like
+from engine.routing.selector_names import field_of
+
+__all__ = ["Compiler", "Kind", "Term"]
+
+
+class Kind(Enum):
+    """What a term is known to be before any message is seen."""
+
+    CONDITION = "a condition"
+    FIELD = "a name"
+    NUMBER = "a number"
+    TEXT = "a string"
+    BOOLEAN = "a boolean"
+
+
+@final
+class Term:
+    """A part of a selector."""
+
+    __slots__ = ("depth", "evaluate", "kind", "literal", "plain_name", "token")
+
+    def __init__(
+        self,
+        kind: Kind,
+        evaluate: Callable[[terms.Get], Any],
+        token: Token,
+        *,
+        depth: int = 0,
+        literal: Any = None,
+        plain_name: str = "",
+    ) -> None:
+        self.kind = kind
+        self.evaluate = evaluate
+        """A Condition where that is the kind, else a Value."""
+        self.token = token
+        """What it begins with."""
+        self.depth = depth
+        self.literal = literal
+        """The value where it is the same for every message."""
+        self.plain_name = plain_name
+        """The name of a field that is seen as it is."""
+
+
+@v_args(inline=True)
+class Compiler(Transformer_NonRecursive[Token, Term]):
+    """Compiles one selector: the methods are the rules of selector.lark.
+
+    `transform` returns the term of the whole; `names` then has the fields that it looks at. What is wrong is a
+    SelectorError inside lark's VisitError.
+    """
+
+    def __init__(self, depth_max: int) -> None:
+        super().__init__(visit_tokens=False)
+        self.names: set[str] = set()
+        self._depth_max = depth_max
+
+    def identifier(self, token: Token) -> Term:
+        """Compile an unquoted name."""
+        try:
+            name, show = field_of(str(token))
+        except KeyError:
+            raise _refused(token, f"no message has a field {token}") from None
+        self.names.add(name)
+        if show is not None:
+            return Term(Kind.FIELD, terms.shown_field(name, show), token)
+        return Term(Kind.FIELD, terms.field(name), token, plain_name=name)
+
+    def quoted(self, token: Token) -> Term:
+        """Compile a name between double quotes, which is one of Fields."""
+        name = token[1:-1].replace('""', '"')
+        if not name:
+            raise _refused(token, "expected a name between the quotes")
+        self.names.add(name)
+        return Term(Kind.FIELD, terms.field(name), token, plain_name=name)
+
+    def exact(self, token: Token) -> Term:
+        """Compile an integer as Java writes it."""
+        return _number(token, _integer)
+
+    def approximate(self, token: Token) -> Term:
+        """Compile a floating-point number as Java writes it."""
+        return _number(token, _float)
+
+    def string(self, token: Token) -> Term:
+        """Compile a text."""
+        return _literal(Kind.TEXT, _text(token), token)
+
+    def true(self, token: Token) -> Term:
+        """Compile TRUE."""
+        return _literal(Kind.BOOLEAN, True, token)
+
+    def false(self, token: Token) -> Term:
+        """Compile FALSE."""
+        return _literal(Kind.BOOLEAN, False, token)
+
+    def group(self, token: Token, term: Term) -> Term:
+        """Compile parentheses: the term itself, one deeper."""
+        depth = self._deeper(token, term)
+        return Term(term.kind, term.evaluate, token, depth=depth, literal=term.literal, plain_name=term.plain_name)
+
+    def signed(self, sign: Token, term: Term) -> Term:
+        """Compile a sign before a number: 0 - number, 0 + number."""
+        zero = _literal(Kind.NUMBER, 0, sign)
+        return _calculated(zero, [(sign, term)], self._deeper(sign, term))
+
+    def calculated(self, first: Term, *rest: Any) -> Term:
+        """Compile a chain of + and -, or of * and /."""
+        steps = list(zip(rest[::2], rest[1::2], strict=True))
+        return _calculated(first, steps, max(term.depth for term in (first, *rest[1::2])))
+
+    def compared(self, left: Term, comparator: Token, right: Term) -> Term:
+        """Compile = <> < <= > >=."""
+        check = _value if comparator in _EQUALITIES else _numeric
+        check(left)
+        check(right)
+        return _condition(_comparison(str(comparator), left, right), left, right)
+
+    def between(self, value: Term, low: Term, high: Term) -> Term:
+        """Compile BETWEEN."""
+        parts = _numeric(value), _numeric(low), _numeric(high)
+        return _condition(terms.between(*parts), value, low, high)
+
+    def not_between(self, value: Term, _not: Token, low: Term, high: Term) -> Term:
+        """Compile NOT BETWEEN."""
+        parts = _numeric(value), _numeric(low), _numeric(high)
+        return _condition(terms.not_between(*parts), value, low, high)
+
+    def one_of(self, value: Term, *texts: Token) -> Term:
+        """Compile IN."""
+        return _condition(terms.one_of(_field(value), frozenset(map(_text, texts))), value)
+
+    def not_one_of(self, value: Term, _not: Token, *texts: Token) -> Term:
+        """Compile NOT IN."""
+        return _negated(self.one_of(value, *texts))
+
+    def like(self, value: Term, pattern: Token, escape: Token | None) -> Term:
+        """Compile LIKE."""
+        character = "" if escape is None else _text(escape)
+        if escape is not None and len(character) != 1:
+            raise _refused(escape, "expected one character to escape with")
+        try:
+            matches = compile_like(_text(pattern), character)
+        except ValueError as failure:
+            raise _refused(pattern, str(failure)) from failure
+        return _condition(terms.like(_field(value), matches), value)
+
+    def not_like(self, value: Term, _not: Token, pattern: Token, escape: Token | None) -> Term:
+        """Compile NOT LIKE."""
+        return _negated(self.like(value, pattern, escape))
+
+    def null(self, value: Term) -> Term:
+        """Compile IS NULL."""
+        return _condition(terms.null(_field(value)), value)
+
+    def not_null(self, value: Term, _not: Token) -> Term:
+        """Compile IS NOT NULL."""
+        return _negated(self.null(value))
+
+    def negated(self, token: Token, term: Term) -> Term:
+        """Compile NOT."""
+        return Term(Kind.CONDITION, terms.negated(condition_of(term)), token, depth=self._deeper(token, term))
+
+    def all_of(self, *parts: Term) -> Term:
+        """Compile a chain of AND."""
+        return _condition(terms.all_of([condition_of(part) for part in parts]), *parts)
+
+    def any_of(self, *parts: Term) -> Term:
+        """Compile a chain of OR."""
+        return _condition(terms.any_of([condition_of(part) for part in parts]), *parts)
+
+    def _deeper(self, token: Token, term: Term) -> int:
+        if term.depth >= self._depth_max:
+            raise _refused(token, f"nested deeper than {self._depth_max}")
+        return term.depth + 1
+
+
+def condition_of(term: Term) -> terms.Condition:
+    """Return a term as a condition, which a boolean and a field can be; SelectorError where it cannot."""
+    if term.kind is Kind.CONDITION:
+        return term.evaluate
+    if term.kind in {Kind.FIELD, Kind.BOOLEAN}:
+        return terms.truth(term.evaluate)
+    raise _refused(term.token, f"{term.kind.value}, where a condition is expected")
+
+
+def _value(term: Term) -> terms.Value:
+    if term.kind is Kind.CONDITION:
+        raise _refused(term.token, "a condition, where a value is expected")
+    return term.evaluate
+
+
+def _numeric(term: Term) -> terms.Value:
+    if term.kind not in {Kind.NUMBER, Kind.FIELD}:
+        raise _refused(term.token, f"{term.kind.value}, where a number or a name is expected")
+    return term.evaluate
+
+
+def _field(term: Term) -> terms.Value:
+    if term.kind is not Kind.FIELD:
+        raise _refused(term.token, f"{term.kind.value}, where a name is expected")
+    return term.evaluate
+
+
+def _comparison(comparator: str, left: Term, right: Term) -> terms.Condition:
+    """Choose the closure: that for a name and a literal where the term is one."""
+    if left.literal is not None and right.plain_name:
+        return _comparison(_MIRRORED[comparator], right, left)
+    if left.plain_name and right.literal is not None:
+        if right.kind is Kind.NUMBER:
+            return terms.compared_to_number(comparator, left.plain_name, right.literal)
+        if right.kind is Kind.TEXT:
+            return terms.compared_to_text(comparator, left.plain_name, right.literal)
+    return terms.compared(comparator, left.evaluate, right.evaluate)
+
+
+def _condition(evaluate: terms.Condition, *parts: Term) -> Term:
+    return Term(Kind.CONDITION, evaluate, parts[0].token, depth=max(part.depth for part in parts))
+
+
+def _negated(term: Term) -> Term:
+    """Turn round a condition whose NOT stands inside it, which does not nest."""
+    return Term(Kind.CONDITION, terms.negated(term.evaluate), term.token, depth=term.depth)
+
+
+def _calculated(first: Term, steps: list[tuple[Token, Term]], depth: int) -> Term:
+    operands = [(str(sign), _numeric(term)) for sign, term in steps]
+    evaluate = terms.calculated(_numeric(first), operands)
+    if all(term.literal is not None for term in (first, *(term for _, term in steps))):
+        literal = evaluate(_no_field)
+        return Term(Kind.NUMBER, terms.constant(literal), first.token, depth=depth, literal=literal)
+    return Term(Kind.NUMBER, evaluate, first.token, depth=depth)
+
+
+def _no_field(name: str) -> Any:
+    raise AssertionError(name)
+
+
+def _literal(kind: Kind, value: Any, token: Token) -> Term:
+    return Term(kind, terms.constant(value), token, literal=value)
+
+
+def _number(token: Token, read: Callable[[str], int | float]) -> Term:
+    try:
+        number = terms.number_in_range(read(token.replace("_", "").lower()))
+    except (ValueError, OverflowError) as failure:
+        raise _refused(token, "no number of Java") from failure
+    if number is None:
+        raise _refused(token, "larger than a number can be")
+    return _literal(Kind.NUMBER, number, token)
+
+
+def _integer(text: str) -> int:
+    digits = text.rstrip("l")
+    is_octal = re.fullmatch("0[0-9]+", digits) is not None
+    return int(digits, 8) if is_octal else int(digits, 0)
+
+
+def _float(text: str) -> float:
+    if text.startswith("0x"):
+        return float.fromhex(text.rstrip("fd"))
+    return float(text.rstrip("fd"))
+
+
+def _text(token: Token) -> str:
+    return token[1:-1].replace("''", "'")
+
+
+def _refused(token: Token, reason: str) -> SelectorError:
+    return SelectorError(reason, position=token.start_pos or 0, token=str(token))
+
+
+_EQUALITIES: Final = frozenset(("=", "<>"))
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -1,0 +1,118 @@
+"""What an identifier in a selector stands for.
+
+    colour, a.b                     the application property of that name
+    JMSPriority, JMSMessageID, ...  the field that carries this header of JMS, as JMS shows it
+    amqp.message_id                 the field of header or properties, `_` for `-` (the filter registry of AMQP)
+    properties.message_id           the same by section; header.priority
+    annotations.NAME                a message annotation
+    "properties.message-id"         any name of `Fields`, as it is
+
+Rule: a name that begins with `amqp.`, `header.` or `properties.` and is none of theirs is refused, since no message
+could ever have it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+__all__ = ["Conversion", "field_of"]
+
+Conversion = Callable[[Any], Any]
+"""A field's value, None where it is not there -> the value that a selector sees."""
+
+
+def field_of(identifier: str) -> tuple[str, Conversion | None]:
+    """Return the name of `Fields`, and how its value is shown: None for as it is. KeyError where there can be none."""
+    if identifier in _FIELDS:
+        return _FIELDS[identifier]
+    if identifier.partition(".")[0] in _SECTIONS and "." in identifier:
+        raise KeyError(identifier)
+    return identifier, None
+
+
+def _delivery_mode(durable: Any) -> str:
+    return "PERSISTENT" if durable is True else "NON_PERSISTENT"
+
+
+def _redelivered(count: Any) -> bool:
+    return isinstance(count, int) and count > 0
+
+
+def _delivery_number(count: Any) -> int:
+    return 1 + (count if isinstance(count, int) else 0)
+
+
+def _id(value: Any) -> Any:
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _jms_id(value: Any) -> Any:
+    """Write an id of any type as text, as the mapping of AMQP to JMS does it (3.2.1.1)."""
+    match value:
+        case UUID():
+            return f"ID:AMQP_UUID:{value}"
+        case bytes():
+            return f"ID:AMQP_BINARY:{value.hex().upper()}"
+        case int():
+            return f"ID:AMQP_ULONG:{int(value)}"
+        case _:
+            return value
+
+
+def _user(value: Any) -> Any:
+    """Read a user-id, bytes in AMQP, as the text that it nearly always is."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
+
+
+_HEADER: Final = ("durable", "priority", "ttl", "first-acquirer", "delivery-count")
+_PROPERTIES: Final[dict[str, Conversion | None]] = {
+    "message-id": _id,
+    "user-id": _user,
+    "to": None,
+    "subject": None,
+    "reply-to": None,
+    "correlation-id": _id,
+    "content-type": None,
+    "content-encoding": None,
+    "absolute-expiry-time": None,
+    "creation-time": None,
+    "group-id": None,
+    "group-sequence": None,
+    "reply-to-group-id": None,
+}
+_SECTIONS: Final = frozenset(("amqp", "header", "properties"))
+
+_JMS: Final[dict[str, tuple[str, Conversion | None]]] = {
+    "JMSDeliveryMode": ("header.durable", _delivery_mode),
+    "JMSPriority": ("header.priority", None),
+    "JMSRedelivered": ("header.delivery-count", _redelivered),
+    "JMSMessageID": ("properties.message-id", _jms_id),
+    "JMSCorrelationID": ("properties.correlation-id", _jms_id),
+    "JMSTimestamp": ("properties.creation-time", None),
+    "JMSExpiration": ("properties.absolute-expiry-time", None),
+    "JMSType": ("properties.subject", None),
+    "JMSDestination": ("properties.to", None),
+    "JMSReplyTo": ("properties.reply-to", None),
+    "JMSXUserID": ("properties.user-id", _user),
+    "JMSXGroupID": ("properties.group-id", None),
+    "JMSXGroupSeq": ("properties.group-sequence", None),
+    "JMSXDeliveryCount": ("header.delivery-count", _delivery_number),
+    "amqp.delivery_mode": ("header.durable", _delivery_mode),
+    "amqp.redelivered": ("header.delivery-count", _redelivered),
+}
+_FIELDS: Final[dict[str, tuple[str, Conversion | None]]] = {
+    **_JMS,
+    **{
+        f"{prefix}.{name.replace('-', '_')}": (f"header.{name}", None)
+        for prefix in ("amqp", "header")
+        for name in _HEADER
+    },
+    **{
+        f"{prefix}.{name.replace('-', '_')}": (f"properties.{name}", conversion)
+        for prefix in ("amqp", "properties")
+        for name, conversion in _PROPERTIES.items()
+    },
+}

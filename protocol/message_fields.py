@@ -1,0 +1,134 @@
+"""What matching asks of a message, read out of its encoded sections as far as asked.
+
+    NAME                application-properties          a null is a value there: None
+    annotations.NAME    message-annotations             likewise
+    properties.NAME     properties                      null says that a field is not there
+    header.NAME         header                          likewise, but for the defaults of the specification (3.2.1)
+
+Rule 1: a section is found when the first name is asked for, decoded when one of its names is, and never twice.
+Rule 2: bytes that cannot be read are a section that is not there; where a section's end cannot be told, those behind
+it are not there either. Nothing raises.
+Rule 3: delivery annotations are stepped over: they were for us alone, and do not stay with the message.
+"""
+
+from typing import Any, Final
+
+from engine.routing.fields import ABSENT
+from protocol.composites import decode_composite
+from protocol.decode import Buffer, decode
+from protocol.errors import DecodeError
+from protocol.performatives import Header, Properties
+from protocol.sections import Section, read_section
+from protocol.values import Map
+
+__all__ = ["MessageFields"]
+
+
+class MessageFields:
+    """The fields of one encoded message, whole or its first frames."""
+
+    __slots__ = ("_body", "_known", "_read", "_spans")
+
+    def __init__(self, body: Buffer) -> None:
+        self._body = body
+        self._spans: dict[int, tuple[int, int]] | None = None
+        self._read: dict[int, Any] = {}
+        self._known: dict[str, Any] = {}
+
+    @property
+    def to(self) -> str | None:
+        """The address that the message itself names."""
+        return _text(self.get("properties.to"))
+
+    @property
+    def subject(self) -> str | None:
+        """What the message is about: a destination where the address names none."""
+        return _text(self.get("properties.subject"))
+
+    def get(self, name: str) -> Any:
+        """Return what a name of `Fields` stands for, ABSENT where it is not there."""
+        try:
+            return self._known[name]
+        except KeyError:
+            value = self._known[name] = self._find(name)
+            return value
+
+    def _find(self, name: str) -> Any:
+        prefix, dot, rest = name.partition(".")
+        match prefix if dot else "":
+            case "header":
+                return self._field(Section.HEADER, rest)
+            case "properties":
+                return self._field(Section.PROPERTIES, rest)
+            case "annotations":
+                return self._section(Section.MESSAGE_ANNOTATIONS).get(rest, ABSENT)
+            case _:
+                return self._section(Section.APPLICATION_PROPERTIES).get(name, ABSENT)
+
+    def _field(self, code: int, name: str) -> Any:
+        """Return a field of header or properties by the name of the specification."""
+        attribute = _ATTRIBUTES[code].get(name)
+        if attribute is None:
+            return ABSENT
+        value = getattr(self._section(code), attribute)
+        return _DEFAULTS[code].get(name, ABSENT) if value is None else value
+
+    def _section(self, code: int) -> Any:
+        """Return a section as a composite or a map, decoded at the first time, an empty one where there is none."""
+        if code not in self._read:
+            self._read[code] = self._decode(code)
+        return self._read[code]
+
+    def _decode(self, code: int) -> Any:
+        if self._spans is None:
+            self._spans = _find_sections(self._body)
+        if code not in self._spans:
+            return _EMPTY[code]
+        start, stop = self._spans[code]
+        try:
+            if code in _ATTRIBUTES:
+                return decode_composite(self._body, start, stop)[0]
+            return _map(decode(self._body, start, stop)[0].value)
+        except DecodeError:
+            return _EMPTY[code]
+
+
+def _find_sections(body: Buffer) -> dict[int, tuple[int, int]]:
+    """Return where the sections before the body are, descriptors included, up to where order or bytes are broken."""
+    spans: dict[int, tuple[int, int]] = {}
+    position, previous, end = 0, 0, len(body)
+    try:
+        while position < end and previous < Section.APPLICATION_PROPERTIES:
+            code, _, stop = read_section(body, position, end)
+            if not previous < code <= Section.APPLICATION_PROPERTIES:
+                break
+            spans[code] = (position, stop)
+            previous, position = code, stop
+    except DecodeError:
+        pass  # the sections found so far are whole
+    return spans
+
+
+def _map(value: dict[Any, Any] | Map) -> dict[Any, Any]:
+    """Return a map that finds its names, which are all that is asked for."""
+    return value if isinstance(value, dict) else {key: item for key, item in value.pairs if isinstance(key, str)}
+
+
+def _text(value: Any) -> str | None:
+    return str(value) if isinstance(value, str) else None
+
+
+_ATTRIBUTES: Final = {
+    section.CODE: {attribute.replace("_", "-"): attribute for attribute in section.FIELDS}
+    for section in (Header, Properties)
+}
+_DEFAULTS: Final[dict[int, dict[str, Any]]] = {
+    Section.HEADER: {"durable": False, "priority": 4, "first-acquirer": False, "delivery-count": 0},
+    Section.PROPERTIES: {},
+}
+_EMPTY: Final[dict[int, Any]] = {
+    Section.HEADER: Header(),
+    Section.MESSAGE_ANNOTATIONS: {},
+    Section.PROPERTIES: Properties(),
+    Section.APPLICATION_PROPERTIES: {},
+}
