@@ -167,6 +167,15 @@ class DiskHold:
         """Own `fd`, which holds the lock."""
         self._fd = fd
 
+    def is_at(self, path: str) -> bool:
+        """Whether `path` names what is held: it may have been renamed or removed before it was locked."""
+        held = os.fstat(self._fd)
+        try:
+            found = os.stat(path)  # noqa: PTH116 - as fstat
+        except FileNotFoundError:
+            return False
+        return (held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)
+
     def release(self) -> None:
         """See Hold."""
         os.close(self._fd)

@@ -1,14 +1,17 @@
 """Writing a backup, to one file or to a directory, under a temporary name until it is whole.
 
 Rule 1. What is written lies at `PATH.partial`, and gets its name when all of it is on the disk: whatever ends the
-writing leaves nothing under that name. A later export to the same path begins with removing what was left over.
-Rule 2. Of two exports to one path at a time the second is refused: the first has locked what it writes.
+writing leaves nothing under that name. A later export to the same path takes what was left over, and empties it.
+Rule 2. Of two exports to one path at a time one is refused. Whoever has locked what lies at `PATH.partial`, while it
+still lies there, may write to it, and looks again then whether PATH is free.
 Rule 3. A bulk writer beside a broker harms its syncs, so this one syncs every 8 MiB, leaves the page cache, and keeps
 to a rate.
 """
 
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -40,6 +43,8 @@ __all__ = ["BackupWriter"]
 _SYNC_BYTES: Final = 8 << 20
 _LEVEL: Final = 3
 _ENDING: Final = ".part"
+_TRIES: Final = 8
+"""Each time another export must have begun or ended just then."""
 
 
 class BackupWriter:
@@ -54,10 +59,17 @@ class BackupWriter:
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         self._parts: list[BackupPart] = []
         self._part: _OpenPart | None = None
-        _refuse_target(self._target, as_directory=as_directory)
-        self._hold: DiskHold | None = _prepared(self._temporary, as_directory=as_directory)
         self._head = head
         self._output: _Output | None = None
+        _refuse_target(self._target, as_directory=as_directory)
+        self._hold: DiskHold | None = _prepared(self._temporary, as_directory=as_directory)
+        try:
+            # One that has just ended has let go of the lock by giving what it wrote its name.
+            _refuse_target(self._target, as_directory=as_directory)
+        except BaseException:
+            _remove(self._temporary)
+            self._release()
+            raise
 
     def begin(self, name: str) -> None:
         """Begin a part; what is written from now on is its own."""
@@ -220,26 +232,57 @@ def _refuse_target(target: Path, *, as_directory: bool) -> None:
 
 
 def _prepared(temporary: Path, *, as_directory: bool) -> DiskHold:
-    """Return the lock of what a backup is written to, made anew."""
-    storage = DiskStorage()
+    """Return the lock of what a backup is written to, which is empty."""
     try:
-        if storage.exists(str(temporary)):
-            _held(temporary).release()
-            _remove(temporary)
-        if as_directory:
-            temporary.mkdir()
-        else:
-            storage.open(str(temporary), create=True).close()
+        for _ in range(_TRIES):
+            hold = _held(temporary, as_directory=as_directory)
+            if hold is not None:
+                return hold
     except OSError as error:
         raise _unwritable(temporary, error) from error
-    return _held(temporary)
+    raise _written_by_another(temporary)
 
 
-def _held(temporary: Path) -> DiskHold:
-    hold = DiskStorage().hold(str(temporary))
+def _held(temporary: Path, *, as_directory: bool) -> DiskHold | None:
+    """Lock what lies at `temporary`, made where it is missing, and empty it; None where that is to be tried again."""
+    if not temporary.exists():
+        _make(temporary, as_directory=as_directory)
+    try:
+        hold = DiskStorage().hold(str(temporary))
+    except FileNotFoundError:
+        return None
     if hold is None:
-        raise ToolError("another export is writing to this path", where=str(temporary), advice="wait for it to end")
-    return hold
+        raise _written_by_another(temporary)
+    with ExitStack() as leaving:
+        leaving.callback(hold.release)
+        if not hold.is_at(str(temporary)):
+            return None
+        if temporary.is_dir() != as_directory:
+            _remove(temporary)
+            return None
+        _empty(temporary)
+        leaving.pop_all()
+        return hold
+
+
+def _make(temporary: Path, *, as_directory: bool) -> None:
+    if as_directory:
+        temporary.mkdir(exist_ok=True)
+    else:
+        DiskStorage().open(str(temporary), create=True).close()
+
+
+def _empty(temporary: Path) -> None:
+    """Remove what another export has left."""
+    if not temporary.is_dir():
+        os.truncate(temporary, 0)
+        return
+    for path in temporary.iterdir():
+        _remove(path)
+
+
+def _written_by_another(temporary: Path) -> ToolError:
+    return ToolError("another export is writing to this path", where=str(temporary), advice="wait for it to end")
 
 
 def _name(temporary: Path, target: Path, *, as_directory: bool) -> None:
