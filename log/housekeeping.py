@@ -11,8 +11,8 @@ Rule 4. Sealed segments leave the page cache soon, so that its pages go round: w
         use before costs the loop 9 us, into pages that the machine never touched (or gave back to its host) 220 us.
 Rule 5. What the manifest calls removed is deleted (deleting.py) as soon as no reader's manifest names it any more, and
         the loop has let go of what a compaction replaced.
-Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built while the log is
-        quiet; until then its segments are found through memory.
+Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built little by little
+        (indexing.py), with longer rests while the log is busy; until then its segments are found through memory.
 """
 
 import errno
@@ -21,14 +21,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import lmdb
-
 from log.adoption import Adoption, adopt
 from log.config import LogConfig
 from log.deleting import Deleter
 from log.errors import LogError, LogFailed
-from log.index import IndexBuilder
 from log.index_tables import TouchesOf
+from log.indexing import Indexing
 from log.manifest import Manifest, commit, forget_removed, load, name_spare, roll
 from log.placing import Placement, place, sweep
 from log.segment import Segment, segment_path
@@ -43,6 +41,8 @@ _ZERO_BYTES_PER_S = 64 * 1024 * 1024
 _BUSY_BYTES_PER_S = 4 * 1024 * 1024
 _PROBE_S = 0.005
 _INDEX_PAUSE_S = 0.005
+_BUSY_INDEX_PAUSES = 10
+"""A step takes 1 to 4 ms, and has 2,000 records: beside a busy log a few per cent of the interpreter are enough."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -87,12 +87,11 @@ class Housekeeper:
         "_edits",
         "_has_ballast",
         "_has_spare",
+        "_indexing",
         "_is_full",
         "_placements",
         "_rolls",
         "_storage",
-        "_touches_of",
-        "_unindexed",
         "_written_bytes",
         "faults",
         "lane",
@@ -128,14 +127,17 @@ class Housekeeper:
         self.faults = self._deleter.faults
         """What went wrong and costs nothing but room, for the loop to take."""
         self._written_bytes = written_bytes
-        self._touches_of = touches_of
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
         self._placements: deque[Placement] = deque()
         self._adoptions: deque[Adoption] = deque()
         self._adopted: list[Adoption] = []
-        self._unindexed: deque[Segment] = deque(one.at(directory) for one in manifest.sealed)
-        """Indexes that are there and fit are not built again."""
+        self._indexing = Indexing(
+            storage,
+            (one.at(directory) for one in manifest.sealed),
+            batch_bytes_max=config.batch_bytes_max,
+            touches_of=touches_of,
+        )
         self._cached: deque[Segment] = deque()
         self._cached_bytes = 0
         self._has_spare = False
@@ -169,6 +171,7 @@ class Housekeeper:
 
     def close(self) -> None:
         """Give back the files that nobody has taken; its thread has ended."""
+        self._indexing.close()
         for _, file in self._rolls:
             file.close()
         for spare in self.spares:
@@ -262,8 +265,8 @@ class Housekeeper:
         else:
             gone = {one.file_id for one in adoption.inputs}
             self._adopted.append(adoption)
-            self._unindexed = deque(one for one in self._unindexed if one.file_id not in gone)
-            self._unindexed.extend(one.at(self._directory) for one in adoption.segments)
+            self._indexing.leave_out(gone)
+            self._indexing.add(*(one.at(self._directory) for one in adoption.segments))
         adoption.is_done = True
 
     def _committed(self, change: Callable[[Manifest], Manifest]) -> Manifest:
@@ -279,7 +282,7 @@ class Housekeeper:
             self._has_spare = False
             self._cached.append(segment)
             self._cached_bytes += segment.size
-            self._unindexed.append(segment)
+            self._indexing.add(segment)
 
     def _prepare_spare(self) -> None:
         if self.manifest.spare is None:
@@ -380,27 +383,16 @@ class Housekeeper:
         return bool(self._rolls or self._edits or self._placements or self._adoptions)
 
     def _build_indexes(self) -> None:
-        """Build those of newly sealed segments; what is asked for meanwhile goes first."""
-        while self._unindexed and not self._is_asked and not self._is_busy_during(_PROBE_S):
-            segment = self._unindexed[0]
-            file = self._storage.open(segment.path)
-            try:
-                batch_bytes_max = self._config.batch_bytes_max
-                builder = IndexBuilder(file, segment, batch_bytes_max=batch_bytes_max, touches_of=self._touches_of)
-                if not self._build_index(builder):
-                    return
-            except (OSError, ValueError, lmdb.Error):
-                pass
-            finally:
-                file.close()
-            self._unindexed.popleft()
+        """Build those of sealed segments, little by little; what is asked for meanwhile goes first."""
+        while self._indexing.has_work and not self._is_asked:
+            self._indexing.step()
+            if self._rests():
+                return
+            self.space = self._sample()
 
-    def _build_index(self, builder: IndexBuilder) -> bool:
-        """Build one index; tell whether it is done, for a log that gets busy meanwhile goes first."""
-        try:
-            while builder.step():
-                if self._is_asked or self._is_busy_during(_INDEX_PAUSE_S):
-                    return False
-        finally:
-            builder.close()
-        return True
+    def _rests(self) -> bool:
+        """Wait before the next step, longer while the log is busy; tell whether it is being closed."""
+        for _ in range(_BUSY_INDEX_PAUSES):
+            if not self._is_busy_during(_INDEX_PAUSE_S) or self._is_asked:
+                break
+        return self.lane.pause(0)

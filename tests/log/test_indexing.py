@@ -1,0 +1,111 @@
+"""Building indexes beside a log: little by little, however busy that is, and none that is half."""
+
+from pathlib import Path
+
+import pytest
+
+from log.disk import DiskStorage
+from log.index import path_of_index
+from log.index_tables import no_touches
+from log.indexing import Indexing
+from log.manifest import load
+from log.segment import Segment
+from log.worker import InlineLane
+from tests.log.lives import CONFIG, Life, body_of
+
+
+def _write_segments(life: Life) -> None:
+    for number in range(30):
+        life.write([body_of(number, 700), body_of(number, 40)])
+        life.sync()
+        life.log.completed()
+
+
+def _sealed(directory: Path) -> list[Segment]:
+    manifest = load(DiskStorage(), str(directory))
+    assert manifest is not None
+    return [one.at(str(directory)) for one in manifest.sealed]
+
+
+def _has_index(segment: Segment) -> bool:
+    return Path(path_of_index(segment)).exists()
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> list[Segment]:
+    """Sealed segments without indexes, of a log that is closed."""
+    life = Life(DiskStorage(), str(tmp_path))
+    _write_segments(life)
+    life.log.close()
+    segments = _sealed(tmp_path)
+    for segment in segments:
+        Path(path_of_index(segment)).unlink(missing_ok=True)
+    assert len(segments) > 1
+    return segments
+
+
+def _indexing(segments: list[Segment]) -> Indexing:
+    return Indexing(DiskStorage(), segments, batch_bytes_max=CONFIG.batch_bytes_max, touches_of=no_touches)
+
+
+def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy log makes the builder rest, and no more: its sealed segments get their indexes all the same."""
+    life = Life(DiskStorage(), str(tmp_path))
+    rests = 0
+
+    def pause(lane: InlineLane, seconds: float) -> bool:
+        nonlocal rests
+        rests += seconds > 0
+        life.log._written_bytes += 1 << 30
+        return False
+
+    monkeypatch.setattr(InlineLane, "pause", pause)
+    _write_segments(life)
+    assert len(_sealed(tmp_path)) > 1
+    assert all(map(_has_index, _sealed(tmp_path)))
+    assert rests > 10 * len(_sealed(tmp_path))
+    life.log.close()
+
+
+def test_builds_are_made_in_turn(segments: list[Segment]) -> None:
+    """The first one first, each whole before the next is begun."""
+    indexing = _indexing(segments)
+    while indexing.has_work:
+        indexing.step()
+        done = [_has_index(segment) for segment in segments]
+        assert done == sorted(done, reverse=True)
+    assert all(done)
+
+
+def test_a_build_that_is_given_up_is_begun_again(segments: list[Segment]) -> None:
+    """Nothing of it is left; the next step begins anew."""
+    indexing = _indexing(segments[:1])
+    indexing.step()
+    indexing.step()
+    indexing.close()
+    assert list(Path(segments[0].path).parent.glob("*.new")) == []
+    while indexing.has_work:
+        indexing.step()
+    assert _has_index(segments[0])
+
+
+def test_what_is_no_more_part_of_the_log_is_left_out(segments: list[Segment]) -> None:
+    """Whether its build has begun or not."""
+    indexing = _indexing(segments)
+    indexing.step()
+    indexing.step()
+    indexing.leave_out({segments[0].file_id, segments[-1].file_id})
+    while indexing.has_work:
+        indexing.step()
+    assert [_has_index(segment) for segment in segments] == [segment in segments[1:-1] for segment in segments]
+    assert list(Path(segments[0].path).parent.glob("*.new")) == []
+
+
+def test_a_segment_that_cannot_be_read_holds_up_no_other(segments: list[Segment]) -> None:
+    """One is missing, one is damaged: those behind them are indexed."""
+    Path(segments[0].path).unlink()
+    Path(segments[1].path).write_bytes(bytes(5000))
+    indexing = _indexing(segments)
+    while indexing.has_work:
+        indexing.step()
+    assert [_has_index(segment) for segment in segments] == [False, False, *[True] * (len(segments) - 2)]
