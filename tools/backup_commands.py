@@ -5,7 +5,6 @@ Rule 1: exporting reads the directory beside the broker, slowly and with little 
 Rule 2: what is wrong with a backup is told with what to do about it, and nothing was changed then.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -27,14 +26,14 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import SnapshotManagement
 from tools.output import output_option, print_json, print_line
+from tools.reading import directory_to_read
 from tools.restore import restore_backup
-from tools.target import data_directory, data_option, directory_option, holder_of, log_directory, running_broker
+from tools.target import data_directory, data_option, directory_option, running_broker
 from tools.vhost_keepers import keeper_of
 
 __all__ = ["backup_values", "export", "restore", "verified_backup"]
 
 _MIB: Final = 1 << 20
-_NICE: Final = 10
 
 
 @click.command("export", epilog="Example: ambermq snapshot export before-upgrade ./before-upgrade.backup --data ./data")
@@ -51,13 +50,11 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
 
     The backup is a directory if PATH is an empty one or ends in /, else one file. The broker may run meanwhile.
     """
-    directory = log_directory(data)
+    directory = directory_to_read(data)
     if take:
         holder = running_broker(directory, served=data_directory(data))
         with LinkClient.connect(BrokerUrl.parse(holder.url)) as client:
             SnapshotManagement(client).create(name, waits=True)
-    if holder_of(directory) is not None:
-        os.nice(_NICE)
     as_directory = path.endswith("/") or Path(path).is_dir()
     table = export_backup(directory, name, path, as_directory=as_directory, bytes_per_s=rate * _MIB)
     _tell(output, f"exported {table.name} to {path}: {_summary(table)}", backup_values(path, table))

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from tools.lazy import LazyGroup
+from tools.reading import ReadingGroup
 
 __all__ = ["history"]
 
@@ -21,7 +21,7 @@ _COMMANDS: Final = {
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=ReadingGroup,
     lazy=_COMMANDS,
     epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data",
 )

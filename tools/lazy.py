@@ -23,6 +23,10 @@ class LazyGroup(TranslatingGroup):
         super().__init__(*arguments, **attributes)
         self._lazy = dict(lazy)
 
+    def is_lazy(self, name: str) -> bool:
+        """Tell whether a command of this name is imported when it is asked for."""
+        return name in self._lazy
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
         return sorted({*super().list_commands(ctx), *self._lazy})

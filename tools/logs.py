@@ -32,8 +32,9 @@ from tools.lazy import LazyGroup
 from tools.names import Names
 from tools.output import output_option, print_json, print_line, print_rows, print_values
 from tools.past_names import living_names
+from tools.reading import directory_to_read
 from tools.story import EVENT_TYPES, Line, tell, type_of
-from tools.target import data_option, log_directory, vhost_directory
+from tools.target import data_option, vhost_directory
 
 __all__ = ["log", "segment_rows"]
 
@@ -65,7 +66,7 @@ def log() -> None:
 @output_option
 def segments(data: str | None, output: str) -> None:
     """List the segment files with their offsets, batches, records and sizes."""
-    with open_reader(log_directory(data)) as reader:
+    with open_reader(directory_to_read(data)) as reader:
         print_rows(segment_rows(reader), _SEGMENT_COLUMNS, output)
 
 
@@ -105,7 +106,7 @@ def dump(
     output: str,
 ) -> None:
     """Print every event, one a line: offset, time in UTC, kind, what happened; as NDJSON with --output json."""
-    lines = _lines(log_directory(data), first, last, types=frozenset(types), queue=queue, follow=follow)
+    lines = _lines(directory_to_read(data), first, last, types=frozenset(types), queue=queue, follow=follow)
     try:
         for line in islice(lines, limit):
             if output == "json":
@@ -163,7 +164,7 @@ def _batches(directory: str, next_offset: int, *, follow: bool) -> Iterator[Batc
 @output_option
 def verify_log(data: str | None, output: str) -> None:
     """Check every CRC, offset and index, and the manifest. Exits 5 and names file and position at the first damage."""
-    directory = log_directory(data)
+    directory = directory_to_read(data)
     with _progress_bar() as progress:
         report = verify(directory, progress, check_snapshot=partial(check_snapshot, DiskStorage(), directory))
     print_values(_report_values(report), output)

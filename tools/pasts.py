@@ -19,7 +19,8 @@ from engine.state import State
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.progress import progress_bar
-from tools.target import DATA_VARIABLE, URL_VARIABLE, log_directory
+from tools.reading import directory_to_read
+from tools.target import DATA_VARIABLE, URL_VARIABLE
 from tools.when import AtOffset, parse_when
 
 __all__ = ["moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
@@ -40,7 +41,7 @@ def past_directory(url: str | None, data: str | None) -> str:
             advice="give --data, the broker's directory, on the machine where it lies",
             code=ExitCode.USAGE,
         )
-    return log_directory(data)
+    return directory_to_read(data)
 
 
 @contextmanager

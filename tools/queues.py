@@ -10,10 +10,10 @@ from typing import Any, Final
 import click
 
 from tools.broker_url import BrokerUrl
-from tools.lazy import LazyGroup
 from tools.link_client import LinkClient
 from tools.management import QueueManagement
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.reading import ReadingGroup, step_back
 from tools.target import broker_options, broker_url
 from tools.when import at_option
 
@@ -31,7 +31,7 @@ _LAZY: Final = {
 """Commands that need more than a client does."""
 
 
-@click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
+@click.group(cls=ReadingGroup, lazy=_LAZY, epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
 def queue() -> None:
     """List, show, browse, declare, delete and purge queues."""
 
@@ -101,6 +101,7 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
 
 def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of all queues of a moment in the past, or that of one."""
+    step_back()
     from tools.past_queues import queue_row, queue_rows  # noqa: PLC0415 - a tenth of a second that only --at needs
     from tools.pasts import offset_of, opened_past, state_of  # noqa: PLC0415
 

@@ -31,6 +31,7 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import SnapshotManagement
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.reading import directory_to_read
 from tools.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
 from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
 
@@ -81,7 +82,7 @@ def list_snapshots(data: str | None, output: str) -> None:
 @output_option
 def show(name: str, data: str | None, output: str) -> None:
     """Show what the snapshot NAME holds; exits 6 where there is none."""
-    directory = log_directory(data)
+    directory = directory_to_read(data)
     with open_reader(directory) as reader:
         one = snapshot_named(reader.manifest, name, directory)
         values = _row(one) | _contents(snapshot_state(directory, reader.manifest, one))
@@ -102,7 +103,7 @@ def verify(name: str | None, data: str | None, output: str) -> None:
     if name is not None and _means_backup(name, data):
         print_values(backup_values(name, verified_backup(name)), output)
         return
-    directory = log_directory(data)
+    directory = directory_to_read(data)
     faults: list[LogError] = []
     with open_reader(directory) as reader:
         chosen = reader.manifest.snapshots if name is None else (snapshot_named(reader.manifest, name, directory),)
@@ -139,7 +140,7 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
 @output_option
 def diff(before: str, after: str, data: str | None, output: str) -> None:
     """Tell what is different in the snapshot AFTER: wiring, queues, counters, and which messages came and went."""
-    directory = log_directory(data)
+    directory = directory_to_read(data)
     with open_reader(directory) as reader:
         manifest = reader.manifest
         old, new = (

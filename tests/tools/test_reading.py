@@ -1,0 +1,90 @@
+"""Commands that read a log step back: whoever serves on the machine goes first."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.tools.backups import lived_with_snapshot
+from tests.tools.conftest import Run
+from tools import reading
+from tools.exit_codes import ExitCode
+from tools.reading import ReadingGroup
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One more for each time that somebody steps back; this process keeps its place."""
+    counted: list[int] = []
+    monkeypatch.setattr(reading, "step_back", lambda: counted.append(1))
+    monkeypatch.setattr("tools.queues.step_back", lambda: counted.append(1))
+    return counted
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log at rest with the snapshot `one`."""
+    directory = tmp_path_factory.mktemp("read") / "source"
+    lived_with_snapshot(directory, 21)
+    return directory
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("queue", "list", "--at", "now"),
+        ("queue", "browse", "nobody"),
+        ("history", "tail"),
+        ("history", "diff", "--from", "now"),
+        ("history", "queue", "nobody"),
+        ("history", "message", "nobody"),
+        ("snapshot", "show", "one"),
+        ("snapshot", "verify"),
+        ("snapshot", "diff", "one", "one"),
+        ("snapshot", "export", "one", "{place}/backup"),
+        ("log", "segments"),
+        ("log", "dump", "--limit", "1"),
+        ("log", "verify"),
+    ],
+    ids=" ".join,
+)
+def test_what_reads_a_log_steps_back(
+    run: Run, steps: list[int], source: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Whether it finds what it looks for or not."""
+    result = run(*(word.format(place=tmp_path) for word in command), "--data", source)
+    assert result.exit_code in {ExitCode.OK, ExitCode.NOT_FOUND}, result.stderr
+    assert steps
+
+
+def test_who_asks_the_broker_does_not(run: Run, steps: list[int]) -> None:
+    """Its work is the broker's own."""
+    run("queue", "list", "--url", "amqp://127.0.0.1:1")
+    run("snapshot", "create", "--url", "amqp://127.0.0.1:1")
+    assert not steps
+
+
+def test_it_steps_back_before_it_imports(steps: list[int]) -> None:
+    """A command that is not there yet is imported by one that has stepped back; what is there already is not."""
+    group = ReadingGroup(name="group", lazy={"lazy": ("tools.nothing:such", "None.")})
+    group.add_command(click.Command("eager"))
+    context = click.Context(group)
+    assert group.resolve_command(context, ["eager"])[0] == "eager"
+    assert not steps
+    with pytest.raises(ModuleNotFoundError):
+        group.resolve_command(context, ["lazy"])
+    assert steps
+
+
+def test_stepping_back_twice_is_once() -> None:
+    """A process that is behind already stays where it is; it can be further behind than it is asked to be."""
+    code = "import os; from tools.reading import step_back; step_back(); step_back(); print(os.nice(0))"
+    command = [sys.executable, "-c", code]
+    before = os.nice(0)
+    stepped = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert stepped == max(10, before)
+    behind = subprocess.run(["nice", "-n", "15", *command], capture_output=True, text=True, check=True)
+    assert int(behind.stdout) == min(19, before + 15)
