@@ -105,6 +105,11 @@ class AmberMQ:
         """Queues are named plainly."""
         return queue
 
+    @property
+    def data(self) -> Path:
+        """The data directory, for commands that read it beside the broker."""
+        return self._directory
+
     def usage(self) -> Usage:
         """Return the use of the interpreter and what it started."""
         return _usage(self._process)

@@ -116,12 +116,17 @@ def _send_paced(sender: Sender, board: Board, rate: int) -> None:
         wait = due - time.monotonic()
         if wait <= 0:
             sender.send_timed(keep=slots[Slot.PHASE] == Phase.MEASURE)
-            if burst > 1:
-                sender.fill(burst - 1)
+            _fill_up(sender, burst - 1)
             due += interval
             _tell_sent([sender], board)
         _exchange([sender], max(wait, 0))
     _tell_sent([sender], board)
+
+
+def _fill_up(sender: Sender, count: int) -> None:
+    """Send so many messages, a batch a write, or as many as there is room for."""
+    while count > 0 and (began := sender.fill(count)):
+        count -= began
 
 
 def _exchange(senders: list[Sender], timeout: float) -> None:

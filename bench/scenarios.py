@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from bench.beside import measure_beside
 from bench.brokers import Broker
 from bench.compact import measure_compact
 from bench.compact_online import measure_compact_online
@@ -217,6 +218,23 @@ SCENARIOS: tuple[Scenario, ...] = (
             Metric("p99", "delivery p99, with to without", "", _below(1.5)),
             Metric("bytes", "size, a message", "B", _below(10)),
             Metric("restart", "ready after SIGKILL", "s", _below(3)),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "beside",
+        "reading the log of a running broker, at half the top rate",
+        measure_beside,
+        (
+            Metric("rate", "throughput meanwhile", "messages/s"),
+            Metric("alone", "delivery p99 alone", "ms"),
+            Metric("export", "beside snapshot export", "ms"),
+            Metric("list", "beside queue list and browse --at", "ms"),
+            Metric("history", "beside history", "ms"),
+            Metric("p99_export", "beside snapshot export, to alone", "", _below(1.5)),
+            Metric("p99_list", "beside queue list and browse --at, to alone", "", _below(1.5)),
+            Metric("p99_history", "beside history, to alone", "", _below(1.5)),
+            Metric("commands", "commands run", ""),
         ),
         has_peer=False,
     ),

@@ -1,0 +1,115 @@
+"""What reading the log costs those who use the broker meanwhile: backups, queues as they were, and what happened.
+
+One broker: a queue holds 500,000 messages of 1 KiB, a snapshot of them has a name, and another queue moves messages at
+half the rate that it moved them at when it was pushed. A round is four windows of that load, one after the other:
+alone, and beside processes that export the snapshot, show queues of the past, and tell histories. In such a window one
+command follows the other, each a new process, and the window closes when the last has ended. Medians of the rounds
+count, so that what the log gains from window to window falls on all four alike.
+"""
+
+import itertools
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.brokers import AmberMQ, Broker
+from bench.load import Load, LoadFailed, Window, fill_queue, run_load
+
+__all__ = ["measure_beside"]
+
+_ROUNDS: Final = 5
+_QUEUE: Final = "bench-held"
+_WAITING: Final = 500_000
+_BODY_BYTES: Final = 1024
+_TOP_WINDOW: Final = Window(1.0, 3.0)
+_SNAPSHOT: Final = "bench"
+_FIRST_MESSAGE: Final = "offset:1000"
+_LISTING: Final = (
+    ("queue", "list", "--at", "now"),
+    ("queue", "browse", _QUEUE, "--at", "now"),
+    ("queue", "list", "--at", "5s ago"),
+    ("queue", "browse", _QUEUE, "--at", "5s ago"),
+)
+_TELLING: Final = (
+    ("history", "message", _FIRST_MESSAGE),
+    ("history", "queue", _QUEUE, "--from", "10s ago"),
+    ("history", "tail", "--limit", "100"),
+    ("history", "diff", "--from", "5s ago"),
+)
+
+
+def measure_beside(broker: Broker, window: Window, directory: Path) -> dict[str, float]:
+    """Measure all of it; latencies in ms, the rate in messages a second, the time that a command takes in seconds."""
+    assert isinstance(broker, AmberMQ)
+    fill_queue(broker, _QUEUE, _WAITING, _BODY_BYTES, directory)
+    backup = directory / "beside.backup"
+    commands = _Commands(broker.data)
+    commands.run("snapshot", "create", "--name", _SNAPSHOT)
+    top = run_load(broker, Load(_BODY_BYTES), _TOP_WINDOW, directory)["received"]
+    load = Load(_BODY_BYTES, rate=int(top / 2))
+    readers = {
+        "export": commands.repeated([("snapshot", "export", _SNAPSHOT, str(backup))], then=lambda: _remove(backup)),
+        "list": commands.repeated(_LISTING),
+        "history": commands.repeated(_TELLING),
+    }
+    waits: dict[str, Callable[[float], None]] = {"alone": time.sleep, **readers}
+    figures: dict[str, list[dict[str, float]]] = {name: [] for name in waits}
+    for _ in range(_ROUNDS):
+        for name, wait in waits.items():
+            figures[name].append(run_load(broker, load, window, directory, wait=wait))
+    p99 = {name: _median(rounds, "delivery_p99") for name, rounds in figures.items()}
+    ratios = {f"p99_{name}": p99[name] / p99["alone"] for name in readers}
+    return {
+        "rate": min(_median(rounds, "received") for rounds in figures.values()),
+        "alone": p99["alone"],
+        **{name: p99[name] for name in readers},
+        **ratios,
+        "commands": float(commands.count),
+    }
+
+
+def _median(rounds: Sequence[dict[str, float]], name: str) -> float:
+    return statistics.median(figures[name] for figures in rounds)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+class _Commands:
+    """Runs commands of ours on the directory of the broker, each a new process."""
+
+    def __init__(self, data: Path) -> None:
+        self.count = 0
+        self._data = data
+
+    def run(self, *words: str) -> None:
+        """Run one to its end. Raises LoadFailed where it fails."""
+        command = [sys.executable, "-m", "tools", *words, "--data", str(self._data)]
+        result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if result.returncode:
+            raise LoadFailed(f"{' '.join(words)} ended with {result.returncode}: {result.stderr}")
+        self.count += 1
+
+    def repeated(
+        self, commands: Sequence[Sequence[str]], *, then: Callable[[], None] = lambda: None
+    ) -> Callable[[float], None]:
+        """Return what runs them in turn for so many seconds, the last one to its end, and calls `then` after each."""
+
+        def wait(seconds: float) -> None:
+            end = time.monotonic() + seconds
+            for words in itertools.cycle(commands):
+                self.run(*words)
+                then()
+                if time.monotonic() >= end:
+                    return
+
+        return wait
