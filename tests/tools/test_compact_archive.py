@@ -1,0 +1,168 @@
+"""What a compaction archives: the log and its archive together say all that the log said before."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from log.disk import DiskStorage
+from log.manifest import Manifest, load
+from tests.tools.conftest import Run
+from tools import spark_session
+from tools.archive_files import archive_columns, archive_parts
+from tools.child_broker import ChildBroker
+from tools.exit_codes import ExitCode
+from tools.history_log import open_history
+from tools.history_schema import EVENT_COLUMNS
+from tools.history_table import event_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_COLUMNS = tuple(EVENT_COLUMNS)
+_SMALL = "[log]\nsegment_bytes_min = 262144\nsegment_bytes_max = 1048576\nballast_bytes = 0\n"
+_DEADLINE_S = 240.0
+_COUNT = "SELECT count(*) AS n, sum(count) AS messages FROM events WHERE type = 'published'"
+
+
+@contextmanager
+def running(tmp_path: Path, settings: str = "") -> Iterator[ChildBroker]:
+    """A broker with small segments."""
+    config = tmp_path / "config.toml"
+    config.write_text(_SMALL + settings)
+    broker = ChildBroker(tmp_path / "data", arguments=("--config", str(config)))
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
+def fill(run: Run, broker: ChildBroker) -> None:
+    """Let messages come and go, and some stay."""
+    data = ("--data", broker.directory)
+    assert run("send", "stays", "--size", 900, "--count", 50, *data).exit_code == 0
+    for _ in range(3):
+        assert run("bench", "--size", 500, "--count", 500, *data).exit_code == 0
+
+
+def manifest_of(broker: ChildBroker) -> Manifest:
+    manifest = load(DiskStorage(), str(broker.directory))
+    assert manifest is not None
+    return manifest
+
+
+def rows_in_log(broker: ChildBroker) -> list[dict[str, Any]]:
+    """Every event that is answered from the log."""
+    horizon = manifest_of(broker).horizon
+    with open_history(str(broker.directory)) as log:
+        known = log.known()
+        parts = (event_columns(part, _COLUMNS, segments=log.segments, known=known) for part in log.segments)
+        rows = [row for batches in parts for batch in batches for row in batch.to_pylist()]
+    return [row for row in rows if horizon is None or row["offset"] >= horizon.offset]
+
+
+def rows_in_archive(broker: ChildBroker) -> list[dict[str, Any]]:
+    """Every event that is answered from the archives."""
+    with open_history(str(broker.directory)) as log:
+        batches = [one for part in archive_parts(log) for one in archive_columns(part, _COLUMNS)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+def test_log_and_archive_are_all_that_happened(tmp_path: Path, run: Run) -> None:
+    """Two compactions after each other, and every event is there once: in an archive, or in the log."""
+    archive = tmp_path / "archive"
+    with running(tmp_path) as broker:
+        for _ in range(2):
+            fill(run, broker)
+            before = rows_in_archive(broker) + rows_in_log(broker)
+            result = run(
+                "log", "compact", "--runner", "local", "--keep-history", "0s", "--archive", archive,
+                "--data", broker.directory, "--output", "json",
+            )  # fmt: skip
+            assert result.exit_code == 0, result.stderr
+            after = rows_in_archive(broker) + rows_in_log(broker)
+            known = [row for row in after if row["offset"] <= before[-1]["offset"]]
+            assert in_order(known) == in_order(before)
+        assert len(manifest_of(broker).archive) == 2
+        assert len(json.loads(result.stdout)["archive"]) == 1
+
+
+def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
+    """What nobody reads for counting is read for the archive; a horizon that stays archives nothing twice."""
+    with running(tmp_path) as broker:
+        fill(run, broker)
+        before = rows_in_log(broker)
+        for _ in range(2):
+            result = run(
+                "log", "compact", "--whole-segments", "--keep-history", "0s", "--archive", tmp_path / "archive",
+                "--data", broker.directory,
+            )  # fmt: skip
+            assert result.exit_code == 0, result.stderr
+        after = rows_in_archive(broker) + rows_in_log(broker)
+    known = [row for row in after if row["offset"] <= before[-1]["offset"]]
+    assert in_order(known) == in_order(before)
+
+
+def test_an_archive_that_cannot_be_written_ends_it(tmp_path: Path, run: Run) -> None:
+    """One message, and the log is as it was: nothing goes that is not archived."""
+    (tmp_path / "file").write_text("")
+    with running(tmp_path) as broker:
+        fill(run, broker)
+        before = manifest_of(broker).sealed
+        result = run(
+            "log", "compact", "--runner", "local", "--keep-history", "0s", "--archive", tmp_path / "file" / "below",
+            "--data", broker.directory,
+        )  # fmt: skip
+        assert result.exit_code == ExitCode.FAILED
+        assert len(result.stderr.splitlines()) == 1
+        assert manifest_of(broker).horizon is None
+        assert set(before) <= set(manifest_of(broker).sealed)
+
+
+@pytest.mark.spark
+def test_a_broker_compacts_with_spark_and_archives_by_itself(
+    tmp_path: Path, run: Run, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From end to end; SQL over log and archive together counts all that was ever published."""
+    due = "garbage_percent = 10\ngarbage_bytes_min = 1\ncheck_s = 1\npause_s = 10000"
+    settings = f'[compaction]\n{due}\nkeep_history_s = 0\narchive = "{tmp_path}/archive"\n'
+    with running(tmp_path, settings) as broker:
+        fill(run, broker)
+        wait_for_horizon(broker)
+        assert manifest_of(broker).archive
+        data = ("--data", broker.directory)
+        assert len(run("receive", "stays", "--all", "--timeout", 2, *data).stdout.splitlines()) == 50
+        assert run("log", "verify", *data).exit_code == 0
+        monkeypatch.setattr(spark_session, "open_session", opened(spark))
+        answer = run("log", "query", _COUNT, *data, "--output", "json")
+        assert answer.exit_code == 0, answer.stderr
+        assert json.loads(answer.stdout) == {"n": 1550, "messages": 1550}
+
+
+def opened(spark: "SparkSession") -> Any:
+    """The session of all tests in place of one for a command."""
+
+    @contextmanager
+    def open_session(*_: object, **__: object) -> "Iterator[SparkSession]":
+        yield spark
+
+    return open_session
+
+
+def wait_for_horizon(broker: ChildBroker) -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    while manifest_of(broker).horizon is None:
+        if time.monotonic() > deadline:
+            pytest.fail(broker.last_words())
+        time.sleep(0.2)
+    print(broker.stderr_path.read_text(), file=sys.stderr)
