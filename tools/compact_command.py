@@ -27,6 +27,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line, print_values
 from tools.sizes import parse_size, size_text
+from tools.spark_session import check_packages
 from tools.stage_bar import stage_bar
 from tools.target import COMPACT_URL_VARIABLE, URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
 from tools.when import parse_duration
@@ -95,6 +96,9 @@ def compact(
     when it fails. Exits 5 where a segment is damaged.
     """
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
+    if archive is not None:
+        # Else it would be missed when all but the archive and the commit is done.
+        check_packages("pyarrow", "numpy")
     began, now_us = time.monotonic(), time.time_ns() // 1000
     if rate is None:
         rate = 0 if holder_of(directory) is None else _RATE_MIB

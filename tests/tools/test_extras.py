@@ -1,0 +1,67 @@
+"""Commands that need more than the broker does, where that is not installed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
+from tools.errors import translated
+from tools.exit_codes import ExitCode
+
+_EXTRA = ("pyspark", "pyarrow", "numpy")
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a broker that has ended."""
+    child = ChildBroker(tmp_path_factory.mktemp("extras") / "data")
+    child.start()
+    assert child.stop() == ExitCode.OK
+    return child.directory
+
+
+def files_in(directory: Path) -> dict[Path, bytes]:
+    """All files but the ballast, with what they hold."""
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "ballast"}
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (("log", "compact", "--keep-history", "0s", "--archive", "archive", "--runner", "local"), "pyarrow, numpy"),
+        (("log", "compact", "--keep-history", "0s", "--archive", "archive", "--dry-run"), "pyarrow, numpy"),
+        (("log", "compact", "--keep-history", "0s"), "pyspark, pyarrow, numpy"),
+        (("log", "export", "--parquet", "target"), "pyarrow, numpy"),
+        (("log", "query", "SELECT 1"), "pyspark, pyarrow, numpy"),
+    ],
+)
+def test_what_is_missing_is_named_before_anything_is_done(
+    run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], missing: str
+) -> None:
+    """One message with the extra that brings it, an exit code of its own, and every file as it was."""
+    for package in _EXTRA:
+        monkeypatch.setitem(sys.modules, package, None)
+    before = files_in(stopped)
+    result = run(*command, "--data", stopped)
+    expected = f"error: not installed: {missing}; run `pip install 'ambermq[spark]'`\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (ExitCode.NOT_INSTALLED, "", expected)
+    assert files_in(stopped) == before
+
+
+@pytest.mark.parametrize("command", [("snapshot", "list"), ("history", "tail"), ("log", "verify")])
+def test_all_else_does_without(
+    run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Nobody needs an extra to look at a log."""
+    for package in _EXTRA:
+        monkeypatch.setitem(sys.modules, package, None)
+    assert run(*command, "--data", stopped).exit_code == ExitCode.OK
+
+
+def test_an_import_that_fails_is_told_as_what_is_missing() -> None:
+    """Where nobody has looked beforehand; other modules that are not there are our own mistake."""
+    told = translated(ModuleNotFoundError("No module named 'pyarrow.fs'", name="pyarrow.fs"))
+    assert (told.exit_code, "ambermq[spark]" in told.message) == (ExitCode.NOT_INSTALLED, True)
+    assert "a mistake in ambermq" in translated(ModuleNotFoundError("no x", name="x")).message
