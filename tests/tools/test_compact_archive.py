@@ -1,7 +1,6 @@
 """What a compaction archives: the log and its archive together say all that the log said before."""
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -165,4 +164,3 @@ def wait_for_horizon(broker: ChildBroker) -> None:
         if time.monotonic() > deadline:
             pytest.fail(broker.last_words())
         time.sleep(0.2)
-    print(broker.stderr_path.read_text(), file=sys.stderr)
