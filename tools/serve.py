@@ -93,10 +93,11 @@ class Broker:
                 found=error.strerror or str(error),
                 advice="name another --host or --port; port 0 picks a free one",
             ) from error
+        asked = _asked_to_end()
         self._announce(BrokerUrl(self.host, port), vhosts)
         starter = CompactionStarter(self.directory, self.settings, BrokerUrl(self.host, port), vhosts.grounds)
         compactions = asyncio.get_running_loop().create_task(starter.run())
-        await _end_of(server)
+        await _first_of(asked, server.stopped)
         compactions.cancel()
         await asyncio.wait([compactions])
         if server.failure is not None:
@@ -113,13 +114,18 @@ class Broker:
         print_line(f"ready {url} data={self.directory}")
 
 
-async def _end_of(server: Server) -> None:
-    """Wait for a signal, or for the server's own end."""
-    loop = asyncio.get_running_loop()
+def _asked_to_end() -> asyncio.Event:
+    """Return what a signal sets from now on: before we say that we are ready, for who hears it may ask us to end."""
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
-    ends = [loop.create_task(event.wait()) for event in (asked, server.stopped)]
+        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+    return asked
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    """Wait for one of them."""
+    loop = asyncio.get_running_loop()
+    ends = [loop.create_task(event.wait()) for event in events]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:
         end.cancel()
