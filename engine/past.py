@@ -76,6 +76,11 @@ class Past:
         """The first offset that it does not answer for."""
         return self.reader.end
 
+    @property
+    def is_archived(self) -> bool:
+        """Whether events from before the horizon lie in an archive, all of them or some."""
+        return bool(self.reader.manifest.archive)
+
     @cached_property
     def last_offset(self) -> int | None:
         """The offset of the last event, None where there is none yet."""
@@ -224,7 +229,8 @@ class Past:
     def _before_horizon(self, asked: str) -> PastError:
         points = [f"offset {end - 1}" for end in self._snapshot_ends() if end < self.horizon.offset]
         also = f", besides {', '.join(points)}" if points else ""
-        message = f"{asked} lies before the log's history: {self._extent()}{also}"
+        archived = "; earlier events are archived, where `ambermq log query` finds them" if self.is_archived else ""
+        message = f"{asked} lies before the log's history: {self._extent()}{also}{archived}"
         return PastError(PastKind.BEFORE_HORIZON, message)
 
     def _time_of_end(self) -> int:

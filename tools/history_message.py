@@ -86,10 +86,11 @@ def _is_one_of(meanings: list[MessageId], payload: Buffer) -> bool:
 
 def _missing(past: Past, text: str) -> ToolError:
     horizon = past.horizon.offset
+    advice = f"messages that were gone before offset {horizon} are not in this log" if horizon else ""
     return ToolError(
         f"no message {text!r}",
         where=past.reader.directory,
-        advice=f"messages that were gone before offset {horizon} are not in this log" if horizon else "",
+        advice=f"{advice} but in its archive: ask `ambermq log query`" if past.is_archived else advice,
         code=ExitCode.NOT_FOUND,
     )
 
@@ -104,7 +105,7 @@ def _print_story(past: Past, life: Life, *, is_first: bool) -> None:
     message_id = shown_id(_head_of(past, life))
     name = "a message without an id" if message_id is None else f"message {message_id}"
     print_line(f"{'' if is_first else chr(10)}{name}, offset {life.offset}")
-    print_rows(story_rows(life), COLUMNS, "table")
+    print_rows(story_rows(life, is_archived=past.is_archived), COLUMNS, "table")
     for line in place_lines(life, past.now_us):
         print_line(f"now {line}")
 
@@ -118,11 +119,11 @@ def _values(past: Past, life: Life) -> dict[str, Any]:
         "bytes": published.size,
         "durable": published.durable,
         "horizon": life.horizon or None,
-        "events": list(_events(life)),
+        "events": list(_events(past, life)),
         "now": place_values(life),
     }
 
 
-def _events(life: Life) -> Iterator[dict[str, Any]]:
-    for row in story_rows(life):
+def _events(past: Past, life: Life) -> Iterator[dict[str, Any]]:
+    for row in story_rows(life, is_archived=past.is_archived):
         yield {name: value for name, value in row.items() if name != "after"}

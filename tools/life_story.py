@@ -21,8 +21,11 @@ COLUMNS: Final = ("time", "after", "what", "queue", "offset", "words")
 """Of a table of story rows."""
 
 
-def story_rows(life: Life) -> list[dict[str, Any]]:
-    """Return what happened, in order: the columns, and `time_us`, `after_us`, `attempt`, `delivery_count`, `by`."""
+def story_rows(life: Life, *, is_archived: bool = False) -> list[dict[str, Any]]:
+    """Return what happened, in order: the columns, and `time_us`, `after_us`, `attempt`, `delivery_count`, `by`.
+
+    `is_archived` where what was compacted can be found elsewhere.
+    """
     rows, before = [], None
     for step in life.steps:
         told = _published(life, step) if step.kind is StepKind.PUBLISHED else [_later(life, step)]
@@ -40,7 +43,7 @@ def story_rows(life: Life) -> list[dict[str, Any]]:
             after_us = 0
         before = step.time_us
     if not life.is_whole:
-        rows.insert(len(_published(life, life.steps[0])), _gap(life))
+        rows.insert(len(_published(life, life.steps[0])), _gap(life, is_archived=is_archived))
     return rows
 
 
@@ -142,8 +145,9 @@ _WORDS: Final[dict[StepKind, Callable[[Life, Step], str]]] = {
 }
 
 
-def _gap(life: Life) -> dict[str, Any]:
+def _gap(life: Life, *, is_archived: bool) -> dict[str, Any]:
     words = f"earlier events compacted at {life.horizon}"
+    words += " and archived: see `ambermq log query`" if is_archived else ""
     return {"what": "compacted", "after": "", "words": words, "offset": life.horizon, "horizon": life.horizon}
 
 

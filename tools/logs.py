@@ -122,7 +122,7 @@ def _lines(
     directory: str, first: int | None, last: int | None, *, types: frozenset[str], queue: str | None, follow: bool
 ) -> Iterator[Line]:
     """Yield the lines asked for; all events are heard, since the earlier ones carry the names."""
-    begin, names = _begin(directory, first)
+    begin, names = _begin(directory, last if first is None else first)
     first = begin if first is None else first
     for batch in _batches(directory, begin, follow=follow):
         for event in events_of(batch):
@@ -137,14 +137,14 @@ def _lines(
                 yield tell(event, names)
 
 
-def _begin(directory: str, first: int | None) -> tuple[int, Names]:
-    """Return where the log's events begin, and the names of what lived then; PastError where `first` lies before."""
+def _begin(directory: str, asked: int | None) -> tuple[int, Names]:
+    """Return where the log's events begin, and the names of what lived then; PastError where `asked` lies before."""
     with open_past(directory) as past:
         horizon = past.horizon.offset
         if not horizon:
             return 0, Names()
-        if first is not None and first < horizon:
-            past.events(first, first)
+        if asked is not None and asked < horizon:
+            past.events(asked, asked)
         return horizon, living_names(past.state_at(horizon - 1))
 
 

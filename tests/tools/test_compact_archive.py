@@ -96,6 +96,23 @@ def test_log_and_archive_are_all_that_happened(tmp_path: Path, run: Run) -> None
         assert len(json.loads(result.stdout)["archive"]) == 1
 
 
+def test_who_is_refused_is_told_of_the_archive(tmp_path: Path, run: Run) -> None:
+    """Below the horizon nothing is answered from the log; where the answer lies is said."""
+    with running(tmp_path) as broker:
+        data = ("--data", broker.directory)
+        run("send", "q", "gone", "--id", "gone", *data)
+        run("receive", "q", *data)
+        run("send", "q", "kept", "--id", "kept", *data)
+        done = run("log", "compact", "--runner", "local", "--keep-history", "0s", "--archive", tmp_path / "a", *data)
+        assert done.exit_code == 0, done.stderr
+        for asked in (("queue", "list", "--at", 5), ("log", "dump", "--to", 5), ("history", "message", "gone")):
+            refused = run(*asked, *data)
+            assert refused.exit_code != 0
+            assert "archive" in refused.stderr
+        assert "compacted at" in run("history", "message", "kept", *data).stdout
+        assert "archived" in run("history", "message", "kept", *data).stdout
+
+
 def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
     """What nobody reads for counting is read for the archive; a horizon that stays archives nothing twice."""
     with running(tmp_path) as broker:

@@ -86,7 +86,10 @@ def test_below_the_horizon_everything_is_refused(small: ChildBroker, run: Run) -
     horizon = outcome["horizon"]["offset"]
     for asked in (
         ("queue", "list", "--at", 5),
+        ("queue", "show", "ambermq-bench", "--at", "1 hour ago"),
         ("log", "dump", "--from", 5),
+        ("log", "dump", "--to", 5),
+        ("history", "queue", "ambermq-bench", "--from", 5),
         ("history", "diff", "--from", 5, "--to", "now"),
         ("queue", "browse", "ambermq-bench", "--at", 5),
     ):
