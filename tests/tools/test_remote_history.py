@@ -1,9 +1,13 @@
+"""History that lies elsewhere than on this disk: on an S3 look-alike, and where fsspec reaches."""
+
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
+import fsspec
 import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
@@ -11,6 +15,7 @@ from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from tests.engine.lived import LIVED, Lived
+from tools import spark_session
 from tools.archive import write_archive
 from tools.archive_files import archive_columns, archive_parts
 from tools.cli import main
@@ -20,6 +25,10 @@ from tools.file_systems import joined, place_of
 from tools.history_log import HistoryLog, open_histories, open_history
 from tools.history_schema import EVENT_COLUMNS
 from tools.history_table import event_columns
+from tools.spark_source import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _COLUMNS = tuple(EVENT_COLUMNS)
 _KEY = "testing"
@@ -110,6 +119,45 @@ def test_an_archive_may_lie_in_a_bucket(endpoint: str, life: Lived) -> None:
 
 def _naming(log: HistoryLog, listing: str) -> HistoryLog:
     return replace(log, manifest=replace(log.manifest, archive=(listing,)))
+
+
+def test_what_fsspec_reaches_is_read_and_exported_to(life: Lived) -> None:
+    """A scheme that pyarrow does not know, with the file system that fsspec has for it."""
+    memory = fsspec.filesystem("memory")
+    for path in Path(life.directory).rglob("*"):
+        if path.is_file():
+            memory.pipe_file(f"/data/{path.relative_to(life.directory)}", path.read_bytes())
+    with open_histories(life.directory) as [local], open_histories("memory://data") as [copy]:
+        expected = rows(local)
+        assert rows(copy) == expected
+    result = CliRunner().invoke(
+        main, ["log", "export", "--data", "memory://data", "--parquet", "memory://out", "--runner", "local"]
+    )
+    assert result.exit_code == 0, result.output
+    place = place_of("memory://out")
+    table = ds.dataset(place.path, filesystem=place.filesystem, partitioning="hive").to_table(columns=["offset"])
+    assert sorted(table["offset"].to_pylist()) == sorted(row["offset"] for row in expected)
+
+
+@pytest.mark.spark
+def test_spark_reads_and_asks_a_bucket(
+    spark: "SparkSession", remote: str, life: Lived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a frame and by SQL on the command line: tasks open the bucket themselves."""
+
+    @contextmanager
+    def opened(*_: object, **__: object) -> "Iterator[SparkSession]":
+        yield spark
+
+    with open_history(life.directory) as log:
+        offsets = sorted(row["offset"] for row in rows(log))
+    register(spark)
+    frame = spark.read.format("ambermq").schema("offset long").load(remote)
+    assert sorted(row["offset"] for row in frame.collect()) == offsets
+    monkeypatch.setattr(spark_session, "open_session", opened)
+    sql = "SELECT count(*) AS n, max(offset) AS last FROM events"
+    result = CliRunner().invoke(main, ["log", "query", sql, "--data", remote, "--output", "csv"])
+    assert (result.exit_code, result.stdout) == (0, f"n,last\n{len(offsets)},{offsets[-1]}\n")
 
 
 def test_no_log_in_a_bucket_is_one_message(endpoint: str) -> None:
