@@ -5,9 +5,11 @@ opened for as long as the job takes.
 Rule 2. What it prints on standard output is the outcome alone; who watches sees the stages on standard error.
 """
 
+import errno
 import os
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
@@ -35,6 +37,7 @@ from tools.when import parse_duration
 __all__ = ["compact", "parse_history"]
 
 _RUNNERS: Final = ("spark", "local")
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _RATE_MIB: Final = 32
 """A broker beside it waits for the same disk."""
 
@@ -104,7 +107,11 @@ def compact(
         rate = 0 if holder_of(directory) is None else _RATE_MIB
     # Whole segments that go are not read: that is not worth a session.
     kind = "local" if whole_segments else kind
-    with closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner, stage_bar() as progress:
+    with (
+        _telling_of_room(directory),
+        closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner,
+        stage_bar() as progress,
+    ):
         if dry_run:
             outcome = foresee_compaction(
                 directory,
@@ -130,6 +137,22 @@ def compact(
                     progress=progress,
                 )
     _tell(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began)
+
+
+@contextmanager
+def _telling_of_room(directory: str) -> Iterator[None]:
+    """Tell of a full disk what was tried, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise ToolError(
+            "the disk is full",
+            where=error.filename or directory,
+            found=error.strerror or str(error),
+            advice="the log is as it was; keep less history, or let only whole segments go: --whole-segments",
+        ) from error
 
 
 def parse_history(texts: tuple[str, ...]) -> History:
