@@ -42,7 +42,7 @@ def _named(section: dict[Any, Any] | Map | None) -> dict[str, Any]:
     return {key: value for key, value in pairs if isinstance(key, str)}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(messages, st.booleans(), st.randoms(use_true_random=False))
 def test_fields_equal_the_general_decoder(message: Message, as_view: bool, random: Any) -> None:
     """Each name is what the decoded section says, type included, in whatever order they are asked for."""
@@ -58,7 +58,7 @@ def test_fields_equal_the_general_decoder(message: Message, as_view: bool, rando
     assert fields.subject == (None if subject is ABSENT else subject)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(messages, st.data())
 def test_broken_bytes(message: Message, data: st.DataObject) -> None:
     """Changed and cut bytes never raise; a message that still decodes has the fields that it decodes to."""
@@ -76,7 +76,7 @@ def test_broken_bytes(message: Message, data: st.DataObject) -> None:
         assert value is ... or typed(found) == typed(value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(("a", "header.priority", "properties.to", "annotations.a")))
 def test_junk(payload: bytes, name: str) -> None:
     """Any bytes at all have fields."""

@@ -9,7 +9,20 @@ from hypothesis import strategies as st
 
 from engine.routing.fields import ABSENT
 
-__all__ = ["DictFields", "conditions", "field_tables", "like_reference", "meaning", "patterns", "written"]
+__all__ = [
+    "DictFields",
+    "Tree",
+    "calculations",
+    "conditions",
+    "field_tables",
+    "like_reference",
+    "meaning",
+    "number_tables",
+    "patterns",
+    "scalars",
+    "value_of",
+    "written",
+]
 
 
 class DictFields(dict[str, Any]):
@@ -27,17 +40,24 @@ class Tree(NamedTuple):
 
 
 NAMES = ("a", "b.c", "$_d", "e-f")
-texts = st.text("ab'%_!\u00e9", max_size=4)
+texts = st.sampled_from(("", "a", "b", "ab")) | st.text("ab'%_!\u00e9", max_size=4)
 patterns = st.tuples(st.text("ab%_!.*", max_size=7), st.sampled_from(("", "!"))).filter(
     lambda drawn: not drawn[1] or (len(drawn[0]) - len(drawn[0].rstrip("!"))) % 2 == 0
 )
 """A pattern and its escape character, "" for none; the pattern does not end in it."""
-_integers = st.integers(0, 9) | st.sampled_from((2**31, 2**63 - 1, 2**63, 2**64 - 1))
-_floats = st.sampled_from((0.0, 0.5, 1.0, 2.5, 1e16, 1e-7, 1e308))
-_scalars = st.one_of(
-    st.just(ABSENT), st.none(), st.booleans(), _integers, _integers.map(operator.neg), _floats, texts, st.just(b"a")
+_integers = st.integers(0, 3) | st.sampled_from((7, 2**31, 2**63 - 1, 2**63, 2**64 - 1))
+_floats = st.sampled_from((0.0, 0.5, 1.0, 2.0, 1e16, 1e-7, 1e308))
+_numerals = _integers | _floats
+_numbers = _numerals | _integers.filter(lambda number: number <= 2**63).map(operator.neg) | _floats.map(operator.neg)
+scalars = st.one_of(
+    texts,
+    _numbers,
+    st.booleans(),
+    st.sampled_from((ABSENT, None, b"a")),
 )
-field_tables = st.fixed_dictionaries(dict.fromkeys(NAMES, _scalars)).map(DictFields)
+"""What a field may be."""
+field_tables = st.fixed_dictionaries(dict.fromkeys(NAMES, scalars)).map(DictFields)
+number_tables = st.fixed_dictionaries(dict.fromkeys(NAMES, _numbers)).map(DictFields)
 
 
 def _trees(kind: str, *operands: Any) -> st.SearchStrategy[Tree]:
@@ -46,25 +66,26 @@ def _trees(kind: str, *operands: Any) -> st.SearchStrategy[Tree]:
 
 
 _fields = _trees("field", st.sampled_from(NAMES))
-_numbers = st.recursive(
-    _trees("number", _integers | _floats) | _fields,
+calculations = st.recursive(
+    _trees("number", _numerals) | _fields,
     lambda inner: (
         _trees("sign", st.sampled_from("+-"), inner) | _trees("calculated", st.sampled_from("+-*/"), inner, inner)
     ),
     max_leaves=4,
 )
-_values = _numbers | _trees("text", texts) | _trees("boolean", st.booleans())
+_values = st.one_of(_fields, _trees("text", texts), _trees("boolean", st.booleans()), calculations)
 _leaves = st.one_of(
     _trees("compared", st.sampled_from(("=", "<>")), _values, _values),
-    _trees("compared", st.sampled_from(("<", "<=", ">", ">=")), _numbers, _numbers),
-    _trees("between", st.booleans(), _numbers, _numbers, _numbers),
+    _trees("compared", st.sampled_from(("=", "<>")), _fields, _trees("text", texts)),
+    _trees("compared", st.sampled_from(("<", "<=", ">", ">=")), calculations, calculations),
+    _trees("between", st.booleans(), calculations, calculations, calculations),
     _trees("in", st.booleans(), _fields, st.lists(texts, min_size=1, max_size=3)),
     _trees("like", st.booleans(), _fields, patterns),
     _trees("null", st.booleans(), _fields),
     _fields,
     _trees("boolean", st.booleans()),
 )
-conditions = st.recursive(
+conditions = _leaves | st.recursive(
     _leaves,
     lambda inner: _trees("not", inner) | _trees("and", inner, inner) | _trees("or", inner, inner),
     max_leaves=8,
@@ -129,24 +150,24 @@ def meaning(tree: Tree, fields: Mapping[str, Any]) -> bool | None:
         case ("not", (inner,)):
             return _not(meaning(inner, fields))
         case ("compared", (comparator, left, right)):
-            return _compare(comparator, _value(left, fields), _value(right, fields))
+            return _compare(comparator, value_of(left, fields), value_of(right, fields))
         case ("between", (is_not, *parts)):
-            value, low, high = (_value(part, fields) for part in parts)
+            value, low, high = (value_of(part, fields) for part in parts)
             if is_not:
                 return _not(_and(_not(_compare("<", value, low)), _not(_compare(">", value, high))))
             return _and(_compare(">=", value, low), _compare("<=", value, high))
         case ("in", (is_not, field, options)):
-            value = _value(field, fields)
+            value = value_of(field, fields)
             return None if value is None else any(value == option for option in options) is not is_not
         case ("like", (is_not, field, (pattern, escape))):
-            value = _value(field, fields)
+            value = value_of(field, fields)
             if value is None:
                 return None
             return (isinstance(value, str) and like_reference(pattern, escape, value)) is not is_not
         case ("null", (is_not, field)):
-            return (_value(field, fields) is None) is not is_not
+            return (value_of(field, fields) is None) is not is_not
         case _:
-            value = _value(tree, fields)
+            value = value_of(tree, fields)
             return value if isinstance(value, bool) else None
 
 
@@ -164,14 +185,15 @@ def like_reference(pattern: str, escape: str, text: str) -> bool:
     return len(text) in ends
 
 
-def _value(tree: Tree, fields: Mapping[str, Any]) -> Any:
+def value_of(tree: Tree, fields: Mapping[str, Any]) -> Any:
+    """Say what a value is: None for NULL."""
     match tree:
         case ("field", (name,)):
             return None if fields[name] is ABSENT else fields[name]
         case ("sign", (sign, inner)):
-            return _calculate(sign, 0, _value(inner, fields))
+            return _calculate(sign, 0, value_of(inner, fields))
         case ("calculated", (sign, left, right)):
-            return _calculate(sign, _value(left, fields), _value(right, fields))
+            return _calculate(sign, value_of(left, fields), value_of(right, fields))
         case (_, (literal,)):
             return literal
     raise AssertionError(tree)
