@@ -132,7 +132,7 @@ def test_what_cannot_be_done_is_one_message(run: Run, child: ChildBroker) -> Non
 
 def test_a_copy_under_load_is_the_source_at_one_moment(run: Run, child: ChildBroker) -> None:
     """To the last word and counter: what came later is not in it, what came before is; the source goes on."""
-    stop = threading.Event()
+    stop, began = threading.Event(), threading.Event()
 
     def load() -> None:
         peer = ProtonPeer(child.url)
@@ -141,13 +141,14 @@ def test_a_copy_under_load_is_the_source_at_one_moment(run: Run, child: ChildBro
         while not stop.is_set():
             sender.send(*(str(number + index) for index in range(20)))
             number += 20
+            began.set()
             time.sleep(0.01)
         peer.blocking.close()
 
     sending = threading.Thread(target=load)
     sending.start()
     try:
-        time.sleep(0.3)
+        assert began.wait(30)
         result = run("vhost", "copy", "default", "copied", "--data", child.directory, "--output", "json")
     finally:
         stop.set()
