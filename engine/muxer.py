@@ -15,7 +15,13 @@ QUEUE_MUXER = "QUEUE"
 class MuxerKind(IntEnum):
     """The classes of muxer. The numbers are on disk and never change meaning."""
 
+    SIMPLE = 1
     DESTINATION = 2
+    WILD_DESTINATION = 3
+    PROPERTY = 4
+    WILD_PROPERTY = 5
+    SELECTOR = 6
+    LOSSY = 7
 
 
 @final

@@ -1,0 +1,242 @@
+"""One class of muxer each: which terms an attachment's argument comes to, and which terms a message hits.
+
+Arguments were checked when they were declared. One that its class has no use for, such as a number for a pattern,
+matches nothing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import Any, Final, final
+
+from engine.attachment import Argument, Attachment
+from engine.routing.field_terms import FieldTerms, Hit, Key, Sign, key_of
+from engine.routing.fields import ABSENT, Fields
+from engine.routing.recent import Recent
+from engine.routing.selector import Selector, parse_selector
+from engine.routing.term_index import Term, TermIndex
+
+__all__ = ["Destinations", "Everything", "Matcher", "Patterns", "Properties", "Selectors"]
+
+_WHOLE: Final = ""
+"""The one field where terms have no names: the destination, or a selector's text."""
+_WEIGHT_EACH: Final = 100
+"""An answer that is remembered may weigh so much in the middle: a pointer an attachment, and its question's text."""
+_POINTER_BYTES: Final = 8
+
+
+class Matcher(ABC):
+    """The attachments of a muxer of some class."""
+
+    __slots__ = ("_index",)
+
+    def __init__(self, separator: str | None = None) -> None:
+        self._index = TermIndex(separator)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def add(self, attachment: Attachment) -> None:
+        """Take an attachment up."""
+        self._index.add(attachment, self._terms(attachment.argument))
+
+    def remove(self, attachment: Attachment) -> None:
+        """Let an attachment go."""
+        self._index.remove(attachment, self._terms(attachment.argument))
+
+    @abstractmethod
+    def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:
+        """Return the attachments that a message passes on by, in order of id."""
+
+    def _terms(self, argument: Argument) -> Collection[Term]:
+        """Return the distinct terms that must be hit."""
+        return ((_WHOLE, argument if isinstance(argument, str) else Sign.NOTHING),)
+
+
+@final
+class Everything(Matcher):
+    """SIMPLE, and LOSSY before it draws."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: tuple[Attachment, ...] | None = None
+
+    def add(self, attachment: Attachment) -> None:
+        """Take an attachment up."""
+        self._all = None
+        super().add(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        """Let an attachment go."""
+        self._all = None
+        super().remove(attachment)
+
+    def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
+        """Return all."""
+        if self._all is None:
+            self._all = self._index.present()
+        return self._all
+
+    def _terms(self, argument: Argument) -> Collection[Term]:  # noqa: ARG002
+        return ()
+
+
+@final
+class Destinations(Matcher):
+    """DESTINATION."""
+
+    __slots__ = ()
+
+    def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
+        """Return those attached for just this destination."""
+        field = self._index.field(_WHOLE)
+        return self._index.any_of(field.match(destination)) if field is not None else ()
+
+
+@final
+class Patterns(Matcher):
+    """WILD DESTINATION. What destinations seen lately came to is remembered until wiring changes."""
+
+    __slots__ = ("_recent",)
+
+    def __init__(self, separator: str, cached_max: int) -> None:
+        super().__init__(separator)
+        self._recent: Recent[str, tuple[Attachment, ...]] = _recent(cached_max)
+
+    def add(self, attachment: Attachment) -> None:
+        """Take an attachment up."""
+        self._recent.clear()
+        super().add(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        """Let an attachment go."""
+        self._recent.clear()
+        super().remove(attachment)
+
+    def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
+        """Return those whose pattern matches the destination."""
+        known = self._recent.get(destination)
+        if known is not None:
+            return known
+        field = self._index.field(_WHOLE)
+        found = self._index.any_of(field.match(destination)) if field is not None else ()
+        self._recent.put(destination, found, _weight(destination, found))
+        return found
+
+
+@final
+class Properties(Matcher):
+    """PROPERTY, and with a separator WILD PROPERTY.
+
+    Until wiring changes it is remembered what was hit together lately, by identity, since a set that was hit stays
+    where it is so long; and which patterns texts seen lately match.
+    """
+
+    __slots__ = ("_is_wild", "_joined", "_texts")
+
+    def __init__(self, separator: str | None, cached_max: int) -> None:
+        super().__init__(separator)
+        self._is_wild = separator is not None
+        self._joined: Recent[tuple[int, ...], tuple[Attachment, ...]] = _recent(cached_max)
+        self._texts: Recent[tuple[str, str], list[Hit]] = _recent(cached_max)
+
+    def add(self, attachment: Attachment) -> None:
+        """Take an attachment up."""
+        self._forget()
+        super().add(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        """Let an attachment go."""
+        self._forget()
+        super().remove(attachment)
+
+    def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
+        """Return those all of whose conditions hold."""
+        if fields is None:
+            return ()
+        hits: list[Hit] = []
+        for name, field in self._index.fields():
+            value = fields.get(name)
+            if value is not ABSENT:
+                hits += self._hits(name, field, value) if self._is_wild else field.match(value)
+        if not hits:
+            return ()
+        alone = hits[0] if len(hits) == 1 else None
+        if isinstance(alone, Attachment) and isinstance(alone.argument, tuple) and len(alone.argument) == 1:
+            return (alone,)
+        return self._join(hits)
+
+    def _join(self, hits: Sequence[Hit]) -> tuple[Attachment, ...]:
+        key = tuple(map(id, hits))
+        known = self._joined.get(key)
+        if known is None:
+            known = self._index.all_of(hits)
+            self._joined.put(key, known, _weight("", known))
+        return known
+
+    def _hits(self, name: str, field: FieldTerms, value: Any) -> list[Hit]:
+        if not isinstance(value, str):
+            return field.match(value)
+        known = self._texts.get((name, value))
+        if known is None:
+            known = field.match(value)
+            self._texts.put((name, value), known, _weight(value, known))
+        return known
+
+    def _forget(self) -> None:
+        self._joined.clear()
+        self._texts.clear()
+
+    def _terms(self, argument: Argument) -> Collection[Term]:
+        if not isinstance(argument, tuple) or not argument:
+            return ((_WHOLE, Sign.NOTHING),)
+        return {(one.name, self._key(one.value) if one.has_value else Sign.PRESENT) for one in argument}
+
+    def _key(self, value: Any) -> Key:
+        return key_of(value) if isinstance(value, str) or not self._is_wild else Sign.NOTHING
+
+
+@final
+class Selectors(Matcher):
+    """SELECTOR. Attachments with the same text share one selector, which is evaluated once a message."""
+
+    __slots__ = ("_selectors",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selectors: dict[str, Selector] = {}
+
+    def add(self, attachment: Attachment) -> None:
+        """Take an attachment up; SelectorError where its text is none, and then nothing has changed."""
+        text = attachment.argument
+        if isinstance(text, str) and text not in self._selectors:
+            self._selectors[text] = parse_selector(text)
+        super().add(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        """Let an attachment go."""
+        super().remove(attachment)
+        text = attachment.argument
+        field = self._index.field(_WHOLE)
+        if isinstance(text, str) and (field is None or field.get(text) is None):
+            del self._selectors[text]
+
+    def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
+        """Return those whose selector is true of the message."""
+        field = self._index.field(_WHOLE)
+        if fields is None or field is None:
+            return ()
+        hits: list[Hit] = []
+        for text, selector in self._selectors.items():
+            if selector.matches(fields):
+                hits += field.match(text)
+        return self._index.any_of(hits)
+
+
+def _recent(cached_max: int) -> Recent[Any, Any]:
+    return Recent(cached_max, cached_max * _WEIGHT_EACH)
+
+
+def _weight(text: str, answer: Sequence[object]) -> int:
+    return 1 + len(answer) + len(text) // _POINTER_BYTES
