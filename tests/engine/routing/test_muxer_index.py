@@ -1,7 +1,7 @@
 """An index answers as a matcher would that asks one attachment after the other, whatever came and went before."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
@@ -39,9 +39,7 @@ def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
 class Wiring(RuleBasedStateMachine):
     """Attachments come and go in any order; messages of all kinds are matched in between."""
 
-    def __init__(self, kind: MuxerKind) -> None:
-        super().__init__()
-        self.kind = kind
+    kind: ClassVar[MuxerKind]
 
     @initialize(separator=st.sampled_from(SEPARATORS), cached_max=st.sampled_from((0, 2, 100)))
     def declare(self, separator: str, cached_max: int) -> None:
@@ -88,7 +86,7 @@ class Wiring(RuleBasedStateMachine):
 def test_an_index_matches_as_a_list_would(kind: MuxerKind) -> None:
     """Whatever is attached and detached in whatever order, and whatever was remembered before."""
     few = settings(max_examples=12, stateful_step_count=12, deadline=None, database=None)
-    run_state_machine_as_test(lambda: Wiring(kind), settings=few)
+    run_state_machine_as_test(type(f"Wiring of {kind.name}", (Wiring,), {"kind": kind}), settings=few)
 
 
 @pytest.mark.parametrize("kind", [MuxerKind.PROPERTY, MuxerKind.WILD_PROPERTY, MuxerKind.SELECTOR])
