@@ -6,6 +6,7 @@ A reference to what is no longer there (a queue deleted meanwhile, a record lost
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from engine.attachment import Attachment
 from engine.entry import Entry
 from engine.events import (
     Acquired,
@@ -16,9 +17,11 @@ from engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -108,7 +111,7 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
 
 
 def _muxer_declared(state: State, event: MuxerDeclared) -> State:
-    muxer = Muxer(event.offset, event.name, event.kind, PersistentMap())
+    muxer = Muxer(event.offset, event.name, event.kind, event.options, PersistentMap())
     return state.having(
         time_us=event.time_us,
         muxers=state.muxers.set(event.offset, muxer),
@@ -120,7 +123,7 @@ def _attached(state: State, event: Attached) -> State:
     muxer = state.muxers.get(event.muxer)
     if muxer is None:
         return state
-    muxers = state.muxers.set(muxer.id, muxer.attach(event.queue, event.destination))
+    muxers = state.muxers.set(muxer.id, muxer.attach(Attachment(event.offset, event.member, event.argument)))
     return state.having(time_us=event.time_us, muxers=muxers)
 
 
@@ -128,12 +131,39 @@ def _detached(state: State, event: Detached) -> State:
     muxer = state.muxers.get(event.muxer)
     if muxer is None:
         return state
-    muxers = state.muxers.set(muxer.id, muxer.detach(event.queue, event.destination))
-    return state.having(time_us=event.time_us, muxers=muxers)
+    gone = [event.attachment] if event.attachment else _attachments_like(muxer, event)
+    for attachment in gone:
+        muxer = muxer.detach(attachment)
+    return state.having(time_us=event.time_us, muxers=state.muxers.set(muxer.id, muxer))
+
+
+def _attachments_like(muxer: Muxer, event: Detached) -> list[int]:
+    """Return what a record of version 0.1 means, which did not name the attachment's id."""
+    wanted = (event.member, event.argument)
+    return [one.id for one in muxer.attachments.values() if (one.member, one.argument) == wanted]
+
+
+def _muxer_deleted(state: State, event: MuxerDeleted) -> State:
+    muxer = state.muxers.get(event.muxer)
+    if muxer is None:
+        return state
+    return state.having(
+        time_us=event.time_us,
+        muxers=state.muxers.delete(muxer.id),
+        muxer_names=state.muxer_names.delete(muxer.name),
+        draws=_without(state.draws, [muxer.id]),
+    )
+
+
+def _drawn(state: State, event: Drawn) -> State:
+    if event.muxer not in state.muxers:
+        return state
+    draws = state.draws.set(event.muxer, state.draws.get(event.muxer, 0) + event.count)
+    return state.having(time_us=event.time_us, draws=draws)
 
 
 def _producer_attached(state: State, event: ProducerAttached) -> State:
-    producer = Producer(event.offset, event.muxer, event.destination, event.container, event.link)
+    producer = Producer(event.offset, event.muxer, event.destination, event.container, event.link, event.sending)
     return state.having(time_us=event.time_us, producers=state.producers.set(event.offset, producer))
 
 
@@ -187,6 +217,7 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     QueueDeclared: _queue_declared,
     QueueDeleted: _queue_deleted,
     MuxerDeclared: _muxer_declared,
+    MuxerDeleted: _muxer_deleted,
     Attached: _attached,
     Detached: _detached,
     ProducerAttached: _producer_attached,
@@ -202,4 +233,5 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     Lost: _nothing,
     Reset: _reset,
     Compacted: _nothing,
+    Drawn: _drawn,
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from heapq import merge
 from typing import Any, Final
 
+from engine.attachment import argument_text
 from engine.queue import Queue
 from engine.state import State
 from engine.word import entry_of
@@ -92,10 +93,10 @@ def _routes(before: State, after: State) -> Iterator[Change]:
 
 def _routes_of(state: State) -> Iterator[tuple[str, str, str]]:
     for muxer in state.muxers.values():
-        for destination, queues in muxer.routes.items():
-            for queue_id in queues:
-                queue = state.queues.get(queue_id)
-                yield muxer.name, destination, f"{queue.name} ({queue_id})" if queue else str(queue_id)
+        for one in muxer.attachments.values():
+            member = state.queues.get(one.member) or state.muxers.get(one.member)
+            told = f"{member.name} ({one.member})" if member else str(one.member)
+            yield muxer.name, argument_text(one.argument), told
 
 
 def _queue_change(old: Queue | None, new: Queue | None) -> Change | None:

@@ -8,21 +8,28 @@ from typing import Any, final
 
 from msgspec import Struct
 
+from engine.attachment import Argument
+from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome
 from engine.queue import Settings
+from engine.sending import Unroutable
 from engine.state import State
 from log.buffer import Buffer
 
 __all__ = [
     "AttachConsumer",
+    "AttachMember",
     "AttachProducer",
     "Command",
     "CommitCompaction",
     "CompactionCommand",
+    "DeclareMuxer",
     "DeclareQueue",
+    "DeleteMuxer",
     "DeleteQueue",
     "DeleteSnapshot",
     "DetachConsumer",
+    "DetachMember",
     "DetachProducer",
     "Inspect",
     "InspectSnapshots",
@@ -71,9 +78,10 @@ class Publish(Struct):
 
     def split(self, count: int) -> "tuple[Publish, Publish]":
         """Return the first `count` messages and the others as runs of their own."""
-        return self._part(0, count), self._part(count, len(self.bodies))
+        return self.part(0, count), self.part(count, len(self.bodies))
 
-    def _part(self, start: int, end: int) -> "Publish":
+    def part(self, start: int, end: int) -> "Publish":
+        """Return some of the messages, neighbours, as a run of their own."""
         bodies = self.bodies[start:end]
         return Publish(
             self.link,
@@ -113,12 +121,14 @@ class Settle(Struct):
 
 @final
 class AttachProducer(Struct):
-    """A peer wants to send to an address."""
+    """A peer wants to send to an address; to that which each message names where `address` is empty."""
 
     key: Any
     address: str
     container: str
     link: str
+    unroutable: Unroutable = Unroutable.RELEASE
+    is_immediate: bool = False
 
 
 @final
@@ -165,6 +175,48 @@ class DeleteQueue(Struct):
     name: str
     if_unused: bool = False
     if_empty: bool = False
+
+
+@final
+class DeclareMuxer(Struct):
+    """A muxer shall exist. Declaring it again alike changes nothing; otherwise it is refused."""
+
+    key: Any
+    name: str
+    kind: MuxerKind
+    options: Options = Options()
+
+
+@final
+class DeleteMuxer(Struct):
+    """A muxer shall be gone, with its attachments and those by which messages come to it."""
+
+    key: Any
+    name: str
+    if_unused: bool = False
+    """Refused where anybody sends or passes on to it."""
+    if_empty: bool = False
+    """Refused where it has attachments."""
+
+
+@final
+class AttachMember(Struct):
+    """A muxer shall pass messages on to a member: a queue, or a muxer named `muxer:NAME`."""
+
+    key: Any
+    muxer: str
+    member: str
+    argument: Argument = None
+
+
+@final
+class DetachMember(Struct):
+    """A muxer shall pass messages on to a member no more, by this argument."""
+
+    key: Any
+    muxer: str
+    member: str
+    argument: Argument = None
 
 
 @final
@@ -277,6 +329,10 @@ Command = (
     | DetachConsumer
     | DeclareQueue
     | DeleteQueue
+    | DeclareMuxer
+    | DeleteMuxer
+    | AttachMember
+    | DetachMember
     | PurgeQueue
     | ResetHost
     | ReportDamage

@@ -33,8 +33,18 @@ class EngineConfig:
     """Consumers of a virtual host."""
     producers_max: int = 100_000
     """Producers of a virtual host."""
+    muxers_max: int = 100_000
+    """Muxers of a virtual host."""
+    attachments_max: int = 2_000_000
+    """Attachments of a virtual host, those of its queues by name included."""
+    argument_bytes_max: int = 4096
+    """A destination, pattern, property or selector that an attachment names, in UTF-8 bytes."""
+    conditions_max: int = 32
+    """Conditions of one attachment."""
+    routes_cached_max: int = 10_000
+    """Destinations whose routes are remembered, of each muxer and of a virtual host."""
     name_bytes_max: int = 255
-    """The name of a queue, in UTF-8 bytes."""
+    """The name of a queue or muxer, in UTF-8 bytes."""
     auto_create: bool = True
     """An address that does not exist is created as a queue when a peer attaches to it."""
     snapshot_bytes: int = 1 << 30

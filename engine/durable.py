@@ -32,7 +32,7 @@ from engine.commands import (
 )
 from engine.compactor import Compactor
 from engine.config import EngineConfig
-from engine.decide import Moment, decide, started
+from engine.decide import decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
 from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady, Deliver, Drained, Effect
@@ -41,9 +41,11 @@ from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.leaving import Leaving
 from engine.losses import damage_of
+from engine.moment import Moment
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
 from engine.replay import Replay
+from engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from engine.snapshotter import Snapshotter
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -77,8 +79,10 @@ _GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
 class DurableLoop:
     """The engine of one virtual host over its log; one thread calls it."""
 
-    def __init__(self, log: Log, state: State, config: EngineConfig) -> None:
+    def __init__(self, log: Log, state: State, config: EngineConfig, fields_of: FieldsOf = no_fields) -> None:
+        """`fields_of` reads out of a message what muxers match."""
         self.state = state
+        self.router = Router(fields_of, cached_max=config.routes_cached_max)
         self.demand = Demand()
         self.config = config
         self.log = log
@@ -109,13 +113,14 @@ class DurableLoop:
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
-        begun = Moment(event_us, self.log.draft.next_offset, self.log.room_bytes(), self.config)
+        begun = Moment(event_us, self.log.draft.next_offset, self.log.room_bytes(), self.config, self.router)
         for event in started(self.state, begun):
             self._happened(event)
         self.log.draft.end_command()
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
             self._happened(damage)
             self.log.draft.end_command()
+        self.router.prepare(self.state)
         self.log.write(now_us)
         self.log.request_sync()
         news = poll()
@@ -323,7 +328,7 @@ class DurableLoop:
         for command in commands:
             try:
                 events, answers = decide(
-                    self.state, command, Moment(now_us, draft.next_offset, room_bytes, self.config)
+                    self.state, command, Moment(now_us, draft.next_offset, room_bytes, self.config, self.router)
                 )
             except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                 events, answers = [], [CommandFailed(command, error)]
@@ -352,8 +357,11 @@ class DurableLoop:
                 self._volatile.add(offset, len(event.bodies))
             for queue in event.queues:
                 self.demand.touch(queue)
-        elif type(event) is Settled and event.outcome.kind in _GIVES_BACK:
-            self.demand.touch(event.queue)
+        elif type(event) is Settled:
+            if event.outcome.kind in _GIVES_BACK:
+                self.demand.touch(event.queue)
+        elif isinstance(event, WIRING):
+            self.router.heard(event, self.state)
 
     def _take_back(self, consumer: int) -> bytes:
         """Forget a consumer's wishes; return the words that were dealt to it and have not left."""

@@ -11,9 +11,11 @@ from typing import final
 
 from msgspec import Struct
 
-from engine.muxer import MuxerKind
+from engine.attachment import Argument
+from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome
 from engine.queue import Settings
+from engine.sending import PLAIN_SENDING, Sending
 from log.buffer import Buffer
 
 __all__ = [
@@ -25,9 +27,11 @@ __all__ = [
     "ConsumerDetached",
     "Damaged",
     "Detached",
+    "Drawn",
     "Event",
     "Lost",
     "MuxerDeclared",
+    "MuxerDeleted",
     "ProducerAttached",
     "ProducerDetached",
     "Published",
@@ -76,17 +80,28 @@ class MuxerDeclared(Struct):
     time_us: int
     name: str
     kind: MuxerKind
+    options: Options = Options()
 
 
 @final
-class Attached(Struct):
-    """A queue receives what the muxer routes to a destination."""
+class MuxerDeleted(Struct):
+    """A muxer is gone; its attachments are gone before it."""
 
     offset: int
     time_us: int
     muxer: int
-    queue: int
-    destination: str
+
+
+@final
+class Attached(Struct):
+    """A member receives what the muxer passes on by an argument; the attachment's id is the event's offset."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    member: int
+    """A queue or a muxer."""
+    argument: Argument = None
 
 
 @final
@@ -96,8 +111,20 @@ class Detached(Struct):
     offset: int
     time_us: int
     muxer: int
-    queue: int
-    destination: str
+    member: int
+    attachment: int
+    """Its id; 0 in a record of version 0.1: there the argument says which."""
+    argument: Argument = None
+
+
+@final
+class Drawn(Struct):
+    """A LOSSY muxer has drawn for so many messages; the routes that came out are in what was published with it."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    count: int
 
 
 @final
@@ -107,9 +134,12 @@ class ProducerAttached(Struct):
     offset: int
     time_us: int
     muxer: int
+    """Where it sends to; 0 for the address that each message names."""
     destination: str
+    """What its messages are for; empty where each of them says it."""
     container: str
     link: str
+    sending: Sending = PLAIN_SENDING
 
 
 @final
@@ -256,6 +286,7 @@ Event = (
     | QueueDeclared
     | QueueDeleted
     | MuxerDeclared
+    | MuxerDeleted
     | Attached
     | Detached
     | ProducerAttached
@@ -271,4 +302,5 @@ Event = (
     | Lost
     | Reset
     | Compacted
+    | Drawn
 )

@@ -9,6 +9,7 @@ Rule 3. A run is told once, whatever its length: its entries as ranges [first, l
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.attachment import argument_text
 from engine.events import (
     Acquired,
     Attached,
@@ -18,9 +19,11 @@ from engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -56,7 +59,11 @@ def facts_of(event: Event, name: QueueName) -> _Facts:
         facts |= {"queues": [name(queue) or "" for queue in queues], "queue_ids": list(queues)}
     elif queues:
         known = event.name if type(event) is QueueDeclared else name(queues[0])
-        facts |= {"queue_id": queues[0]} if known is None else {"queue": known, "queue_id": queues[0]}
+        if known is not None:
+            facts |= {"queue": known, "queue_id": queues[0]}
+        elif not isinstance(event, Attached | Detached):
+            # What nobody knows as a queue is a muxer there.
+            facts["queue_id"] = queues[0]
     return facts
 
 
@@ -67,8 +74,10 @@ def queues_of(event: Event) -> tuple[int, ...]:
             return event.queues
         case QueueDeclared():
             return (event.offset,)
-        case Started() | MuxerDeclared() | Lost() | Reset() | Compacted() | Chunked():
+        case Started() | MuxerDeclared() | MuxerDeleted() | Drawn() | Lost() | Reset() | Compacted() | Chunked():
             return ()
+        case Attached() | Detached():
+            return (event.member,)
         case ProducerAttached() | ProducerDetached() | ConsumerDetached():
             return ()
     return (event.queue,)
@@ -118,7 +127,7 @@ def _damaged(event: Damaged) -> _Facts:
 
 
 def _attached(event: Attached | Detached) -> _Facts:
-    return {"muxer": event.muxer, "destination": event.destination}
+    return {"muxer": event.muxer, "member": event.member, "argument": argument_text(event.argument)}
 
 
 def _producer_attached(event: ProducerAttached) -> _Facts:
@@ -140,8 +149,10 @@ _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
     QueueDeclared: ("queue-declared", lambda event: {"messages_max": event.settings.messages_max}),
     QueueDeleted: ("queue-deleted", lambda _: {}),
     MuxerDeclared: ("muxer-declared", lambda event: {"muxer": event.name, "class": MuxerKind(event.kind).name}),
+    MuxerDeleted: ("muxer-deleted", lambda event: {"muxer": event.muxer}),
     Attached: ("attached", _attached),
     Detached: ("detached", _attached),
+    Drawn: ("drawn", lambda event: {"muxer": event.muxer, "count": event.count}),
     ProducerAttached: ("producer-attached", _producer_attached),
     ProducerDetached: ("producer-detached", lambda event: {"producer": event.producer}),
     ConsumerAttached: ("consumer-attached", _consumer_attached),

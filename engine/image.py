@@ -1,9 +1,9 @@
 """A state as blocks, and back to the last attribute: what a snapshot file holds.
 
-    STATE       {epoch, time_us, and how many muxers, queues, producers and consumers follow}
-    MUXERS      [{id, name, kind, named}]
-    ROUTES      [[muxer, destination, [queue...]]]
-    PRODUCERS   [{id, muxer, destination, container, link}]
+    STATE       {epoch, time_us, and how many muxers, attachments, queues, producers and consumers follow}
+    MUXERS      [{id, name, kind, named, options, draws}]
+    ATTACHMENTS [[muxer, id, member, argument, conditions]]
+    PRODUCERS   [{id, muxer, destination, container, link, sending}]
     CONSUMERS   [{id, queue, container, link}]
     QUEUES      [{id, name, named, settings, counts}]
     WORDS       runs: queue i64 | consumer i64 | list u32 | count u32 | count words
@@ -27,9 +27,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from engine.attachment import Attachment, Condition
 from engine.entry import Entry
 from engine.errors import EngineError
-from engine.muxer import Muxer, MuxerKind
+from engine.muxer import Muxer, MuxerKind, Options
 from engine.queue import Counters, Queue, Settings
 from engine.state import EMPTY_STATE, Consumer, Producer, State
 from engine.word import WORD_BYTES
@@ -60,7 +61,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epoch: int
     time_us: int
     muxers: int
-    routes: int
+    attachments: int
     queues: int
     producers: int
     consumers: int
@@ -72,6 +73,12 @@ class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: MuxerKind
     named: bool
     """Whether its name is that of this muxer still."""
+    options: Options
+    draws: int
+
+
+_AttachmentRow = tuple[int, int, int, str | None, tuple[Condition, ...] | None]
+"""Muxer, id, member, and the argument as a text or as conditions."""
 
 
 class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +110,7 @@ def image_of(state: State) -> Iterator[Block]:
     """Yield the blocks of a state, each of less than a hundred KiB."""
     yield Block(BlockKind.STATE, [_encode(_head(state))])
     yield from _json_blocks(BlockKind.MUXERS, _muxer_rows(state))
-    yield from _json_blocks(BlockKind.ROUTES, _route_rows(state))
+    yield from _json_blocks(BlockKind.ATTACHMENTS, _attachment_rows(state))
     yield from _json_blocks(BlockKind.PRODUCERS, _in_order(state.producers))
     yield from _json_blocks(BlockKind.CONSUMERS, _in_order(state.consumers))
     yield from _json_blocks(BlockKind.QUEUES, _queue_rows(state))
@@ -116,7 +123,7 @@ def _head(state: State) -> _Head:
         state.epoch,
         state.time_us,
         len(state.muxers),
-        sum(len(muxer.routes) for muxer in state.muxers.values()),
+        sum(len(muxer.attachments) for muxer in state.muxers.values()),
         len(state.queues),
         len(state.producers),
         len(state.consumers),
@@ -125,13 +132,16 @@ def _head(state: State) -> _Head:
 
 def _muxer_rows(state: State) -> Iterator[_MuxerRow]:
     for muxer in _in_order(state.muxers):
-        yield _MuxerRow(muxer.id, muxer.name, muxer.kind, state.muxer_names.get(muxer.name) == muxer.id)
+        is_named = state.muxer_names.get(muxer.name) == muxer.id
+        draws = state.draws.get(muxer.id, 0)
+        yield _MuxerRow(muxer.id, muxer.name, muxer.kind, is_named, muxer.options, draws)
 
 
-def _route_rows(state: State) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+def _attachment_rows(state: State) -> Iterator[_AttachmentRow]:
     for muxer in _in_order(state.muxers):
-        for destination, queues in _sorted_items(muxer.routes):
-            yield muxer.id, destination, queues
+        for one in _in_order(muxer.attachments):
+            text, conditions = (None, one.argument) if isinstance(one.argument, tuple) else (one.argument, None)
+            yield muxer.id, one.id, one.member, text, conditions
 
 
 def _queue_rows(state: State) -> Iterator[_QueueRow]:
@@ -243,7 +253,7 @@ class _Parts:
     def __init__(self) -> None:
         self.head: _Head | None = None
         self.muxers: list[_MuxerRow] = []
-        self.routes: dict[int, dict[str, tuple[int, ...]]] = {}
+        self.attachments: dict[int, dict[int, Attachment]] = {}
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self.queues: list[_QueueRow] = []
@@ -259,9 +269,10 @@ class _Parts:
     def take_muxers(self, payload: bytes) -> None:
         self.muxers += msgspec.json.decode(payload, type=list[_MuxerRow])
 
-    def take_routes(self, payload: bytes) -> None:
-        for muxer, destination, queues in msgspec.json.decode(payload, type=list[tuple[int, str, tuple[int, ...]]]):
-            self.routes.setdefault(muxer, {})[destination] = queues
+    def take_attachments(self, payload: bytes) -> None:
+        for muxer, one, member, text, conditions in msgspec.json.decode(payload, type=list[_AttachmentRow]):
+            argument = text if conditions is None else conditions
+            self.attachments.setdefault(muxer, {})[one] = Attachment(one, member, argument)
 
     def take_producers(self, payload: bytes) -> None:
         self.producers.update((one.id, one) for one in msgspec.json.decode(payload, type=list[Producer]))
@@ -306,12 +317,15 @@ class _Parts:
         head = self.head
         if head is None:
             raise ImageFault("a snapshot without its first block")
-        routes = sum(map(len, self.routes.values()))
-        counts = (len(self.muxers), routes, len(self.queues), len(self.producers), len(self.consumers))
-        expected = (head.muxers, head.routes, head.queues, head.producers, head.consumers)
+        attachments = sum(map(len, self.attachments.values()))
+        counts = (len(self.muxers), attachments, len(self.queues), len(self.producers), len(self.consumers))
+        expected = (head.muxers, head.attachments, head.queues, head.producers, head.consumers)
         if counts != expected:
-            raise ImageFault(f"muxers, routes, queues, producers, consumers: expected {expected}, found {counts}")
-        muxers = [Muxer(one.id, one.name, one.kind, PersistentMap(self.routes.get(one.id, {}))) for one in self.muxers]
+            raise ImageFault(f"muxers, attachments, queues, producers, consumers: expected {expected}, found {counts}")
+        muxers = [
+            Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
+            for one in self.muxers
+        ]
         return EMPTY_STATE.having(
             epoch=head.epoch,
             time_us=head.time_us,
@@ -321,6 +335,7 @@ class _Parts:
             muxer_names=PersistentMap({row.name: row.id for row in self.muxers if row.named}),
             consumers=PersistentMap(self.consumers),
             producers=PersistentMap(self.producers),
+            draws=PersistentMap({row.id: row.draws for row in self.muxers if row.draws}),
         )
 
     def _queue(self, row: _QueueRow) -> Queue:
@@ -351,9 +366,9 @@ class _Parts:
         )
 
 
-def _map_of(items: "dict[int, Entry]") -> "PersistentMap[int, Entry]":
+def _map_of(items: "dict[int, _Value]") -> "PersistentMap[int, _Value]":
     """Return a map made a little at a time: millions in one call would stop a broker that runs beside."""
-    empty: PersistentMap[int, Entry] = PersistentMap()
+    empty: PersistentMap[int, _Value] = PersistentMap()
     draft, left = empty.mutate(), iter(items.items())
     while some := dict(islice(left, _MAPPED_AT_ONCE)):
         draft.update(some)
@@ -363,7 +378,7 @@ def _map_of(items: "dict[int, Entry]") -> "PersistentMap[int, Entry]":
 _TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {
     BlockKind.STATE: _Parts.take_head,
     BlockKind.MUXERS: _Parts.take_muxers,
-    BlockKind.ROUTES: _Parts.take_routes,
+    BlockKind.ATTACHMENTS: _Parts.take_attachments,
     BlockKind.PRODUCERS: _Parts.take_producers,
     BlockKind.CONSUMERS: _Parts.take_consumers,
     BlockKind.QUEUES: _Parts.take_queues,

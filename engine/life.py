@@ -188,9 +188,9 @@ class _Telling:
         found = None
         for event in self._events(self._search.touches(wanted, queue, self._published.offset)):
             match event:
-                case Attached(muxer=producer.muxer, destination=producer.destination):
+                case Attached(muxer=producer.muxer, argument=producer.destination):
                     found = event.offset
-                case Detached(muxer=producer.muxer, destination=producer.destination):
+                case Detached(muxer=producer.muxer) if event.attachment in (found, 0):
                     found = None
         return found
 

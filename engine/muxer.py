@@ -1,15 +1,22 @@
-"""Muxers: producers send to a muxer, queues attach to muxers, and the muxer's class says which messages reach which."""
+"""Muxers: producers send to a muxer, queues and muxers attach to it, and its class says what passes on to whom.
 
-from dataclasses import dataclass
+A muxer is what the log says of it; which attachments a message passes on by is matched in engine/routing.
+"""
+
 from enum import IntEnum
-from typing import final
+from typing import Final, final
 
+from msgspec import Struct
+
+from engine.attachment import Attachment
 from snapshot.map import PersistentMap
 
-__all__ = ["QUEUE_MUXER", "Muxer", "MuxerKind"]
+__all__ = ["PLAIN_KINDS", "QUEUE_MUXER", "TOPIC_MUXER", "Muxer", "MuxerKind", "Options"]
 
-QUEUE_MUXER = "QUEUE"
+QUEUE_MUXER: Final = "QUEUE"
 """The predeclared muxer of class DESTINATION that routes by queue name: the way from a plain address to its queue."""
+TOPIC_MUXER: Final = "TOPIC"
+"""The predeclared muxer of class WILD DESTINATION that subscriptions attach to."""
 
 
 class MuxerKind(IntEnum):
@@ -23,32 +30,46 @@ class MuxerKind(IntEnum):
     SELECTOR = 6
     LOSSY = 7
 
+    @property
+    def text(self) -> str:
+        """The class as people write it, such as `wild-destination`."""
+        return self.name.lower().replace("_", "-")
+
+
+PLAIN_KINDS: Final = frozenset((MuxerKind.SIMPLE, MuxerKind.DESTINATION, MuxerKind.WILD_DESTINATION))
+"""These look at the destination alone: all messages of a run for one destination go the same way."""
+
 
 @final
-@dataclass(frozen=True, slots=True)
-class Muxer:
+class Options(Struct, frozen=True, omit_defaults=True):
+    """What is particular to a class. A later field is added with a default, so old records stay readable."""
+
+    separator: str = "."
+    """Of words, for the WILD classes."""
+    probability: float = 1.0
+    """Of passing a message on, for LOSSY."""
+    seed: int = 0
+    """Of the draws, for LOSSY: the same seed and messages give the same choices."""
+
+
+@final
+class Muxer(Struct, frozen=True):
     """One muxer of a virtual host; immutable."""
 
     id: int
     """The offset of the record that declared it."""
     name: str
     kind: MuxerKind
-    routes: "PersistentMap[str, tuple[int, ...]]"
-    """Destination to the queues attached for it, in the order of attaching, each once."""
+    options: Options
+    attachments: "PersistentMap[int, Attachment]"
+    """By id, which is the order of attaching."""
 
-    def route(self, destination: str) -> tuple[int, ...]:
-        """Return the queues that a message for this destination reaches."""
-        return self.routes.get(destination, ())
+    def attach(self, attachment: Attachment) -> "Muxer":
+        """Return the muxer with one more attachment."""
+        return Muxer(self.id, self.name, self.kind, self.options, self.attachments.set(attachment.id, attachment))
 
-    def attach(self, queue: int, destination: str) -> "Muxer":
-        """Return the muxer with a queue attached for a destination."""
-        queues = self.routes.get(destination, ())
-        if queue in queues:
+    def detach(self, attachment: int) -> "Muxer":
+        """Return the muxer without an attachment."""
+        if attachment not in self.attachments:
             return self
-        return Muxer(self.id, self.name, self.kind, self.routes.set(destination, (*queues, queue)))
-
-    def detach(self, queue: int, destination: str) -> "Muxer":
-        """Return the muxer without that attachment."""
-        queues = tuple(other for other in self.routes.get(destination, ()) if other != queue)
-        routes = self.routes.set(destination, queues) if queues else self.routes.delete(destination)
-        return Muxer(self.id, self.name, self.kind, routes)
+        return Muxer(self.id, self.name, self.kind, self.options, self.attachments.delete(attachment))

@@ -14,8 +14,10 @@ __all__ = [
     "CONSUMER_DETACHED",
     "DAMAGED",
     "DETACHED",
+    "DRAWN",
     "LOST",
     "MUXER_DECLARED",
+    "MUXER_DELETED",
     "PRODUCER_ATTACHED",
     "PRODUCER_DETACHED",
     "PUBLISHED",
@@ -47,6 +49,8 @@ DAMAGED: Final = 16
 LOST: Final = 17
 RESET: Final = 18
 COMPACTED: Final = 19
+MUXER_DELETED: Final = 20
+DRAWN: Final = 21
 
 TYPE_NAMES: Final = {
     STARTED: "started",
@@ -68,5 +72,7 @@ TYPE_NAMES: Final = {
     LOST: "lost",
     RESET: "reset",
     COMPACTED: "compacted",
+    MUXER_DELETED: "muxer-deleted",
+    DRAWN: "drawn",
 }
 """As people read them."""

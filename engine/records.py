@@ -4,10 +4,10 @@
      1    Started             -         epoch      -      -              -                                       -
      2    QueueDeclared       -         -          -      -              JSON {name, settings}                   -
      3    QueueDeleted        queue     -          -      -              -                                       -
-     4    MuxerDeclared       -         -          -      kind           JSON {name}                             -
-     5    Attached            queue     muxer      -      -              JSON {destination}                      -
-     6    Detached            queue     muxer      -      -              JSON {destination}                      -
-     7    ProducerAttached    -         muxer      -      -              JSON {destination, container, link}     -
+     4    MuxerDeclared       -         -          -      kind           JSON {name, options}                    -
+     5    Attached            member    muxer      -      -              JSON {argument or conditions}           -
+     6    Detached            member    muxer      -      -              JSON {attachment} and as above          -
+     7    ProducerAttached    -         muxer      -      -              JSON {destination, container, link, sending} -
      8    ProducerDetached    -         producer   -      -              -                                       -
      9    ConsumerAttached    queue     -          -      -              JSON {container, link}                  -
     10    ConsumerDetached    -         consumer   -      -              -                                       -
@@ -20,6 +20,8 @@
     17    Lost                -         first      -      -              end as u64                              -
     18    Reset               -         -          -      -              -                                       -
     19    Compacted           -         horizon    -      -              segments, records, bytes: old and new   -
+    20    MuxerDeleted        -         muxer      -      -              -                                       -
+    21    Drawn               -         muxer      n      -              -                                       -
 
 A run of n messages published is n Published records, each with its own offset; a run acquired or settled is one record.
 Published: flags bit 0 DURABLE; bit 1 LARGE: meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
@@ -32,6 +34,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from engine.attachment import Argument, Condition
 from engine.errors import EngineError
 from engine.events import (
     Acquired,
@@ -42,9 +45,11 @@ from engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -55,7 +60,7 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.muxer import MuxerKind
+from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
 from engine.record_types import (
@@ -67,8 +72,10 @@ from engine.record_types import (
     CONSUMER_DETACHED,
     DAMAGED,
     DETACHED,
+    DRAWN,
     LOST,
     MUXER_DECLARED,
+    MUXER_DELETED,
     PRODUCER_ATTACHED,
     PRODUCER_DETACHED,
     PUBLISHED,
@@ -79,6 +86,7 @@ from engine.record_types import (
     SETTLED,
     STARTED,
 )
+from engine.sending import PLAIN_SENDING, Sending
 from engine.word import WORD_BYTES, make_words, pack_words, size_code, size_of, unpack_words
 from log.batch import Batch
 from log.draft import Draft
@@ -96,7 +104,13 @@ class _Names(msgspec.Struct, omit_defaults=True):
 
     name: str = ""
     settings: Settings | None = None
+    options: Options | None = None
+    argument: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+    attachment: int = 0
+    sending: Sending | None = None
     destination: str = ""
+    """Of a producer; in version 0.1 that of an attachment too."""
     container: str = ""
     link: str = ""
 
@@ -238,8 +252,27 @@ def _counts_of(event: Compacted) -> tuple[int, ...]:
     )
 
 
-def _destination(event: Any) -> bytes:
-    return _encode_json(_Names(destination=event.destination))
+def _argument(event: Attached | Detached) -> bytes:
+    argument = event.argument
+    names = _Names(conditions=argument) if isinstance(argument, tuple) else _Names(argument=argument)
+    if type(event) is Detached:
+        names.attachment = event.attachment
+    return _encode_json(names)
+
+
+def _producer_names(event: ProducerAttached) -> bytes:
+    sending = None if event.sending == PLAIN_SENDING else event.sending
+    return _encode_json(
+        _Names(destination=event.destination, container=event.container, link=event.link, sending=sending)
+    )
+
+
+def _muxer_names(event: MuxerDeclared) -> bytes:
+    return _encode_json(_Names(name=event.name, options=None if event.options == Options() else event.options))
+
+
+def _write_drawn(draft: Draft, event: Drawn) -> int:
+    return draft.add(DRAWN, timestamp_us=event.time_us, ref=event.muxer, count=event.count)
 
 
 _WRITE: dict[type, _Add] = {
@@ -251,16 +284,12 @@ _WRITE: dict[type, _Add] = {
         QUEUE_DECLARED, meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings))
     ),
     QueueDeleted: _seldom(QUEUE_DELETED, queue="queue"),
-    MuxerDeclared: _seldom(MUXER_DECLARED, aux="kind", meta=lambda event: _encode_json(_Names(name=event.name))),
-    Attached: _seldom(ATTACHED, queue="queue", ref="muxer", meta=_destination),
-    Detached: _seldom(DETACHED, queue="queue", ref="muxer", meta=_destination),
-    ProducerAttached: _seldom(
-        PRODUCER_ATTACHED,
-        ref="muxer",
-        meta=lambda event: _encode_json(
-            _Names(destination=event.destination, container=event.container, link=event.link)
-        ),
-    ),
+    MuxerDeclared: _seldom(MUXER_DECLARED, aux="kind", meta=_muxer_names),
+    MuxerDeleted: _seldom(MUXER_DELETED, ref="muxer"),
+    Attached: _seldom(ATTACHED, queue="member", ref="muxer", meta=_argument),
+    Detached: _seldom(DETACHED, queue="member", ref="muxer", meta=_argument),
+    Drawn: _write_drawn,
+    ProducerAttached: _seldom(PRODUCER_ATTACHED, ref="muxer", meta=_producer_names),
     ProducerDetached: _seldom(PRODUCER_DETACHED, ref="producer"),
     ConsumerAttached: _seldom(
         CONSUMER_ATTACHED,
@@ -370,7 +399,27 @@ def _read_queue_declared(offset: int, time_us: int, _row: tuple[int, ...], meta:
 
 def _read_producer_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
     names = _decode_names(meta)
-    return ProducerAttached(offset, time_us, row[5], names.destination, names.container, names.link)
+    sending = names.sending or PLAIN_SENDING
+    return ProducerAttached(offset, time_us, row[5], names.destination, names.container, names.link, sending)
+
+
+def _read_muxer_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerDeclared:
+    names = _decode_names(meta)
+    return MuxerDeclared(offset, time_us, names.name, MuxerKind(row[8]), names.options or Options())
+
+
+def _read_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Attached:
+    names = _decode_names(meta)
+    return Attached(offset, time_us, row[5], row[4], _argument_of(names))
+
+
+def _read_detached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Detached:
+    names = _decode_names(meta)
+    return Detached(offset, time_us, row[5], row[4], names.attachment, _argument_of(names))
+
+
+def _argument_of(names: _Names) -> Argument:
+    return names.destination or (names.argument if names.conditions is None else names.conditions)
 
 
 def _read_consumer_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
@@ -382,15 +431,11 @@ _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
     STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5]),
     QUEUE_DECLARED: _read_queue_declared,
     QUEUE_DELETED: lambda offset, time_us, row, _: QueueDeleted(offset, time_us, row[4]),
-    MUXER_DECLARED: lambda offset, time_us, row, meta: MuxerDeclared(
-        offset, time_us, _decode_names(meta).name, MuxerKind(row[8])
-    ),
-    ATTACHED: lambda offset, time_us, row, meta: Attached(
-        offset, time_us, row[5], row[4], _decode_names(meta).destination
-    ),
-    DETACHED: lambda offset, time_us, row, meta: Detached(
-        offset, time_us, row[5], row[4], _decode_names(meta).destination
-    ),
+    MUXER_DECLARED: _read_muxer_declared,
+    MUXER_DELETED: lambda offset, time_us, row, _: MuxerDeleted(offset, time_us, row[5]),
+    ATTACHED: _read_attached,
+    DETACHED: _read_detached,
+    DRAWN: lambda offset, time_us, row, _: Drawn(offset, time_us, row[5], row[7]),
     PRODUCER_ATTACHED: _read_producer_attached,
     PRODUCER_DETACHED: lambda offset, time_us, row, _: ProducerDetached(offset, time_us, row[5]),
     CONSUMER_ATTACHED: _read_consumer_attached,

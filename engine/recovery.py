@@ -12,6 +12,7 @@ from engine.apply import apply
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.records import events_of
+from engine.routing.router import FieldsOf, no_fields
 from engine.snapshots import Found, newest_snapshot
 from engine.state import EMPTY_STATE, State
 from engine.touches import touches_of
@@ -50,14 +51,16 @@ def recover(
     now_us: int,
     progress: Callable[[int, int], None] | None = None,
     report: Report | None = None,
+    fields_of: FieldsOf = no_fields,
 ) -> DurableLoop:
     """Return a loop over the recovered log, with its start durable: it may serve.
 
+    `fields_of` reads out of a message what muxers match: the engine knows no encoding.
     Raises what `fold_log` raises, and LogFailed.
     """
     state = fold_log(recovery, progress, report)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
-    loop = DurableLoop(recovery.log(touches_of=touches_of), state, config)
+    loop = DurableLoop(recovery.log(touches_of=touches_of), state, config, fields_of)
     loop.start(now_us, lost)
     loop.snapshots.start(now_us, logged_bytes=recovery.scanned_bytes)
     if lost:

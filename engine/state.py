@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from engine.muxer import Muxer
 from engine.queue import Queue
+from engine.sending import PLAIN_SENDING, Sending
 from snapshot.map import PersistentMap
 
 __all__ = ["EMPTY_STATE", "Consumer", "Producer", "State"]
@@ -33,9 +34,12 @@ class Producer:
     id: int
     """The offset of the record that attached it."""
     muxer: int
+    """Where it sends to; 0 for the address that each message names."""
     destination: str
+    """What its messages are for; empty where each of them says it."""
     container: str
     link: str
+    sending: Sending = PLAIN_SENDING
 
 
 @final
@@ -52,6 +56,8 @@ class State(Struct, frozen=True):
     muxer_names: "PersistentMap[str, int]"
     consumers: "PersistentMap[int, Consumer]"
     producers: "PersistentMap[int, Producer]"
+    draws: "PersistentMap[int, int]"
+    """LOSSY muxers to how many messages they have drawn for."""
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""
@@ -75,6 +81,7 @@ class State(Struct, frozen=True):
 EMPTY_STATE = State(
     0,
     0,
+    PersistentMap(),
     PersistentMap(),
     PersistentMap(),
     PersistentMap(),

@@ -38,10 +38,13 @@ from protocol.values import Symbol
 if TYPE_CHECKING:
     from protocol.gateway import Gateway
 
-__all__ = ["PRODUCT", "Authenticator", "Peer"]
+__all__ = ["OFFERED", "PRODUCT", "Authenticator", "Peer"]
 
 PRODUCT: Final = {Symbol("product"): "AmberMQ"}
 """What our open says of us."""
+
+OFFERED: Final = (Symbol("ANONYMOUS-RELAY"),)
+"""What our open offers."""
 
 Authenticator = Callable[[str, str | None, str | None], bool]
 """(mechanism, username, password) -> may this peer come in?"""
@@ -220,7 +223,8 @@ class Peer:
         self.container = event.open.container_id
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
-        self.connection.accept(properties={**PRODUCT, Symbol("vhost"): self.gateway.vhost})
+        properties = {**PRODUCT, Symbol("vhost"): self.gateway.vhost}
+        self.connection.accept(properties=properties, offered_capabilities=OFFERED)
 
     def _move(self, gateway: "Gateway") -> None:
         """Belong to another virtual host from now on; there are no links yet."""
@@ -250,7 +254,8 @@ class Peer:
             return
         producing = Producing(self, link, self.gateway.limits, terms)
         self._producing[link] = producing
-        self.gateway.engine.submit(AttachProducer(producing, terms.address, self.container, link.name))
+        command = AttachProducer(producing, terms.address, self.container, link.name, terms.unroutable)
+        self.gateway.engine.submit(command)
 
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source

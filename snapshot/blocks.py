@@ -70,9 +70,9 @@ class BlockKind(IntEnum):
     STATE = 1
     """JSON: what there is one of, and how many of the rest follow."""
     MUXERS = 2
-    """JSON: a list of muxers, without their routes."""
-    ROUTES = 3
-    """JSON: a list of routes."""
+    """JSON: a list of muxers, without their attachments."""
+    ATTACHMENTS = 3
+    """JSON: a list of attachments."""
     PRODUCERS = 4
     """JSON: a list of producers."""
     CONSUMERS = 5

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from engine.apply import apply
+from engine.attachment import argument_text
 from engine.events import Event, QueueDeleted, Reset
 from engine.muxer import QUEUE_MUXER
 from engine.queue import Queue
@@ -88,7 +89,8 @@ def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Ite
 
 def _routes(state: State, muxer: int) -> set[tuple[str, int]]:
     found = state.muxers.get(muxer)
-    return set() if found is None else {(name, queue) for name, queues in found.routes.items() for queue in queues}
+    attachments = () if found is None else found.attachments.values()
+    return {(argument_text(one.argument), one.member) for one in attachments}
 
 
 def link_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:

@@ -6,13 +6,17 @@ Rule: names are learned from the log's beginning on; what was never heard of is 
 from dataclasses import dataclass
 
 from engine.events import (
+    Attached,
     Chunked,
     Compacted,
     ConsumerAttached,
     ConsumerDetached,
+    Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -66,6 +70,10 @@ class Names:
         """Return a muxer's name."""
         return self._muxers.get(muxer, f"muxer {muxer}")
 
+    def member(self, member: int) -> str:
+        """Return what is attached to a muxer: the kind, and the name in quotes."""
+        return f"muxer {self._muxers[member]!r}" if member in self._muxers else f"queue {self.queue(member)!r}"
+
     def link(self, link: int) -> str:
         """Return container and link name of a producer or consumer."""
         known = self._links.get(link)
@@ -84,8 +92,10 @@ class Names:
                 return self._node(event.producer)
             case ConsumerDetached():
                 return self._node(event.consumer)
-            case Started() | MuxerDeclared() | Lost() | Reset() | Compacted():
+            case Started() | MuxerDeclared() | MuxerDeleted() | Drawn() | Lost() | Reset() | Compacted():
                 return ()
+            case Attached() | Detached():
+                return (self.queue(event.member),)
         return (self.queue(event.queue),)
 
     def _node(self, link: int) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def _told(state: State) -> Iterator[Event]:
     for queue in state.queues.values():
         yield QueueDeclared(queue.id, 0, queue.name, queue.settings)
     for muxer in state.muxers.values():
-        yield MuxerDeclared(muxer.id, 0, muxer.name, muxer.kind)
+        yield MuxerDeclared(muxer.id, 0, muxer.name, muxer.kind, muxer.options)
     for producer in state.producers.values():
         yield ProducerAttached(producer.id, 0, producer.muxer, producer.destination, producer.container, producer.link)
     for consumer in state.consumers.values():

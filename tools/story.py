@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.attachment import argument_text
 from engine.events import (
     Acquired,
     Attached,
@@ -18,9 +19,11 @@ from engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -89,9 +92,19 @@ def _muxer_declared(_names: Names, event: MuxerDeclared) -> str:
     return f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared"
 
 
+def _muxer_deleted(names: Names, event: MuxerDeleted) -> str:
+    return f"muxer {names.muxer(event.muxer)!r} deleted"
+
+
 def _attached(names: Names, event: Attached | Detached) -> str:
+    argument = argument_text(event.argument)
     verb = "attached to" if isinstance(event, Attached) else "detached from"
-    return f"queue {names.queue(event.queue)!r} {verb} {names.muxer(event.muxer)!r} for {event.destination!r}"
+    words = f"{names.member(event.member)} {verb} {names.muxer(event.muxer)!r}"
+    return f"{words} for {argument!r}" if argument else words
+
+
+def _drawn(names: Names, event: Drawn) -> str:
+    return f"{names.muxer(event.muxer)!r} drew for {_messages(event.count)}"
 
 
 def _producer_attached(_names: Names, event: ProducerAttached) -> str:
@@ -192,6 +205,8 @@ _SAY: Final[dict[type, Callable[[Names, Any], str]]] = {
     QueueDeclared: _queue_declared,
     QueueDeleted: _queue_deleted,
     MuxerDeclared: _muxer_declared,
+    MuxerDeleted: _muxer_deleted,
+    Drawn: _drawn,
     Attached: _attached,
     Detached: _attached,
     ProducerAttached: _producer_attached,

@@ -25,6 +25,7 @@ from log.root import DEFAULT_VHOST
 from log.vhosts import VirtualHosts
 from log.worker import ThreadWorkers
 from protocol.host import Ground
+from protocol.message_fields import MessageFields
 from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
 from tools.settings import Settings
@@ -132,7 +133,7 @@ class VhostStore:
         for job in sweep_jobs(self._storage, path):
             structlog.get_logger().info("removed what a dead compaction had left", vhost=name, job=job)
         try:
-            engine = recover(recovery, settings.engine, now_us, report=_tell_of_snapshot)
+            engine = recover(recovery, settings.engine, now_us, report=_tell_of_snapshot, fields_of=MessageFields)
         except BaseException:
             recovery.close()
             raise

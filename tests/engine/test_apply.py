@@ -186,7 +186,7 @@ EVENTS_ABOUT_NOTHING = [
     Settled(50, 9, UNKNOWN, 11, ACCEPTED, make_words(50, [1])),
     QueueDeleted(50, 9, UNKNOWN),
     Attached(50, 9, UNKNOWN, QUEUE, "q"),
-    Detached(50, 9, UNKNOWN, QUEUE, "q"),
+    Detached(50, 9, UNKNOWN, QUEUE, 4),
     ProducerDetached(50, 9, UNKNOWN),
     ConsumerDetached(50, 9, UNKNOWN),
     Purged(50, 9, UNKNOWN, 60),
@@ -210,11 +210,11 @@ def test_a_reference_to_what_is_gone_changes_nothing(event: Event) -> None:
 
 def test_a_deleted_queue_takes_its_consumers_and_its_name_with_it() -> None:
     """The name is free, the id is not."""
-    state = fold(EMPTY_STATE, [*wiring(), Detached(50, 9, 1, QUEUE, "q"), QueueDeleted(51, 9, QUEUE)])
+    state = fold(EMPTY_STATE, [*wiring(), Detached(50, 9, 1, QUEUE, 4), QueueDeleted(51, 9, QUEUE)])
     assert not state.queues
     assert not state.queue_names
     assert not state.consumers
-    assert state.muxers[1].route("q") == ()
+    assert not state.muxers[1].attachments
     again = apply(state, QueueDeclared(60, 9, "q", Settings()))
     assert again.queue_names["q"] == 60
 

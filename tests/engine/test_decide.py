@@ -52,12 +52,16 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.muxer import QUEUE_MUXER, MuxerKind
+from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
 from engine.outcome import ACCEPTED, RELEASED, OutcomeKind
 from engine.queue import Settings
+from engine.routing.router import Router
 from engine.word import entry_of, make_words, pack_words, unpack_words
 from snapshot.map import PersistentMap
 from tests.engine.world import World
+
+QUEUE = 3
+"""The id of the first queue: the predeclared muxers stand before it."""
 
 
 def test_the_first_start_declares_the_muxer_and_later_ones_do_not() -> None:
@@ -66,23 +70,24 @@ def test_the_first_start_declares_the_muxer_and_later_ones_do_not() -> None:
     assert world.events == [
         Started(0, 1_000, 1),
         MuxerDeclared(1, 1_000, QUEUE_MUXER, MuxerKind.DESTINATION),
+        MuxerDeclared(2, 1_000, TOPIC_MUXER, MuxerKind.WILD_DESTINATION),
     ]
-    assert started(world.state, world.moment) == [Started(2, 1_000, 2)]
+    assert started(world.state, world.moment) == [Started(3, 1_000, 2)]
 
 
 def test_attaching_creates_a_queue_once() -> None:
     """A queue that does not exist is declared and attached to the muxer before its peer is."""
     world = World()
     producer = world.producer("q")
-    assert world.events[2:] == [
-        QueueDeclared(2, 1_000, "q", Settings()),
-        Attached(3, 1_000, 1, 2, "q"),
-        ProducerAttached(4, 1_000, 1, "q", "container", "link"),
+    assert world.events[3:] == [
+        QueueDeclared(QUEUE, 1_000, "q", Settings()),
+        Attached(QUEUE + 1, 1_000, 1, QUEUE, "q"),
+        ProducerAttached(QUEUE + 2, 1_000, 1, "q", "container", "link"),
     ]
-    assert world.do(AttachConsumer("key", "/queues/q", "container", "link")) == [ConsumerReady("key", 5)]
-    assert world.events[5:] == [ConsumerAttached(5, 1_000, 2, "container", "link")]
-    assert (producer, world.state.consumers[5].queue) == (4, 2)
-    assert world.do(AttachProducer("key", "q", "container", "link")) == [ProducerReady("key", 6)]
+    assert world.do(AttachConsumer("key", "/queues/q", "container", "link")) == [ConsumerReady("key", 6)]
+    assert world.events[6:] == [ConsumerAttached(6, 1_000, QUEUE, "container", "link")]
+    assert (producer, world.state.consumers[6].queue) == (5, QUEUE)
+    assert world.do(AttachProducer("key", "q", "container", "link")) == [ProducerReady("key", 7)]
 
 
 LIMITS = EngineConfig(queues_max=1, producers_max=2, consumers_max=2, queue_messages_max=3, name_bytes_max=8)
@@ -154,10 +159,10 @@ def test_an_accepted_run_waits_for_the_log_only_when_it_is_durable() -> None:
     bodies = [b"a", b"bb"]
     events, effects = decide(world.state, publish(producer, bodies), world.moment)
     assert effects == [PublishDone("link", 7, 2, OutcomeKind.ACCEPTED, False, after=AT_CLOSE)]
-    assert events == [Published(first, 1_000, (2,), producer, make_words(first, [1, 2]), 3)]
+    assert events == [Published(first, 1_000, (QUEUE,), producer, make_words(first, [1, 2]), 3)]
     events, effects = decide(world.state, publish(producer, bodies, durable=False, settled=True), world.moment)
     assert effects == [PublishDone("link", 7, 2, OutcomeKind.ACCEPTED, True, after=NOW)]
-    assert events == [Published(first, 1_000, (2,), producer, make_words(first, [1, 2]), 3, durable=False)]
+    assert events == [Published(first, 1_000, (QUEUE,), producer, make_words(first, [1, 2]), 3, durable=False)]
 
 
 def unroutable(world: World) -> int:
@@ -235,7 +240,7 @@ def test_a_large_message_is_cut_into_chunks_that_its_record_names() -> None:
     *chunks, message = world.events[-3:]
     assert chunks == [Chunked(first, 1_000, producer, b"0123"), Chunked(first + 1, 1_000, producer, b"4567")]
     assert message == Published(
-        first + 2, 1_000, (2,), producer, make_words(first + 2, [10]), 10, chunks=(first, first + 1)
+        first + 2, 1_000, (QUEUE,), producer, make_words(first + 2, [10]), 10, chunks=(first, first + 1)
     )
     assert type(message) is Published
     assert [bytes(body) for body in message.bodies] == [b"89"]
@@ -271,7 +276,7 @@ def test_a_settlement_names_only_what_is_held() -> None:
     words = [*dealt[other], 5, *reversed(dealt[mine])]
     events, effects = decide(world.state, Settle(mine, pack_words(words), ACCEPTED, "reply"), world.moment)
     assert effects == [OutcomeApplied("reply", after=AT_CLOSE)]
-    assert events == [Settled(world.next_offset, 1_000, 2, mine, ACCEPTED, pack_words(dealt[mine]))]
+    assert events == [Settled(world.next_offset, 1_000, QUEUE, mine, ACCEPTED, pack_words(dealt[mine]))]
     for nothing in (Settle(mine, pack_words(dealt[other]), ACCEPTED, "reply"), Settle(99, b"", ACCEPTED, "reply")):
         assert decide(world.state, nothing, world.moment) == ([], [OutcomeApplied("reply")])
     assert decide(world.state, Settle(mine, pack_words([5]), ACCEPTED), world.moment) == ([], [])
@@ -286,7 +291,7 @@ def test_a_consumer_that_goes_releases_what_it_never_saw() -> None:
     at = world.next_offset
     assert world.do(DetachConsumer(consumer, pack_words([words[1], 5]))) == []
     assert world.events[-2:] == [
-        Settled(at, 1_000, 2, consumer, RELEASED, pack_words(words[1:])),
+        Settled(at, 1_000, QUEUE, consumer, RELEASED, pack_words(words[1:])),
         ConsumerDetached(at + 1, 1_000, consumer),
     ]
     counts = [world.queue().entries.get(entry_of(word)) for word in words]
@@ -327,7 +332,7 @@ def test_a_deletion_ends_consumers_and_tells_how_much_is_gone() -> None:
     assert [type(effect) for effect in effects] == [ConsumerEnded, ConsumerEnded, Answered]
     assert [effect.consumer for effect in effects if type(effect) is ConsumerEnded] == [one, two]
     assert effects[-1] == Answered("key", {"messages": 3})
-    assert world.events[-2:] == [Detached(at, 1_000, 1, 2, "q"), QueueDeleted(at + 1, 1_000, 2)]
+    assert world.events[-2:] == [Detached(at, 1_000, 1, QUEUE, QUEUE + 1, "q"), QueueDeleted(at + 1, 1_000, QUEUE)]
     assert world.state.queue_named("q") is None
 
 
@@ -345,9 +350,10 @@ def test_a_reset_ends_every_link_and_declares_the_wiring_again() -> None:
         ProducersEnded(frozenset([sender]), *why),
         Answered("key", {"queues": 2, "messages": 3}),
     ]
-    assert world.events[-2:] == [
+    assert world.events[-3:] == [
         Reset(at, 1_000),
         MuxerDeclared(at + 1, 1_000, QUEUE_MUXER, MuxerKind.DESTINATION),
+        MuxerDeclared(at + 2, 1_000, TOPIC_MUXER, MuxerKind.WILD_DESTINATION),
     ]
     assert world.state == World().state.having(
         muxers=world.state.muxers, muxer_names=world.state.muxer_names, time_us=1_000
@@ -369,7 +375,7 @@ def test_a_purge_takes_what_is_available_now() -> None:
     world.dealt()
     at = world.next_offset
     assert world.do(PurgeQueue("key", "q")) == [Answered("key", {"messages": 2})]
-    assert world.events[-1] == Purged(at, 1_000, 2, at)
+    assert world.events[-1] == Purged(at, 1_000, QUEUE, at)
     assert (world.queue().available, world.queue().acquired_count) == (0, 1)
     assert world.do(PurgeQueue("key", "q")) == [Answered("key", {"messages": 0})]
     assert world.events[-1].offset == at
@@ -381,7 +387,10 @@ def test_damage_is_a_fact_where_the_queue_still_is() -> None:
     world.publish(world.producer(), 1)
     (word,) = unpack_words(world.queue().ready.to_bytes())
     at = world.next_offset
-    assert decide(world.state, ReportDamage(2, word), world.moment) == ([Damaged(at, 1_000, 2, pack_words([word]))], [])
+    assert decide(world.state, ReportDamage(QUEUE, word), world.moment) == (
+        [Damaged(at, 1_000, QUEUE, pack_words([word]))],
+        [],
+    )
     assert decide(world.state, ReportDamage(99, word), world.moment) == ([], [])
 
 
@@ -412,8 +421,8 @@ def test_queues_get_their_way_back_where_the_muxer_was_lost() -> None:
     world.producer("b")
     lost = world.state.having(muxers=PersistentMap(), muxer_names=PersistentMap())
     events = started(lost, world.moment)
-    assert [type(event) for event in events] == [Started, MuxerDeclared, Attached, Attached]
+    assert [type(event) for event in events] == [Started, MuxerDeclared, Attached, Attached, MuxerDeclared]
     state = fold(lost, events)
-    muxer = state.muxer_named(QUEUE_MUXER)
-    assert muxer is not None
-    assert [muxer.route(name) for name in ("a", "b")] == [(state.queue_names["a"],), (state.queue_names["b"],)]
+    muxer, router = state.muxer_names[QUEUE_MUXER], Router()
+    routes = [router.plain_route(state, muxer, name) for name in ("a", "b")]
+    assert routes == [(state.queue_names["a"],), (state.queue_names["b"],)]

@@ -179,7 +179,7 @@ def test_a_story_names_links_queues_and_the_reason(told: tuple[Lived, Past, Sear
         assert set(life.queues.values()) == {name}
         assert list(life.muxers.values()) == ["QUEUE"]
         (route,) = life.routes
-        wired = [one.offset for one in attached if one.queue == route.queue and one.offset < event.offset]
+        wired = [one.offset for one in attached if one.member == route.queue and one.offset < event.offset]
         assert route.attached == wired[-1]
         for step in life.steps[1:]:
             assert not step.link or life.links[step.link].queue == step.queue

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.apply import fold
+from engine.attachment import Condition
 from engine.errors import EngineError
 from engine.events import (
     Acquired,
@@ -16,9 +18,11 @@ from engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -29,11 +33,13 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.muxer import MuxerKind
+from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
-from engine.record_types import TYPE_NAMES
+from engine.record_types import ATTACHED, DETACHED, TYPE_NAMES
 from engine.records import SKIPPABLE, events_of, write_event
+from engine.sending import Sending, Unroutable
+from engine.state import EMPTY_STATE
 from engine.word import make_words, pack_words, total_size
 from log.batch import Batch, decode_header, encode_batch
 from log.config import LogConfig
@@ -121,11 +127,17 @@ def one_of_each() -> list[Event]:
         lambda at: Lost(at, NOW_US, 7, 11),
         lambda at: ConsumerDetached(at, NOW_US, 9),
         lambda at: ProducerDetached(at, NOW_US, 6),
-        lambda at: Detached(at, NOW_US, 4, 5, "größe"),
+        lambda at: Detached(at, NOW_US, 4, 5, BASE + 4, "größe"),
         lambda at: QueueDeleted(at, NOW_US, 5),
         lambda at: Reset(at, NOW_US + 9),
         lambda at: Compacted(at, NOW_US, BASE, 3, 1, 5000, 12, 90_000, 4_200),
         lambda at: Damaged(at, NOW_US, 5, make_words(BASE, [3, 4])),
+        lambda at: MuxerDeclared(at, NOW_US, "lossy", MuxerKind.LOSSY, Options(probability=0.5, seed=-7)),
+        lambda at: Attached(at, NOW_US, 4, 5),
+        lambda at: Attached(at, NOW_US, 4, 5, (Condition("colour", True, "red"), Condition("header.priority"))),
+        lambda at: ProducerAttached(at, NOW_US, 0, "", "c", "l", Sending(Unroutable.REJECT, True, True)),
+        lambda at: Drawn(at, NOW_US, 4, 17),
+        lambda at: MuxerDeleted(at, NOW_US, 4),
     ]
     events: list[Event] = []
     at = BASE
@@ -174,6 +186,18 @@ def test_golden_bytes() -> None:
     lines = [batch.records[at : at + 48].hex() for at in range(0, len(batch.records), 48)] + [batch.meta.hex()]
     assert "\n".join(lines) == GOLDEN.read_text().strip()
     assert {row[9] for row in batch.rows()} == set(TYPE_NAMES)
+
+
+def test_attachments_of_version_0_1_are_read() -> None:
+    """They named a destination in both directions; the one that went is the one with that destination."""
+    draft = Draft(LogConfig(), next_offset=BASE)
+    for record_type in (ATTACHED, DETACHED):
+        draft.add(record_type, timestamp_us=NOW_US, queue=5, ref=4, meta=b'{"destination":"q"}')
+    attached, detached = events_of(batch_of(draft))
+    assert attached == Attached(BASE, NOW_US, 4, 5, "q")
+    assert detached == Detached(BASE + 1, NOW_US, 4, 5, 0, "q")
+    muxer = MuxerDeclared(4, NOW_US, "QUEUE", MuxerKind.DESTINATION)
+    assert not fold(EMPTY_STATE, [muxer, attached, detached]).muxers[4].attachments
 
 
 def test_runs_of_alike_messages_are_joined() -> None:

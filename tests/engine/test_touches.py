@@ -9,6 +9,7 @@ from engine.events import (
     Chunked,
     ConsumerDetached,
     Damaged,
+    Detached,
     Event,
     Published,
     Purged,
@@ -80,8 +81,10 @@ def naive(event: Event) -> set[int]:
     match event:
         case Acquired() | Settled() | Damaged():
             return {bucket_key(word >> 16) for word in unpack_words(event.words)}
-        case Purged() | QueueDeleted() | Attached():
+        case Purged() | QueueDeleted():
             return {node_key(event.queue)}
+        case Attached() | Detached():
+            return {node_key(event.member)}
         case ConsumerDetached():
             return {node_key(event.consumer)}
         case Started() | Reset():

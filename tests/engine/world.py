@@ -3,13 +3,15 @@
 from engine.apply import apply
 from engine.commands import AttachConsumer, AttachProducer, Command, Publish
 from engine.config import EngineConfig
-from engine.decide import Moment, decide, started
+from engine.decide import decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
 from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from engine.events import Event, Published, Settled
+from engine.moment import Moment
 from engine.outcome import Outcome
 from engine.queue import Queue
+from engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from engine.state import EMPTY_STATE
 from engine.word import WORD_BYTES, pack_words
 
@@ -24,8 +26,9 @@ def record_count(event: Event) -> int:
 class World:
     """A virtual host that was just started."""
 
-    def __init__(self, config: EngineConfig | None = None) -> None:
+    def __init__(self, config: EngineConfig | None = None, fields_of: FieldsOf = no_fields) -> None:
         self.config = config or EngineConfig()
+        self.router = Router(fields_of)
         self.state = EMPTY_STATE
         self.demand = Demand()
         self.events: list[Event] = []
@@ -37,13 +40,15 @@ class World:
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.now_us, self.next_offset, self.room_bytes, self.config)
+        return Moment(self.now_us, self.next_offset, self.room_bytes, self.config, self.router)
 
     def happened(self, event: Event) -> None:
         assert event.offset == self.next_offset
         self.next_offset += record_count(event)
         self.events.append(event)
         self.state = apply(self.state, event)
+        if isinstance(event, WIRING):
+            self.router.heard(event, self.state)
 
     def do(self, command: Command) -> list[Effect]:
         """Decide and apply."""

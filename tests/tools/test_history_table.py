@@ -7,10 +7,12 @@ import pytest
 
 from engine.events import (
     Acquired,
+    Attached,
     Chunked,
     ConsumerAttached,
     ConsumerDetached,
     Damaged,
+    Detached,
     Event,
     ProducerAttached,
     ProducerDetached,
@@ -115,6 +117,8 @@ def _rows_of(event: Event, names: Names, containers: dict[int, str], links: dict
         row["size"] = row["size"] or -1
     if isinstance(event, QueueDeclared):
         row["queue"] = event.name
+    elif isinstance(event, Attached | Detached):
+        row["queue"] = names.queue(event.member)
     elif getattr(event, "queue", 0) and row["queue"] is None:
         row["queue"] = names.queue(event.queue)  # type: ignore[union-attr]  # as just asked
     yield row

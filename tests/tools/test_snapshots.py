@@ -84,7 +84,7 @@ def test_show_tells_what_it_holds(run: Run, filled: ChildBroker) -> None:
     """Counts of the state that is in the file."""
     result = run("snapshot", "show", "second", "--data", filled.directory, "--output", "json")
     values = json.loads(result.stdout)
-    assert (values["queues"], values["messages"], values["muxers"]) == (2, 6, 1)
+    assert (values["queues"], values["messages"], values["muxers"]) == (2, 6, 2)
     assert not values["begins_history"]
     assert Path(values["file"]).stat().st_size == values["bytes"]
 

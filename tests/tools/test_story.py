@@ -14,9 +14,11 @@ from engine.events import (
     ConsumerDetached,
     Damaged,
     Detached,
+    Drawn,
     Event,
     Lost,
     MuxerDeclared,
+    MuxerDeleted,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -55,7 +57,9 @@ TOLD: list[tuple[Event, str]] = [
     (WIRING[2], "shop/out sends to 'orders'"),
     (WIRING[3], "store/in receives from 'orders'"),
     (Attached(5, TIME_US, 1, 2, "orders"), "queue 'orders' attached to 'QUEUE' for 'orders'"),
-    (Detached(5, TIME_US, 1, 2, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
+    (Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
+    (MuxerDeleted(5, TIME_US, 1), "muxer 'QUEUE' deleted"),
+    (Drawn(5, TIME_US, 1, 3), "'QUEUE' drew for 3 messages"),
     (Chunked(6, TIME_US, 3, b""), "a piece of a large message from shop/out"),
     (Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
     (
@@ -141,10 +145,15 @@ def test_time_is_utc_whatever_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert iso_time(TIME_US) == "2023-11-14T22:13:20.000001Z"
 
 
+def test_a_muxer_that_is_attached_is_called_one(names: Names) -> None:
+    """And what a member receives by is left out where there is nothing to say."""
+    assert tell(Attached(5, TIME_US, 1, 1), names).words == "muxer 'QUEUE' attached to 'QUEUE'"
+
+
 @pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
 def test_an_event_knows_its_queues(names: Names, event: Event) -> None:
     """What is about a queue, or from or to a link of it, is found by the queue's name."""
-    about_none = {"started", "muxer-declared", "lost", "reset", "compacted"}
+    about_none = {"started", "muxer-declared", "muxer-deleted", "drawn", "lost", "reset", "compacted"}
     if type_of(event) in about_none:
         assert names.queues_of(event) == ()
     else:

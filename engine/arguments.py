@@ -1,0 +1,77 @@
+"""What an attachment may say, by the class of its muxer. Checked once, when it is made: matching trusts it."""
+
+from typing import NoReturn
+
+from engine.attachment import Argument, Condition
+from engine.config import EngineConfig
+from engine.errors import PatternError, Refused, SelectorError
+from engine.muxer import Muxer, MuxerKind
+from engine.routing.pattern import check_pattern
+from engine.routing.selector import parse_selector
+
+__all__ = ["check_argument"]
+
+_SECTIONS = ("properties.", "annotations.", "header.")
+
+
+def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> None:
+    """Raise Refused with amqp:invalid-field where a muxer cannot match by an argument."""
+    kind = muxer.kind
+    if kind in (MuxerKind.SIMPLE, MuxerKind.LOSSY):
+        if argument is not None:
+            _refuse(muxer, "passes on every message: an attachment says nothing more")
+    elif kind in (MuxerKind.PROPERTY, MuxerKind.WILD_PROPERTY):
+        if not isinstance(argument, tuple) or not argument:
+            _refuse(muxer, "wants conditions, one at least")
+        _check_conditions(muxer, argument, config)
+    elif not isinstance(argument, str):
+        wanted = {MuxerKind.DESTINATION: "a destination", MuxerKind.WILD_DESTINATION: "a pattern"}
+        _refuse(muxer, f"wants {wanted.get(kind, 'a selector')}")
+    else:
+        _check_size(muxer, argument, config)
+        _check_text(muxer, argument, config)
+
+
+def _check_text(muxer: Muxer, text: str, config: EngineConfig) -> None:
+    try:
+        if muxer.kind is MuxerKind.WILD_DESTINATION:
+            check_pattern(text, muxer.options.separator)
+        elif muxer.kind is MuxerKind.SELECTOR:
+            parse_selector(text, bytes_max=config.argument_bytes_max)
+    except (PatternError, SelectorError) as error:
+        raise Refused("amqp:invalid-field", str(error)) from error
+
+
+def _check_conditions(muxer: Muxer, conditions: tuple[Condition, ...], config: EngineConfig) -> None:
+    if len(conditions) > config.conditions_max:
+        _refuse(muxer, f"takes {config.conditions_max} conditions (conditions_max), found {len(conditions)}")
+    for condition in conditions:
+        _check_name(muxer, condition.name)
+        _check_size(muxer, condition.name, config)
+        if isinstance(condition.value, str):
+            _check_size(muxer, condition.value, config)
+        if muxer.kind is MuxerKind.WILD_PROPERTY and condition.has_value:
+            if not isinstance(condition.value, str):
+                _refuse(muxer, f"compares with patterns, found {condition.value!r}")
+            try:
+                check_pattern(condition.value, muxer.options.separator)
+            except PatternError as error:
+                raise Refused("amqp:invalid-field", f"{condition.name}: {error}") from error
+
+
+def _check_name(muxer: Muxer, name: str) -> None:
+    for section in _SECTIONS:
+        if name == section:
+            _refuse(muxer, f"{name!r} names no property")
+    if not name:
+        _refuse(muxer, "a condition names a property")
+
+
+def _check_size(muxer: Muxer, text: str, config: EngineConfig) -> None:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > config.argument_bytes_max:
+        _refuse(muxer, f"takes {config.argument_bytes_max} bytes (argument_bytes_max), found {size}")
+
+
+def _refuse(muxer: Muxer, why: str) -> NoReturn:
+    raise Refused("amqp:invalid-field", f"muxer {muxer.name!r} of class {muxer.kind.text} {why}")

@@ -1,0 +1,31 @@
+"""What a decision may depend on besides command and state, and what it comes to."""
+
+from msgspec import Struct
+
+from engine.config import EngineConfig
+from engine.effects import Effect
+from engine.errors import Refused
+from engine.events import Event
+from engine.routing.router import Router
+
+__all__ = ["Decision", "Moment", "too_many"]
+
+
+class Moment(Struct, frozen=True):
+    """When, where in the log, with how much room, within which limits."""
+
+    now_us: int
+    next_offset: int
+    room_bytes: int
+    """Bytes that publishing may still write."""
+    config: EngineConfig
+    router: Router
+    """Derived from the state that is decided upon."""
+
+
+Decision = tuple[list[Event], list[Effect]]
+
+
+def too_many(things: str, limit: int) -> Refused:
+    """Return the refusal of one thing more than a limit allows."""
+    return Refused("amqp:resource-limit-exceeded", f"at most {limit} {things} ({things}_max)")

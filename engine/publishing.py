@@ -1,0 +1,251 @@
+"""Deciding what becomes of messages that are published. Where they go is routing's; how they are kept is decided here.
+
+Rule 1. A run goes as a whole where nothing on its way looks into messages, and where its producer says once what it is
+        for. Else each message has a route of its own, and neighbours that fare alike are one run again.
+Rule 2. What reaches no queue is released, or what its producer asked for. What a LOSSY muxer dropped counts as
+        accepted: the sender sees what it would see of a network that loses messages behind the broker.
+Rule 3. A message is stored once, whatever the number of its queues; a large one in pieces.
+"""
+
+from itertools import groupby
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from engine.address import NodeKind, parse_address
+from engine.apply import fold
+from engine.commands import Publish
+from engine.config import EngineConfig
+from engine.effects import AT_CLOSE, NOW, Effect, PublishDone
+from engine.errors import Refused
+from engine.events import Chunked, Drawn, Event, Published
+from engine.moment import Decision, Moment
+from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
+from engine.outcome import OutcomeKind
+from engine.queue import Queue
+from engine.routing.fields import ABSENT, Fields
+from engine.sending import Unroutable
+from engine.state import Producer, State
+from engine.wiring import create_queue
+from engine.word import make_words, total_size
+
+__all__ = ["publish"]
+
+
+def publish(state: State, command: Publish, moment: Moment) -> Decision:
+    """Return what a run of messages makes happen."""
+    producer = state.producers.get(command.producer)
+    if producer is None:
+        return [], [_undone(command, "amqp:not-found", "the producer is gone")]
+    if producer.sending.is_addressed:
+        return _Each(state, command, moment, producer).decide()
+    queues = moment.router.plain_route(state, producer.muxer, producer.destination)
+    if queues is None:
+        return _Each(state, command, moment, producer).decide()
+    if not queues:
+        return [], [_unroutable(command, producer)]
+    return _to_queues(state, command, queues, moment)
+
+
+class _Way(NamedTuple):
+    """How one message fares; neighbours with equal ways are one run."""
+
+    queues: tuple[int, ...] = ()
+    is_lost: bool = False
+    condition: str = ""
+    """Why it cannot be."""
+    description: str = ""
+
+
+class _Each:
+    """A run whose messages are looked at one by one."""
+
+    def __init__(self, state: State, command: Publish, moment: Moment, producer: Producer) -> None:
+        self._wiring = state
+        """Routes are those of the state before the command, but for queues that it creates."""
+        self._state = state
+        self._command = command
+        self._moment = moment
+        self._producer = producer
+        self._events: list[Event] = []
+        self._created: dict[str, int] = {}
+        self._drawn: dict[int, int] = {}
+
+    def decide(self) -> Decision:
+        command, effects = self._command, list[Effect]()
+        ways = [self._way(body) for body in command.bodies]
+        start = 0
+        for way, alike in groupby(ways):
+            end = start + len(list(alike))
+            effects += self._run(way, command.part(start, end))
+            start = end
+        for muxer, count in self._drawn.items():
+            self._happened([Drawn(self._offset, self._moment.now_us, muxer, count)])
+        return self._events, effects
+
+    @property
+    def _offset(self) -> int:
+        return self._moment.next_offset
+
+    def _happened(self, events: list[Event]) -> None:
+        """Let what was decided be so for what is decided next."""
+        self._state = fold(self._state, events)
+        self._events += events
+        count = sum(len(one.words) // 8 if isinstance(one, Published) else 1 for one in events)
+        self._moment = replace(self._moment, next_offset=self._moment.next_offset + count)
+
+    def _run(self, way: _Way, part: Publish) -> list[Effect]:
+        if way.condition:
+            return [_undone(part, way.condition, way.description)]
+        if way.queues:
+            events, effects = _to_queues(self._state, part, way.queues, self._moment)
+            self._happened(events)
+            return effects
+        if way.is_lost:
+            return [_done(part, OutcomeKind.ACCEPTED, after=AT_CLOSE)]
+        return [_unroutable(part, self._producer)]
+
+    def _way(self, body: object) -> _Way:
+        fields = self._moment.router.fields_of(body)  # type: ignore[arg-type]  # a buffer, as all bodies are
+        producer = self._producer
+        muxer, destination = producer.muxer, producer.destination
+        if producer.sending.is_addressed:
+            try:
+                if muxer:
+                    destination = _text(fields, "properties.to") or _text(fields, "properties.subject") or ""
+                else:
+                    muxer, destination = self._addressed(_text(fields, "properties.to"))
+            except Refused as refusal:
+                if producer.sending.unroutable is Unroutable.DISCARD:
+                    return _Way()
+                return _Way(condition=refusal.condition, description=refusal.description)
+        if destination in self._created and muxer == self._wiring.muxer_names.get(QUEUE_MUXER):
+            return _Way((self._created[destination],))
+        route = self._moment.router.route(self._wiring, muxer, destination, fields, self._drawn)
+        return _Way(route.queues, route.is_lost)
+
+    def _addressed(self, address: str | None) -> tuple[int, str]:
+        """Return muxer and destination that a message names, and create its queue where addresses are created."""
+        if not address:
+            raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
+        config, state = self._moment.config, self._wiring
+        node = parse_address(address, name_bytes_max=config.name_bytes_max)
+        if node.kind is NodeKind.QUEUE:
+            if node.name not in state.queue_names and node.name not in self._created:
+                events = create_queue(self._state, node.name, self._moment)
+                self._created[node.name] = events[0].offset
+                self._happened(events)
+            return state.muxer_names.get(QUEUE_MUXER, 0), node.name
+        name = TOPIC_MUXER if node.kind is NodeKind.TOPIC else node.name
+        muxer = state.muxer_names.get(name)
+        if muxer is None:
+            raise Refused("amqp:not-found", f"no muxer {name!r}")
+        return muxer, node.name if node.kind is NodeKind.TOPIC else node.destination or ""
+
+
+def _text(fields: Fields, name: str) -> str | None:
+    value = fields.get(name)
+    return value if value is not ABSENT and isinstance(value, str) else None
+
+
+def _to_queues(state: State, command: Publish, queues: tuple[int, ...], moment: Moment) -> Decision:
+    """Publish a run to queues, as far as they have room."""
+    count = len(command.bodies)
+    if moment.room_bytes < command.size:
+        return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
+    fullest, room = _fullest(state, queues, moment.config)
+    if room < count:
+        return _in_part(state, command, moment, queues, fullest, room)
+    after = AT_CLOSE if command.durable else NOW
+    done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
+    if command.size > moment.config.chunk_bytes:
+        return _large_run(command, queues, moment), [done]
+    words = make_words(moment.next_offset, map(len, command.bodies))
+    event = Published(
+        moment.next_offset,
+        moment.now_us,
+        queues,
+        command.producer,
+        words,
+        total_size(words),
+        command.durable,
+        (),
+        command.bodies,
+        command.id_hashes,
+    )
+    return [event], [done]
+
+
+def _fullest(state: State, queue_ids: tuple[int, ...], config: EngineConfig) -> tuple[Queue, int]:
+    """Return the queue that takes the fewest messages more, the first of them, and how many."""
+    fullest, room = None, 0
+    for queue_id in queue_ids:
+        queue = state.queues[queue_id]
+        left = (queue.settings.messages_max or config.queue_messages_max) - queue.available
+        if fullest is None or left < room:
+            fullest, room = queue, max(0, left)
+    assert fullest is not None, "a route leads somewhere"
+    return fullest, room
+
+
+def _in_part(
+    state: State, command: Publish, moment: Moment, queues: tuple[int, ...], fullest: Queue, room: int
+) -> Decision:
+    """Publish the first `room` messages of a run and reject the others, as runs of one would fare."""
+    first, rest = command.split(room)
+    events, effects = _to_queues(state, first, queues, moment) if room else ([], [])
+    refusal = f"queue {fullest.name!r} is full: it holds {fullest.available + room} messages"
+    return events, [*effects, _undone(rest, "amqp:resource-limit-exceeded", refusal)]
+
+
+def _done(command: Publish, kind: OutcomeKind, *, after: int) -> PublishDone:
+    return PublishDone(command.link, command.first_id, len(command.bodies), kind, command.settled, after=after)
+
+
+def _unroutable(command: Publish, producer: Producer) -> PublishDone:
+    """Return the outcome of messages that reach no queue."""
+    unroutable = producer.sending.unroutable
+    if unroutable is Unroutable.REJECT:
+        return _undone(command, "amqp:not-found", "no queue is attached for it")
+    kind = OutcomeKind.ACCEPTED if unroutable is Unroutable.DISCARD else OutcomeKind.RELEASED
+    # It promises what was decided upon: that nobody is attached must be durable as well.
+    return _done(command, kind, after=NOW if kind is OutcomeKind.RELEASED else AT_CLOSE)
+
+
+def _undone(command: Publish, condition: str, description: str) -> PublishDone:
+    count = len(command.bodies)
+    return PublishDone(
+        command.link, command.first_id, count, OutcomeKind.REJECTED, command.settled, condition, description, after=NOW
+    )
+
+
+def _large_run(command: Publish, queues: tuple[int, ...], moment: Moment) -> list[Event]:
+    """Return the events of a run that may be more than a batch holds: a run of one a message, cut where it is large."""
+    events: list[Event] = []
+    for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
+        size = moment.config.chunk_bytes
+        view = memoryview(body)
+        pieces = [view[start : start + size] for start in range(0, len(view), size)] or [view]
+        chunks = tuple(range(moment.next_offset, moment.next_offset + len(pieces) - 1))
+        events += [
+            Chunked(offset, moment.now_us, command.producer, piece)
+            for offset, piece in zip(chunks, pieces[:-1], strict=True)
+        ]
+        offset = moment.next_offset + len(chunks)
+        words = make_words(offset, [len(view)])
+        events.append(
+            Published(
+                offset,
+                moment.now_us,
+                queues,
+                command.producer,
+                words,
+                total_size(words),
+                command.durable,
+                chunks,
+                pieces[-1:] if chunks else [body],
+                [id_hash],
+            )
+        )
+        moment = replace(moment, next_offset=offset + 1)
+    return events

@@ -1,0 +1,19 @@
+"""The draws of LOSSY muxers: which messages pass is a function of seed, muxer and the number of the draw alone."""
+
+from hashlib import blake2b
+from struct import Struct
+from typing import Final
+
+__all__ = ["passes"]
+
+_KEY: Final = Struct("<qq")
+_WHOLE: Final = float(1 << 64)
+
+
+def passes(seed: int, muxer: str, number: int, probability: float) -> bool:
+    """Tell whether a message passes; `number` counts a muxer's draws from 0, `muxer` is its name.
+
+    By the name, so that the same wiring on another broker makes the same choices.
+    """
+    digest = blake2b(_KEY.pack(seed, number) + muxer.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") < probability * _WHOLE

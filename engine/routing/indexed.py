@@ -1,0 +1,47 @@
+"""One muxer as routing sees it: what State says of it, an index of that, and the muxers that it passes on to."""
+
+from collections import Counter
+from typing import final
+
+from engine.attachment import Attachment
+from engine.muxer import Muxer
+from engine.routing.muxer_index import MuxerIndex
+from snapshot.map import PersistentMap
+
+__all__ = ["IndexedMuxer"]
+
+
+@final
+class IndexedMuxer:
+    """The index of one muxer's attachments; `attachments` are those that it stands for."""
+
+    __slots__ = ("attachments", "index", "passes_to")
+
+    def __init__(self, muxer: Muxer, muxers: "PersistentMap[int, Muxer]", *, cached_max: int) -> None:
+        """Index all attachments; `muxers` tells which members are muxers."""
+        self.attachments = muxer.attachments
+        self.index = MuxerIndex(muxer.kind, separator=muxer.options.separator, cached_max=cached_max)
+        self.passes_to: Counter[int] = Counter()
+        """Muxers that are members, and by how many attachments."""
+        for attachment in muxer.attachments.values():
+            self._add(attachment, muxers)
+
+    def attached(self, attachment: Attachment, muxer: Muxer, muxers: "PersistentMap[int, Muxer]") -> None:
+        """Take one more attachment; `muxer` has it already."""
+        self._add(attachment, muxers)
+        self.attachments = muxer.attachments
+
+    def detached(self, attachment: int, muxer: Muxer) -> None:
+        """Let an attachment go; `muxer` has it no more."""
+        gone = self.attachments.get(attachment)
+        if gone is not None:
+            self.index.remove(gone)
+            if gone.member in self.passes_to:
+                self.passes_to[gone.member] -= 1
+                self.passes_to += Counter()
+        self.attachments = muxer.attachments
+
+    def _add(self, attachment: Attachment, muxers: "PersistentMap[int, Muxer]") -> None:
+        self.index.add(attachment)
+        if attachment.member in muxers:
+            self.passes_to[attachment.member] += 1

@@ -1,0 +1,232 @@
+"""From a muxer to queues: which of them a message reaches, each once, in the order of attaching.
+
+Rule 1. Routing is a function of the wiring in State, the message, and the draws that State counts. The indexes are
+        derived: kept up by the events of wiring as they happen, and made anew where they stand for something else.
+Rule 2. A muxer is visited once a message, whatever the number of ways to it: a LOSSY one draws once.
+Rule 3. What is remembered by destination is bounded, and dropped as a whole when the wiring changes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, final
+
+from engine.attachment import Argument, Attachment
+from engine.events import Attached, Detached, Event, MuxerDeleted, Reset
+from engine.muxer import PLAIN_KINDS, Muxer, MuxerKind
+from engine.routing.draw import passes
+from engine.routing.fields import ABSENT, Fields
+from engine.routing.indexed import IndexedMuxer
+from engine.routing.members import Members
+from engine.state import State
+from log.buffer import Buffer
+from snapshot.map import PersistentMap
+
+__all__ = ["WIRING", "FieldsOf", "Hop", "Route", "Router", "no_fields"]
+
+FieldsOf = Callable[[Buffer], Fields]
+"""A message's bytes -> what matching may ask of it; reads no more than is asked for."""
+
+WIRING = (Attached, Detached, MuxerDeleted, Reset)
+"""The events that `heard` wants."""
+
+
+class _NoFields:
+    def get(self, name: str) -> object:
+        del name
+        return ABSENT
+
+
+def no_fields(_body: Buffer) -> Fields:
+    """Return the fields of a message that has none."""
+    return _NoFields()
+
+
+class Hop(NamedTuple):
+    """One muxer on a message's way, for who wants to know why."""
+
+    muxer: int
+    passed: bool
+    """False where a LOSSY muxer has dropped it."""
+    attachments: tuple[Attachment, ...]
+    """Those that it passed on by."""
+
+
+class Route(NamedTuple):
+    """Where one message goes."""
+
+    queues: tuple[int, ...]
+    drawn: tuple[int, ...]
+    """LOSSY muxers that drew for it."""
+    is_lost: bool
+    """Whether one of them dropped it, on one way at least."""
+
+
+@final
+class Router:
+    """The routes of one virtual host. One thread calls it, with states that follow each other."""
+
+    __slots__ = ("_cached_max", "_fields_of", "_indexed", "_members", "_muxers", "_plain", "_routes")
+
+    def __init__(self, fields_of: FieldsOf = no_fields, *, cached_max: int = 10_000) -> None:
+        """`cached_max`: destinations remembered, of each muxer and of all together."""
+        self._fields_of = fields_of
+        self._cached_max = cached_max
+        self._indexed: dict[int, IndexedMuxer] = {}
+        self._members: Members | None = None
+        self._muxers: PersistentMap[int, Muxer] | None = None
+        self._plain: dict[int, bool] = {}
+        self._routes: dict[tuple[int, str], tuple[int, ...]] = {}
+
+    def prepare(self, state: State) -> None:
+        """Index all muxers now, before anybody waits for it."""
+        for muxer in state.muxers.values():
+            self._index_of(state, muxer)
+        self._known_members(state)
+
+    def heard(self, event: Event, state: State) -> None:
+        """Keep up with an event of WIRING; `state` is that after it."""
+        if type(event) is Attached:
+            muxer = state.muxers.get(event.muxer)
+            indexed = self._indexed.get(event.muxer)
+            if muxer is not None:
+                attachment = muxer.attachments[event.offset]
+                if indexed is not None:
+                    indexed.attached(attachment, muxer, state.muxers)
+                if self._members is not None:
+                    self._members.add(state, muxer.id, attachment)
+        elif type(event) is Detached:
+            muxer = state.muxers.get(event.muxer)
+            indexed = self._indexed.get(event.muxer)
+            if muxer is not None and indexed is not None:
+                gone = indexed.attachments.get(event.attachment)
+                indexed.detached(event.attachment, muxer)
+                if self._members is not None and gone is not None:
+                    self._members.remove(muxer.id, gone)
+        elif type(event) is MuxerDeleted:
+            self._indexed.pop(event.muxer, None)
+        elif type(event) is Reset:
+            self._indexed.clear()
+            self._members = None
+
+    def plain_route(self, state: State, muxer: int, destination: str) -> tuple[int, ...] | None:
+        """Return the queues of every message for a destination; None where the messages themselves must be seen."""
+        if state.muxers is not self._muxers:
+            self._muxers = state.muxers
+            self._plain.clear()
+            self._routes.clear()
+        route = self._routes.get((muxer, destination))
+        if route is not None:
+            return route
+        if not self._is_plain(state, muxer):
+            return None
+        route = self.route(state, muxer, destination, None).queues
+        if len(self._routes) >= self._cached_max:
+            self._routes.clear()
+        self._routes[muxer, destination] = route
+        return route
+
+    def route(
+        self, state: State, muxer: int, destination: str, fields: Fields | None, drawn: dict[int, int] | None = None
+    ) -> Route:
+        """Return the route of one message; `drawn` counts the draws of LOSSY muxers that State does not know yet."""
+        draws = {} if drawn is None else drawn
+        queues: dict[int, None] = {}
+        lossy: list[int] = []
+        is_lost = False
+        for hop in self.hops(state, muxer, destination, fields, draws):
+            if state.muxers[hop.muxer].kind is MuxerKind.LOSSY:
+                lossy.append(hop.muxer)
+                draws[hop.muxer] = draws.get(hop.muxer, 0) + 1
+                is_lost = is_lost or not hop.passed
+            for attachment in hop.attachments:
+                if attachment.member in state.queues:
+                    queues[attachment.member] = None
+        return Route(tuple(queues), tuple(lossy), is_lost)
+
+    def hops(
+        self, state: State, muxer: int, destination: str, fields: Fields | None, draws: dict[int, int] | None
+    ) -> Iterator[Hop]:
+        """Yield a message's way, muxer by muxer; without `draws` every LOSSY muxer passes it on."""
+        visited = {muxer}
+        ahead = [muxer]
+        while ahead:
+            one = state.muxers.get(ahead.pop())
+            if one is None:
+                continue
+            if draws is not None and one.kind is MuxerKind.LOSSY and not _draw(state, one, draws):
+                yield Hop(one.id, passed=False, attachments=())
+                continue
+            indexed = self._index_of(state, one)
+            attachments = indexed.index.match(destination, fields)
+            yield Hop(one.id, passed=True, attachments=attachments)
+            if indexed.passes_to:
+                onward = dict.fromkeys(one.member for one in attachments if one.member in indexed.passes_to)
+                fresh = [member for member in onward if member not in visited]
+                visited.update(fresh)
+                ahead += reversed(fresh)
+
+    def fields_of(self, body: Buffer) -> Fields:
+        """Return what matching may ask of a message."""
+        return self._fields_of(body)
+
+    def find(self, state: State, muxer: int, member: int, argument: Argument) -> Attachment | None:
+        """Return the attachment of a member by an argument, None where there is none."""
+        return self._known_members(state).find(state, muxer, member, argument)
+
+    def attachments_of(self, state: State, member: int) -> list[tuple[int, Attachment]]:
+        """Return what a queue or muxer is attached by, as (muxer, attachment), in order of id."""
+        return self._known_members(state).attachments_of(state, member)
+
+    def way(self, state: State, start: int, goal: int) -> list[int]:
+        """Return muxers from `start` to `goal`, each passing on to the next; empty where none does."""
+        came_from: dict[int, int] = {start: 0}
+        ahead = [start]
+        while ahead:
+            muxer = ahead.pop()
+            if muxer == goal:
+                return _way_back(came_from, goal)
+            for onward in self._index_of(state, state.muxers[muxer]).passes_to:
+                if onward not in came_from and onward in state.muxers:
+                    came_from[onward] = muxer
+                    ahead.append(onward)
+        return []
+
+    def _is_plain(self, state: State, muxer: int) -> bool:
+        known = self._plain.get(muxer)
+        if known is None:
+            known = self._plain[muxer] = all(one.kind in PLAIN_KINDS for one in self._reachable(state, muxer))
+        return known
+
+    def _reachable(self, state: State, muxer: int) -> Iterator[Muxer]:
+        seen, ahead = {muxer}, [muxer]
+        while ahead:
+            one = state.muxers.get(ahead.pop())
+            if one is None:
+                continue
+            yield one
+            fresh = [onward for onward in self._index_of(state, one).passes_to if onward not in seen]
+            seen.update(fresh)
+            ahead += fresh
+
+    def _index_of(self, state: State, muxer: Muxer) -> IndexedMuxer:
+        indexed = self._indexed.get(muxer.id)
+        if indexed is None or indexed.attachments is not muxer.attachments:
+            indexed = self._indexed[muxer.id] = IndexedMuxer(muxer, state.muxers, cached_max=self._cached_max)
+        return indexed
+
+    def _known_members(self, state: State) -> Members:
+        if self._members is None:
+            self._members = Members(state)
+        return self._members
+
+
+def _draw(state: State, muxer: Muxer, draws: dict[int, int]) -> bool:
+    number = state.draws.get(muxer.id, 0) + draws.get(muxer.id, 0)
+    return passes(muxer.options.seed, muxer.name, number, muxer.options.probability)
+
+
+def _way_back(came_from: dict[int, int], goal: int) -> list[int]:
+    way, muxer = [], goal
+    while muxer:
+        way.append(muxer)
+        muxer = came_from[muxer]
+    return way[::-1]

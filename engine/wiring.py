@@ -1,0 +1,241 @@
+"""Deciding about wiring: queues, muxers, and what is attached to what.
+
+Rule 1. Whatever is asked for is checked whole before anything happens: nothing is ever half wired.
+Rule 2. Asking again for what there is changes nothing; asking for the same name with other properties is refused.
+Rule 3. Muxers never pass messages round: an attachment that would close a circle is refused, with the way named.
+Rule 4. What goes takes its attachments along, each by an event of its own, in both directions.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.address import queue_name
+from engine.arguments import check_argument
+from engine.attachment import Attachment
+from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
+from engine.config import EngineConfig
+from engine.effects import Answered, ConsumerEnded, Effect, ProducersEnded
+from engine.errors import PatternError, Refused
+from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared, QueueDeleted
+from engine.moment import Decision, Moment, too_many
+from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
+from engine.queue import Queue, Settings
+from engine.routing.pattern import check_separator
+from engine.state import State
+
+__all__ = ["DECIDE_WIRING", "create_queue", "existing_queue", "predeclared"]
+
+_MUXER = "muxer:"
+"""Before the name of a member that is a muxer, where queues are named plainly."""
+
+_PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WILD_DESTINATION))
+
+
+def predeclared(state: State, moment: Moment) -> list[Event]:
+    """Return the predeclared wiring as far as it is missing; queues are attached to QUEUE again by their names."""
+    events: list[Event] = []
+    for name, kind in _PREDECLARED:
+        if name in state.muxer_names:
+            continue
+        muxer = moment.next_offset + len(events)
+        events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
+        if name == QUEUE_MUXER:
+            events += [
+                Attached(muxer + 1 + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
+                for index, queue_id in enumerate(sorted(state.queues.keys()))
+            ]
+    return events
+
+
+def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
+    """Return what makes a queue of the default template, for an address; Refused where that is switched off."""
+    if not moment.config.auto_create:
+        raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
+    return _new_queue(state, name, Settings(), moment)
+
+
+def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:
+    """Return the queue that an address names. Raises Refused."""
+    name = queue_name(address, name_bytes_max=config.name_bytes_max)
+    queue = state.queue_named(name)
+    if queue is None:
+        raise Refused("amqp:not-found", f"no queue {name!r}")
+    return queue
+
+
+def _new_queue(state: State, name: str, settings: Settings, moment: Moment) -> list[Event]:
+    if len(state.queues) >= moment.config.queues_max:
+        raise too_many("queues", moment.config.queues_max)
+    offset, now_us = moment.next_offset, moment.now_us
+    events: list[Event] = [QueueDeclared(offset, now_us, name, settings)]
+    muxer = state.muxer_names.get(QUEUE_MUXER)
+    if muxer is not None:
+        events.append(Attached(offset + 1, now_us, muxer, offset, name))
+    return events
+
+
+def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decision:
+    name = queue_name(command.name, name_bytes_max=moment.config.name_bytes_max)
+    queue = state.queue_named(name)
+    if queue is None:
+        return _new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
+    if queue.settings != command.settings:
+        found, asked = _told(queue.settings), _told(command.settings)
+        raise Refused("amqp:precondition-failed", f"queue {name!r} exists with {found}, asked for {asked}")
+    return [], [Answered(command.key, {"created": False})]
+
+
+def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decision:
+    queue = existing_queue(state, command.name, moment.config)
+    consumers = [consumer.id for consumer in state.consumers.values() if consumer.queue == queue.id]
+    if command.if_unused and consumers:
+        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {len(consumers)} consumers")
+    if command.if_empty and queue.depth:
+        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
+    events = _detached_member(state, queue.id, moment)
+    events.append(QueueDeleted(moment.next_offset + len(events), moment.now_us, queue.id))
+    ended: list[Effect] = [
+        ConsumerEnded(consumer, "amqp:resource-deleted", f"queue {queue.name!r} was deleted")
+        for consumer in sorted(consumers)
+    ]
+    return events, [*ended, Answered(command.key, {"messages": queue.depth})]
+
+
+def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decision:
+    name = _muxer_name(command.name, moment.config)
+    _check_options(command.kind, command.options)
+    muxer_id = state.muxer_names.get(name)
+    if muxer_id is not None:
+        muxer = state.muxers[muxer_id]
+        if (muxer.kind, muxer.options) != (command.kind, command.options):
+            found, asked = _told_muxer(muxer.kind, muxer.options), _told_muxer(command.kind, command.options)
+            raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}")
+        return [], [Answered(command.key, {"created": False})]
+    if len(state.muxers) >= moment.config.muxers_max:
+        raise too_many("muxers", moment.config.muxers_max)
+    event = MuxerDeclared(moment.next_offset, moment.now_us, name, command.kind, command.options)
+    return [event], [Answered(command.key, {"created": True})]
+
+
+def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decision:
+    muxer = _existing_muxer(state, command.name, moment.config)
+    if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
+        raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
+    producers = [one.id for one in state.producers.values() if one.muxer == muxer.id]
+    before = moment.router.attachments_of(state, muxer.id)
+    if command.if_unused and (producers or before):
+        used = f"{len(producers)} producers and {len(before)} muxers that pass on to it"
+        raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
+    if command.if_empty and muxer.attachments:
+        raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
+    events = _detached_member(state, muxer.id, moment)
+    events += [
+        Detached(moment.next_offset + len(events) + index, moment.now_us, muxer.id, one.member, one.id, one.argument)
+        for index, (_, one) in enumerate(sorted(muxer.attachments.items()))
+    ]
+    events.append(MuxerDeleted(moment.next_offset + len(events), moment.now_us, muxer.id))
+    ended: list[Effect] = []
+    if producers:
+        why = f"muxer {muxer.name!r} was deleted"
+        ended.append(ProducersEnded(frozenset(producers), "amqp:resource-deleted", why))
+    return events, [*ended, Answered(command.key, {"attachments": len(muxer.attachments)})]
+
+
+def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:
+    muxer, member = _existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
+    check_argument(muxer, command.argument, moment.config)
+    if moment.router.find(state, muxer.id, member, command.argument) is not None:
+        return [], [Answered(command.key, {"created": False})]
+    if sum(len(one.attachments) for one in state.muxers.values()) >= moment.config.attachments_max:
+        raise too_many("attachments", moment.config.attachments_max)
+    if member in state.muxers:
+        way = moment.router.way(state, member, muxer.id)
+        if way:
+            names = " -> ".join(state.muxers[one].name for one in (muxer.id, *way))
+            raise Refused("amqp:not-allowed", f"messages would go round: {names}")
+    event = Attached(moment.next_offset, moment.now_us, muxer.id, member, command.argument)
+    return [event], [Answered(command.key, {"created": True})]
+
+
+def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decision:
+    muxer, member = _existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
+    found = moment.router.find(state, muxer.id, member, command.argument)
+    if found is None:
+        raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} that way")
+    event = Detached(moment.next_offset, moment.now_us, muxer.id, member, found.id, found.argument)
+    return [event], [Answered(command.key, {"deleted": True})]
+
+
+def _detached_member(state: State, member: int, moment: Moment) -> list[Event]:
+    """Return what detaches a queue or muxer from all that passes on to it."""
+    found: list[tuple[int, Attachment]] = moment.router.attachments_of(state, member)
+    return [
+        Detached(moment.next_offset + index, moment.now_us, muxer, member, attachment.id, attachment.argument)
+        for index, (muxer, attachment) in enumerate(found)
+    ]
+
+
+def _member(state: State, named: str, config: EngineConfig) -> int:
+    """Return the id of a member: a queue by its address, or a muxer after `muxer:`."""
+    if named.startswith(_MUXER):
+        return _existing_muxer(state, named[len(_MUXER) :], config).id
+    return existing_queue(state, named, config).id
+
+
+def _existing_muxer(state: State, name: str, config: EngineConfig) -> Muxer:
+    muxer_id = state.muxer_names.get(_muxer_name(name, config))
+    if muxer_id is None:
+        raise Refused("amqp:not-found", f"no muxer {name!r}")
+    return state.muxers[muxer_id]
+
+
+def _muxer_name(name: str, config: EngineConfig) -> str:
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if not 0 < size <= config.name_bytes_max or not name.isprintable():
+        expected = f"1 to {config.name_bytes_max} bytes of printable UTF-8"
+        raise Refused("amqp:invalid-field", f"a muxer's name has {expected}, found {name!r:.80} of {size}")
+    if "/" in name or name.startswith("$"):
+        raise Refused("amqp:invalid-field", f"a muxer's name holds no '/' and does not begin with '$': {name!r:.80}")
+    return name
+
+
+def _check_options(kind: MuxerKind, options: Options) -> None:
+    """Refuse options that the class has no use for, or that make no sense."""
+    if kind is MuxerKind.LOSSY:
+        if not 0.0 <= options.probability <= 1.0:
+            raise Refused("amqp:invalid-field", f"a probability is from 0 to 1, found {options.probability}")
+        if not -(1 << 63) <= options.seed < 1 << 63:
+            raise Refused("amqp:invalid-field", f"a seed is an integer of 64 bits, found {options.seed}")
+    elif (options.probability, options.seed) != (1.0, 0):
+        raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} draws nothing: no probability, no seed")
+    is_wild = kind in (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY)
+    if is_wild:
+        try:
+            check_separator(options.separator)
+        except PatternError as error:
+            raise Refused("amqp:invalid-field", str(error)) from error
+    elif options.separator != ".":
+        raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} knows no words: no separator")
+
+
+def _told(settings: Settings) -> str:
+    return f"messages_max {settings.messages_max} of template {settings.template!r}"
+
+
+def _told_muxer(kind: MuxerKind, options: Options) -> str:
+    parts = [kind.text]
+    if kind is MuxerKind.LOSSY:
+        parts += [f"probability {options.probability}", f"seed {options.seed}"]
+    elif kind in (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY):
+        parts.append(f"separator {options.separator!r}")
+    return ", ".join(parts)
+
+
+DECIDE_WIRING: dict[type, Callable[[State, Any, Moment], Decision]] = {
+    DeclareQueue: _declare_queue,
+    DeleteQueue: _delete_queue,
+    DeclareMuxer: _declare_muxer,
+    DeleteMuxer: _delete_muxer,
+    AttachMember: _attach_member,
+    DetachMember: _detach_member,
+}

@@ -1,0 +1,197 @@
+"""What becomes of messages: by where they go, and by what their producer asked for."""
+
+from typing import Any
+
+import pytest
+
+from engine.apply import fold
+from engine.attachment import Condition
+from engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, Publish
+from engine.config import EngineConfig
+from engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
+from engine.events import Drawn, Published, QueueDeclared
+from engine.muxer import MuxerKind, Options
+from engine.outcome import OutcomeKind
+from engine.queue import Settings
+from engine.routing.fields import ABSENT, Fields
+from engine.sending import Unroutable
+from engine.state import EMPTY_STATE
+from log.buffer import Buffer
+from tests.engine.world import World
+
+
+class _Fields:
+    """A message of the form `name=value,name=value`."""
+
+    def __init__(self, body: Buffer) -> None:
+        pairs = [pair.split("=") for pair in bytes(body).decode().split(",") if "=" in pair]
+        self.values = dict(pairs)
+
+    def get(self, name: str) -> Any:
+        return self.values.get(name, ABSENT)
+
+
+def fields_of(body: Buffer) -> Fields:
+    """Read what the messages of these tests say."""
+    return _Fields(body)
+
+
+def sending(
+    world: World, address: str, unroutable: Unroutable = Unroutable.RELEASE, *texts: str
+) -> tuple[list[PublishDone], list[Published]]:
+    """Send messages from a new producer in one run; return their outcomes, and what was published."""
+    (ready,) = world.do(AttachProducer("key", address, "container", "link", unroutable))
+    assert type(ready) is ProducerReady
+    before = len(world.events)
+    bodies: list[Buffer] = [text.encode() for text in texts]
+    effects = world.do(Publish("link", ready.producer, 0, bodies, [0] * len(bodies), sum(map(len, bodies))))
+    done = [effect for effect in effects if type(effect) is PublishDone]
+    return done, [event for event in world.events[before:] if type(event) is Published]
+
+
+def wired() -> World:
+    """A PROPERTY muxer with two queues by colour."""
+    world = World(fields_of=fields_of)
+    world.do(DeclareMuxer("key", "colours", MuxerKind.PROPERTY))
+    for colour in ("red", "blue"):
+        world.do(DeclareQueue("key", colour, Settings()))
+        world.do(AttachMember("key", "colours", colour, (Condition("colour", True, colour),)))
+    return world
+
+
+def names(world: World, event: Published) -> list[str]:
+    """The names of the queues that a run went to."""
+    return [world.state.queues[queue].name for queue in event.queues]
+
+
+def test_neighbours_that_fare_alike_are_one_run() -> None:
+    """In their order, with the delivery-ids that they came by; what reaches no queue is told as such."""
+    world = wired()
+    texts = ("colour=red", "colour=red", "colour=green", "colour=blue", "colour=red")
+    done, published = sending(world, "/muxers/colours/x", Unroutable.RELEASE, *texts)
+    assert [(one.first_id, one.count, one.kind) for one in done] == [
+        (0, 2, OutcomeKind.ACCEPTED),
+        (2, 1, OutcomeKind.RELEASED),
+        (3, 1, OutcomeKind.ACCEPTED),
+        (4, 1, OutcomeKind.ACCEPTED),
+    ]
+    assert [(names(world, one), len(one.words) // 8) for one in published] == [
+        (["red"], 2),
+        (["blue"], 1),
+        (["red"], 1),
+    ]
+    assert fold(EMPTY_STATE, world.events) == world.state
+
+
+@pytest.mark.parametrize(
+    ("unroutable", "kind", "condition", "after"),
+    [
+        (Unroutable.RELEASE, OutcomeKind.RELEASED, "", NOW),
+        (Unroutable.REJECT, OutcomeKind.REJECTED, "amqp:not-found", NOW),
+        (Unroutable.DISCARD, OutcomeKind.ACCEPTED, "", AT_CLOSE),
+    ],
+)
+@pytest.mark.parametrize("address", ["/muxers/colours/x", "/topics/nobody"])
+def test_a_producer_says_what_becomes_of_what_is_unroutable(
+    address: str, unroutable: Unroutable, kind: OutcomeKind, condition: str, after: int
+) -> None:
+    """Alike where one route is asked for the run, and where each message is looked at."""
+    ((done,), published) = sending(wired(), address, unroutable, "colour=green", "colour=black")
+    assert (done.count, done.kind, done.condition, done.after) == (2, kind, condition, after)
+    assert not published
+
+
+def test_a_full_queue_counts_what_this_run_has_brought_already() -> None:
+    """Runs in one command see each other."""
+    world = World(EngineConfig(queue_messages_max=2), fields_of)
+    world.do(DeclareMuxer("key", "any", MuxerKind.PROPERTY))
+    world.do(DeclareQueue("key", "q", Settings()))
+    world.do(DeclareQueue("key", "r", Settings()))
+    world.do(AttachMember("key", "any", "q", (Condition("x"),)))
+    world.do(AttachMember("key", "any", "r", (Condition("y"),)))
+    done, _ = sending(world, "/muxers/any/", Unroutable.RELEASE, "x=1", "x=1,y=1", "x=1", "y=1")
+    assert [one.kind for one in done] == [
+        *(OutcomeKind.ACCEPTED, OutcomeKind.ACCEPTED),
+        *(OutcomeKind.REJECTED, OutcomeKind.ACCEPTED),
+    ]
+    assert (world.queue("q").available, world.queue("r").available) == (2, 2)
+
+
+def test_a_muxer_without_a_destination_takes_it_from_each_message() -> None:
+    """`to` goes before `subject`; neither is the empty destination."""
+    world = World(fields_of=fields_of)
+    world.do(DeclareMuxer("key", "by-name", MuxerKind.DESTINATION))
+    for name in ("a", "b"):
+        world.do(DeclareQueue("key", name, Settings()))
+        world.do(AttachMember("key", "by-name", name, name))
+    texts = ("properties.to=a", "properties.subject=b", "properties.to=b,properties.subject=a", "nothing=1")
+    done, published = sending(world, "/muxers/by-name", Unroutable.RELEASE, *texts)
+    assert [one.kind for one in done] == [OutcomeKind.ACCEPTED, OutcomeKind.ACCEPTED, OutcomeKind.RELEASED]
+    assert [names(world, one) for one in published] == [["a"], ["b"]]
+
+
+def test_the_anonymous_terminus_takes_the_address_from_each_message() -> None:
+    """A queue that does not exist is created once; what names no node is rejected by itself."""
+    world = wired()
+    texts = (
+        *("properties.to=new", "properties.to=new", "properties.to=/queues/new", "properties.to=/topics/none"),
+        *("properties.to=/muxers/colours/x,colour=red", "nothing=1", "properties.to=/muxers/unknown/x"),
+    )
+    done, published = sending(world, "", Unroutable.RELEASE, *texts)
+    assert [(one.count, one.kind, one.condition) for one in done] == [
+        (3, OutcomeKind.ACCEPTED, ""),
+        (1, OutcomeKind.RELEASED, ""),
+        (1, OutcomeKind.ACCEPTED, ""),
+        (1, OutcomeKind.REJECTED, "amqp:invalid-field"),
+        (1, OutcomeKind.REJECTED, "amqp:not-found"),
+    ]
+    assert [names(world, one) for one in published] == [["new"], ["red"]]
+    assert [event.name for event in world.events if type(event) is QueueDeclared] == ["red", "blue", "new"]
+    assert fold(EMPTY_STATE, world.events) == world.state
+
+
+def test_where_addresses_are_not_created_the_anonymous_terminus_creates_none() -> None:
+    """The message is rejected, and tells why."""
+    world = World(EngineConfig(auto_create=False), fields_of)
+    ((done,), _) = sending(world, "", Unroutable.RELEASE, "properties.to=new")
+    assert (done.kind, done.condition) == (OutcomeKind.REJECTED, "amqp:not-found")
+
+
+def test_what_a_lossy_muxer_dropped_counts_as_accepted() -> None:
+    """The draws are used up as a fact, and go on where they stood: in one run or in many, the same messages pass."""
+    whole, single = lossy(), lossy()
+    done, published = sending(whole, "/muxers/lossy/x", Unroutable.REJECT, *["m"] * 50)
+    assert {one.kind for one in done} == {OutcomeKind.ACCEPTED}
+    for _ in range(50):
+        ((one,), _) = sending(single, "/muxers/lossy/x", Unroutable.REJECT, "m")
+        assert (one.kind, one.after) == (OutcomeKind.ACCEPTED, AT_CLOSE)
+    counts = [world.queue("q").available for world in (whole, single)]
+    assert counts[0] == counts[1] == sum(len(one.words) // 8 for one in published)
+    assert 10 < counts[0] < 40
+    assert [event.count for event in whole.events if type(event) is Drawn] == [50]
+    muxer = whole.state.muxer_names["lossy"]
+    assert whole.state.draws[muxer] == fold(EMPTY_STATE, single.events).draws[muxer] == 50
+
+
+def lossy() -> World:
+    """A LOSSY muxer that passes on every second message to a queue, about."""
+    world = World(fields_of=fields_of)
+    world.do(DeclareMuxer("key", "lossy", MuxerKind.LOSSY, Options(probability=0.5, seed=11)))
+    world.do(DeclareQueue("key", "q", Settings()))
+    world.do(AttachMember("key", "lossy", "q"))
+    return world
+
+
+def test_a_message_is_stored_once_for_all_its_queues() -> None:
+    """And reaches each of them once, whatever the number of attachments that match."""
+    world = World(fields_of=fields_of)
+    world.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    world.do(DeclareMuxer("key", "more", MuxerKind.WILD_DESTINATION))
+    for name in ("a", "b"):
+        world.do(DeclareQueue("key", name, Settings()))
+        world.do(AttachMember("key", "all", name))
+        world.do(AttachMember("key", "more", name, "#"))
+    world.do(AttachMember("key", "all", "muxer:more"))
+    _, (published,) = sending(world, "/muxers/all/x", Unroutable.RELEASE, "m")
+    assert names(world, published) == ["a", "b"]
+    assert [world.queue(name).available for name in ("a", "b")] == [1, 1]
