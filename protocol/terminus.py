@@ -123,7 +123,7 @@ def _address(address: object, field: str) -> str:
 
 
 def _typed(address: str, capabilities: Sequence[str]) -> str:
-    """Return the address as the capability topic means it, by which clients tell a topic's plain name from a queue's."""
+    """Return the address as capabilities mean it: by `topic` clients say that a plain name is not a queue's."""
     is_plain = address and not address.startswith(("/", "$"))
     return topic_address(address) if is_plain and set(capabilities) & _TOPIC_CAPABILITIES else address
 
