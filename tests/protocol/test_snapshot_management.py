@@ -38,6 +38,7 @@ def test_one_is_created_read_listed_and_deleted() -> None:
     snapping = Snapping()
     status, created = snapping.asked("CREATE", name="nightly")
     assert (status, created["name"], created["is_automatic"]) == (201, "nightly", False)
+    assert created.pop("room") > 0
     assert [one.name for one in snapping.rig.loop.log.manifest.snapshots] == ["nightly"]
     assert snapping.asked("READ", name="nightly") == (200, created)
     status, page = snapping.asked("QUERY")
