@@ -40,7 +40,8 @@ _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 class Walk:
     """Iterates the headers of valid batches in [position, end) of a segment.
 
-    While it iterates, `position` is that of the current batch and `batch()`, `next_offset()` and `bodies()` read it;
+    While it iterates, `position` is that of the current batch, which `batch()`, `parts()`, `next_offset()` and `bodies()`
+    read;
     when it has ended, `position` is where, and `mismatch` why: None at `end`, or where nothing was ever written.
     """
 
@@ -111,6 +112,13 @@ class Walk:
         records = self._data[self._at + BATCH_HEADER_BYTES : records_end]
         meta = self._data[records_end : records_end + header.meta_bytes]
         return Batch(header, bytes(records), bytes(meta), self._file_id, self.position)
+
+    def parts(self) -> tuple[Buffer, Buffer]:
+        """Return records and metas of the current batch as `batch` has them, where nothing else of it is wanted."""
+        header, data = self._current(), self._data
+        start = self._at + BATCH_HEADER_BYTES
+        records_end = start + header.count * RECORD.size
+        return data[start:records_end], data[records_end : records_end + header.meta_bytes]
 
     def head(self) -> bytes:
         """Return the current batch's header, records and metas as they lie in the file."""

@@ -28,6 +28,7 @@ from engine.record_types import (
 from engine.records import FANOUT, LARGE
 from engine.word import WORD_BYTES
 from log.batch import BatchHeader
+from log.buffer import Buffer
 
 __all__ = ["Gathering", "Records", "Rows", "rows_of", "words_at"]
 
@@ -93,12 +94,14 @@ class Gathering:
         self.bytes = 0
         """Bytes of metas and bodies so far."""
         self._headers: list[BatchHeader] = []
-        self._records: list[bytes] = []
-        self._metas: list[bytes] = []
+        self._records: list[Buffer] = []
+        self._metas: list[Buffer] = []
         self._bodies: list[bytes] = []
         self._readable: list[bool] = []
 
-    def add(self, header: BatchHeader, records: bytes, meta: bytes, bodies: bytes | None, *, is_readable: bool) -> None:
+    def add(
+        self, header: BatchHeader, records: Buffer, meta: Buffer, bodies: bytes | None, *, is_readable: bool
+    ) -> None:
         """Take a batch; `bodies` is None where they are not wanted."""
         self.count += header.count
         self.bytes += len(meta) + len(bodies or b"")
@@ -150,31 +153,39 @@ class Rows:
         return Rows(*(getattr(self, name)[kept] for name in self.__slots__))
 
 
-def rows_of(records: Records, kept: Longs, *, with_messages: bool = True) -> Rows:
-    """Return the rows of the records at these indexes, in their order.
+def rows_of(records: Records, kept: Longs | None, *, with_messages: bool = True) -> Rows:
+    """Return the rows of the records at these indexes, in their order; None is all of them.
 
-    Which messages acquisitions and settlements name is left out unless `with_messages`.
+    Message and size of each are left out unless `with_messages`, and the links of what was dealt to several at once.
     """
-    columns = records.columns[kept]
-    kind, flags = columns["type"], columns["flags"]
+    columns = records.columns if kept is None else records.columns[kept]
+    index = np.arange(len(columns)) if kept is None else kept
+    # Fields of records lie 48 bytes apart: what is looked at more than once is copied together.
+    kind, flags = np.ascontiguousarray(columns["type"]), np.ascontiguousarray(columns["flags"])
     times = _row_counts(columns, kind, flags)
-    is_plain = bool((times == 1).all())
-    spread = np.arange(len(kept)) if is_plain else np.repeat(np.arange(len(kept)), times)
-    within = np.zeros(len(kept), np.int64) if is_plain else np.arange(len(spread)) - np.repeat(_starts(times), times)
+    count = int(times.sum())
     rows = Rows(
-        kept[spread],
-        kind[spread],
-        columns["queue"][spread],
-        _plain_links(columns, kind, records.offset[kept])[spread],
-        np.full(len(spread), -1, np.int64),
-        np.full(len(spread), -1, np.int64),
+        np.repeat(index, times),
+        np.repeat(kind, times),
+        np.repeat(columns["queue"], times),
+        np.repeat(_plain_links(columns, kind, records.offset[index]), times),
+        np.full(count, -1, np.int64),
+        np.full(count, -1, np.int64),
     )
-    _fill_published(records, rows, columns["body_length"][spread].astype(np.int64), within)
-    if with_messages:
-        _fill_named(records, rows, within)
-    own = rows.type == QUEUE_DECLARED
+    fans_out = bool((flags & FANOUT).any())
+    if with_messages or fans_out:
+        within = np.zeros(count, np.int64) if count == len(times) else _within(times)
+        _fill_published(records, rows, np.repeat(columns["body_length"].astype(np.int64), times), within)
+        if with_messages:
+            _fill_named(records, rows, within)
+    own = np.flatnonzero(rows.type == QUEUE_DECLARED)
     rows.queue[own] = records.offset[rows.index[own]]
     return rows
+
+
+def _within(times: Longs) -> Longs:
+    """Return which row of its record each row is."""
+    return np.arange(int(times.sum())) - np.repeat(_starts(times), times)
 
 
 def _row_counts(columns: Any, kind: Any, flags: Any) -> Longs:

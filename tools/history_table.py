@@ -189,25 +189,29 @@ class _Table:
             yield _Gap(expected, self._part.size - end)
 
     def _gather(self, gathering: Gathering, walk: Walk, *, damaged_rows: bool) -> None:
-        batch = walk.batch()
+        header = walk.header
+        assert header is not None
         bodies, is_readable = None, True
         if self._with_bodies:
-            read = plain_bodies(batch.header, walk.bodies())
+            read = plain_bodies(header, walk.bodies())
             is_readable = not isinstance(read, Mismatch)
             if isinstance(read, Mismatch):
                 if not damaged_rows:
-                    position = walk.position + batch.header.head_bytes
+                    position = walk.position + header.head_bytes
                     raise DamageError(self._part.path, position, read.expected, read.found)
-                read = bytes(batch.header.bodies_bytes)
+                read = bytes(header.bodies_bytes)
             bodies = bytes(read)
-        gathering.add(batch.header, batch.records, batch.meta, bodies, is_readable=is_readable)
+        records, meta = walk.parts()
+        gathering.add(header, records, meta, bodies, is_readable=is_readable)
 
     def _flushed(self, gathering: Gathering) -> Iterator[pa.RecordBatch]:
         if not gathering.count:
             return
         records = gathering.take()
         self._hear(records)
-        rows = rows_of(records, np.flatnonzero(self._is_wanted(records)), with_messages=self._with_messages)
+        wanted = self._is_wanted(records)
+        kept = None if wanted.all() else np.flatnonzero(wanted)
+        rows = rows_of(records, kept, with_messages=self._with_messages)
         for link in np.flatnonzero(rows.type == CONSUMER_DETACHED):
             rows.queue[link] = self._names.queue_of_link(int(rows.link[link]))
         if self._selection.queues is not None:

@@ -131,7 +131,8 @@ def _settings(scratch: Path, master: str, name: str, driver_memory: str) -> dict
         "spark.master": master,
         "spark.app.name": name,
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
+        # A collector that works beside the tasks takes a tenth of Java's time where there are two cores.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData -XX:+UseParallelGC",
         "spark.local.dir": str(scratch / "local"),
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
