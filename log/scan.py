@@ -40,9 +40,8 @@ _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 class Walk:
     """Iterates the headers of valid batches in [position, end) of a segment.
 
-    While it iterates, `position` is that of the current batch, which `batch()`, `parts()`, `next_offset()` and `bodies()`
-    read;
-    when it has ended, `position` is where, and `mismatch` why: None at `end`, or where nothing was ever written.
+    While it iterates, `position` is that of the current batch; `batch()`, `parts()`, `next_offset()` and `bodies()` are
+    of it. When it has ended, `position` is where, and `mismatch` why: None at `end`, or where nothing was ever written.
     """
 
     __slots__ = (

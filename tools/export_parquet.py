@@ -10,7 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import click
@@ -118,9 +118,10 @@ def export_history(
         _tell_horizons(logs)
         attempt = secrets.token_hex(4)
         shares = [
-            _Share(group, log.segments, log.known(), selection, columns, target, f"{attempt}-{number}-{at}")
+            _Share(group, log.segments, log.known(), wanted, columns, target, f"{attempt}-{number}-{at}")
             for number, log in enumerate(logs)
-            for at, group in enumerate(_groups(log.segments, selection))
+            for wanted in (replace(selection, first=max(selection.first, log.horizon)),)
+            for at, group in enumerate(_groups(log.segments, wanted))
         ]
         files = run(shares) if shares else []
     return {
@@ -146,9 +147,9 @@ def _check_empty(target: str) -> None:
 def _tell_horizons(logs: Sequence[Any]) -> None:
     for log in logs:
         if log.horizon:
-            sys.stderr.write(
-                f"note: {log.directory} was compacted; below offset {log.horizon} only some messages are left\n"
-            )
+            before = "its archives are Parquet too" if log.manifest.archive else "what was before is gone"
+            told = f"{log.directory} was compacted: history begins at offset {log.horizon}; {before}"
+            sys.stderr.write(f"note: {told}\n")
 
 
 def _groups(segments: Sequence[Any], selection: Any) -> list[tuple[Any, ...]]:

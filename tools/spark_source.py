@@ -4,8 +4,8 @@
     path            data directory, a path or a URL of what pyarrow.fs or fsspec reach; `load`'s argument
     vhost           virtual host, `*` for all of them                                             default
     damaged         `error`, or `rows`: what cannot be read is a row of the type `unreadable`     error
-    below_horizon   `log`: of what was compacted only what the log still holds; `archive`: what   log
-                    compactions wrote into archives instead; `nothing`
+    below_horizon   of what was compacted: `archive`, what compactions have archived; `nothing`;   archive; of a
+                    `log`, the messages that the log still holds, as if they were all              stream nothing
     since, until    only events from a moment on, or before one: an offset, a time, `10m ago`     all
     filters         `spark`, or `push`: filters leave out segments and records (rule 3)           spark
     events_max      of a stream: records a micro-batch takes at most                              no bound
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 _NAME: Final = "ambermq"
-_BELOW_HORIZON: Final = ("log", "archive", "nothing")
+_BELOW_HORIZON: Final = ("archive", "nothing", "log")
 OPTION_NAMES: Final = ("path", "vhost", "since", "until", "below_horizon", "damaged", "filters", "events_max")
 """What a read may be told."""
 _CHOICES: Final = {"damaged": ("error", "rows"), "below_horizon": _BELOW_HORIZON, "filters": ("spark", "push")}
@@ -75,8 +75,8 @@ class SourceOptions:
     """The virtual host, `*` for all."""
     damaged: str = "error"
     """One of `error` and `rows`."""
-    below_horizon: str = "log"
-    """One of `log`, `archive` and `nothing`."""
+    below_horizon: str = "archive"
+    """One of `archive`, `nothing` and `log`."""
     filters: str = "spark"
     """One of `spark` and `push`."""
     selection: Selection = EVERYTHING
@@ -134,7 +134,8 @@ class EventSource(DataSource):
         """Return the reader of a streaming query for these columns."""
         from tools.spark_stream import EventStreamReader  # noqa: PLC0415 - which needs this module
 
-        return EventStreamReader(_options_of(self.options), _columns_of(schema))
+        # A stream reads no archives.
+        return EventStreamReader(_options_of({"below_horizon": "nothing", **self.options}), _columns_of(schema))
 
 
 class EventReader(DataSourceReader):
@@ -168,16 +169,17 @@ class EventReader(DataSourceReader):
 def _planned(log: HistoryLog, options: SourceOptions) -> PlannedLog:
     horizon, below = log.horizon, options.below_horizon
     if horizon and below == "log":
-        warnings.warn(
-            f"{log.directory} was compacted: below offset {horizon} the log holds only some messages; "
-            f"the option below_horizon=archive reads what compactions have archived",
-            HistoryWarning,
-            stacklevel=3,
-        )
+        _warn(log, f"below offset {horizon} the log holds only some messages, and no other events")
+    elif horizon and not (below == "archive" and log.manifest.archive):
+        _warn(log, f"history begins at offset {horizon}")
     first = 0 if below == "log" else horizon
     parts = [limited(one, first=first, end=log.end) for one in log.segments if one.next_offset > first]
     archived = archive_parts(log) if below == "archive" else ()
     return PlannedLog(log.segments, log.known(), (*archived, *parts))
+
+
+def _warn(log: HistoryLog, what: str) -> None:
+    warnings.warn(f"{log.directory} was compacted: {what}", HistoryWarning, stacklevel=4)
 
 
 def _is_possible(part: HistorySegment | ArchivePart, selection: Selection) -> bool:

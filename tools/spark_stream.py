@@ -62,7 +62,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> _Ends:  # noqa: N802 - Spark's name
         """Return where a new query begins."""
         with self._opened() as logs:
-            return {log.vhost: log.horizon if self._options.below_horizon == "nothing" else 0 for log in logs}
+            return {log.vhost: self._first(log, 0) for log in logs}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the bound that the options set."""
@@ -78,7 +78,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {}
         with self._opened() as logs:
             for log in logs:
-                first = int(start.get(log.vhost, 0))
+                first = self._first(log, int(start.get(log.vhost, 0)))
                 end = log.end if self._target is None else min(log.end, int(self._target.get(log.vhost, 0)))
                 ends[log.vhost] = max(first, end)
                 if left is not None and first < end:
@@ -94,7 +94,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts: list[InputPartition] = []
         with self._opened() as logs:
             for log in logs:
-                first, last = int(start.get(log.vhost, 0)), int(end.get(log.vhost, 0))
+                first, last = self._first(log, int(start.get(log.vhost, 0))), int(end.get(log.vhost, 0))
                 planned = PlannedLog(log.segments, log.known(), ())
                 chosen = (one for one in log.segments if one.next_offset > first and one.base_offset < last)
                 parts += [StreamPartition(planned, limited(one, first=first, end=last)) for one in chosen]
@@ -104,6 +104,10 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield a part's events. Raises DamageError, ToolError."""
         assert isinstance(partition, StreamPartition)
         return read_part(partition.log, partition.segment, self._columns, EVERYTHING, self._options)
+
+    def _first(self, log: HistoryLog, offset: int) -> int:
+        """Return where to read on: what was compacted meanwhile is left out, unless one asks for what is left of it."""
+        return offset if self._options.below_horizon == "log" else max(offset, log.horizon)
 
     def _opened(self) -> Any:
         return open_histories(self._options.directory, self._options.vhost)

@@ -113,6 +113,22 @@ def test_who_is_refused_is_told_of_the_archive(tmp_path: Path, run: Run) -> None
         assert "archived" in run("history", "message", "kept", *data).stdout
 
 
+def test_an_export_begins_at_the_horizon(tmp_path: Path, run: Run) -> None:
+    """A note says so; messages that live below it are no event of then, and are left out."""
+    with running(tmp_path) as broker:
+        fill(run, broker)
+        data = ("--data", broker.directory)
+        done = run("log", "compact", "--runner", "local", "--keep-history", "0s", "--archive", tmp_path / "a", *data)
+        assert done.exit_code == 0, done.stderr
+        # What is durable is told by then.
+        broker.stop()
+        exported = run("log", "export", "--runner", "local", "--parquet", tmp_path / "out", *data, "--output", "json")
+        expected = rows_in_log(broker)
+    assert json.loads(exported.stdout)["events"] == len(expected)
+    assert expected
+    assert f"history begins at offset {expected[0]['offset']}; its archives are Parquet too" in exported.stderr
+
+
 def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
     """What nobody reads for counting is read for the archive; a horizon that stays archives nothing twice."""
     with running(tmp_path) as broker:

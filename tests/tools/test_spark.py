@@ -251,7 +251,7 @@ def test_a_stream_gives_each_event_once(spark: SparkSession, tmp_path: Path) -> 
     assert sorted(rows) == sorted(everything)
 
 
-def _compacted(lived: Lived, tmp_path: Path, horizon: int) -> None:
+def _compacted(lived: Lived, tmp_path: Path, horizon: int, *, is_archived: bool = True) -> None:
     """Let history begin at a horizon and an archive hold what was before; the log keeps it, as if it was live."""
     listing, archive = write_archive(lived.directory, 0, horizon - 1, str(tmp_path / "archive"))
     assert archive.rows == len([row for row in told(lived.directory) if row[0] < horizon])
@@ -259,7 +259,10 @@ def _compacted(lived: Lived, tmp_path: Path, horizon: int) -> None:
         DiskStorage(),
         lived.directory,
         lambda manifest: replace(
-            manifest, generation=manifest.generation + 1, archive=(listing,), horizon=Horizon(horizon, lived.now_us)
+            manifest,
+            generation=manifest.generation + 1,
+            archive=(listing,) if is_archived else (),
+            horizon=Horizon(horizon, lived.now_us),
         ),
     )
 
@@ -275,12 +278,29 @@ def test_log_and_archive_together_are_all_that_happened(
     everything = told(lived.directory)
     horizon = everything[len(everything) // 2][0]
     _compacted(lived, tmp_path, horizon)
-    together = load(spark, lived.directory, below_horizon="archive")
+    together = load(spark, lived.directory)
     assert _comparable(got(together)) == _comparable(everything)
     above = load(spark, lived.directory, below_horizon="nothing")
     assert _comparable(got(above)) == _comparable([row for row in everything if row[0] >= horizon])
     answer = run("log", "query", "SELECT count(*) AS n FROM events", "--data", lived.directory, "--output", "json")
     assert (answer.exit_code, answer.stdout) == (0, f'{{"n":{len(everything)}}}\n')
+
+
+def test_without_an_archive_history_begins_at_the_horizon(spark: SparkSession, tmp_path: Path) -> None:
+    """What the log still holds of compacted history is no history; only who asks for it gets it. A stream too."""
+    lived = Lived(tmp_path / "data", 13, config=_CONFIG)
+    lived.live(150)
+    lived.settle_down()
+    lived.end()
+    everything = told(lived.directory, ("offset", "type"))
+    horizon = everything[len(everything) // 2][0]
+    _compacted(lived, tmp_path, horizon, is_archived=False)
+    kept = sorted(row for row in everything if row[0] >= horizon)
+    schema = "offset long, type string"
+    assert sorted(got(load(spark, lived.directory, schema))) == kept
+    assert sorted(got(load(spark, lived.directory, schema, below_horizon="log"))) == sorted(everything)
+    assert sum(_follow(spark, lived.directory, tmp_path)) == len(kept)
+    assert sorted(got(spark.read.parquet(str(tmp_path / "rows")))) == kept
 
 
 def test_an_archive_that_is_gone_or_changed_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -293,7 +313,7 @@ def test_an_archive_that_is_gone_or_changed_is_told(spark: SparkSession, tmp_pat
     listing = next((tmp_path / "archive").glob("*.archive"))
     listing.write_bytes(listing.read_bytes().replace(b'"rows"', b'"rowz"', 1))
     with pytest.raises(ToolError, match="crc32c") as caught, translating_spark():
-        load(spark, lived.directory, below_horizon="archive").count()
+        load(spark, lived.directory).count()
     assert caught.value.exit_code == ExitCode.DAMAGED
 
 
