@@ -191,12 +191,13 @@ class _Job:
         tasks = [make(group) for group in choice.groups]
         sizes = {task.base_offset: sum(one.size for one in task.segments) for task in tasks}
         done, whole = 0, sum(sizes.values())
-        self._progress("rewrite", 0, whole)
+        stage = f"rewrite {sum(len(task.segments) for task in tasks)} segments"
+        self._progress(stage, 0, whole)
         written = []
         for one in self._runner.rewrite(tasks):
             written.append(one)
             done += sizes[one.base_offset]
-            self._progress("rewrite", done, whole)
+            self._progress(stage, done, whole)
         return sorted(written, key=lambda one: one.base_offset)
 
     def _commit(

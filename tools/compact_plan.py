@@ -167,7 +167,8 @@ def _count_segments(
     """Let every segment below the horizon be checked and counted; return the counts by file id."""
     sizes = {one.file_id: one.size for one in plan.segments}
     done, whole = 0, sum(sizes.values())
-    progress("count", 0, whole)
+    stage = f"count {len(sizes)} segments"
+    progress(stage, 0, whole)
     tasks = [
         CountTask(
             one.at(os.path.realpath(reader.directory)),
@@ -181,7 +182,7 @@ def _count_segments(
     for count in runner.count(tasks):
         counts[count.file_id] = count
         done += sizes[count.file_id]
-        progress("count", done, whole)
+        progress(stage, done, whole)
     return counts
 
 

@@ -22,7 +22,7 @@ def stage_bar() -> Iterator[Callable[[str, int, int], None]]:
     from tools.sizes import size_text  # noqa: PLC0415
 
     columns = (
-        TextColumn("{task.description:<10}"),
+        TextColumn("{task.description:<22}"),
         BarColumn(),
         TextColumn("{task.fields[told]}"),
         TimeRemainingColumn(),
