@@ -43,7 +43,7 @@ class _Stages:
 
     def __call__(self, stage: str, _done: int, _whole: int) -> None:
         """See Progress."""
-        self.began.setdefault(stage, time.monotonic())
+        self.began.setdefault(stage.partition(" ")[0], time.monotonic())
 
     @property
     def seconds(self) -> float:

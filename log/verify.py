@@ -16,7 +16,16 @@ from log.disk import DiskStorage
 from log.errors import DamageError, LogError
 from log.index import Index, check_index, path_of_index
 from log.inspect import Reader, open_reader
-from log.manifest import Manifest, Sealed, Snapshot, named_files, segments_path, snapshot_path, snapshots_path
+from log.manifest import (
+    Manifest,
+    Sealed,
+    Snapshot,
+    load,
+    named_files,
+    segments_path,
+    snapshot_path,
+    snapshots_path,
+)
 from log.part import Part
 from log.placing import temporary_path
 from log.scan import Walk
@@ -169,19 +178,23 @@ def _check_positions(path: str, part: Part) -> None:
 
 
 def _unknown_files(directory: str, manifest: Manifest) -> list[str]:
-    folder = segments_path(directory)
-    known = named_files(manifest) | set(manifest.removed)
-    names = {f"{file_id:016x}{end}" for file_id in known for end in (".log", ".index", ".index.new")}
-    unknown = [f"{folder}/{name}" for name in DiskStorage().listdir(folder) if name not in names]
-    return unknown + _unknown_snapshots(directory, known)
+    storage, folders = DiskStorage(), (segments_path(directory), snapshots_path(directory))
+    found = [f"{folder}/{name}" for folder in folders if storage.exists(folder) for name in storage.listdir(folder)]
+    unknown = [path for path in found if path not in _known_paths(directory, manifest)]
+    if unknown:
+        # A broker may have gone on since this manifest was opened. It names files before it makes them.
+        current = load(storage, directory)
+        known = frozenset() if current is None else _known_paths(directory, current)
+        unknown = [path for path in unknown if path not in known and storage.exists(path)]
+    return unknown
 
 
-def _unknown_snapshots(directory: str, known: frozenset[int]) -> list[str]:
-    folder, paths = snapshots_path(directory), {snapshot_path(directory, file_id) for file_id in known}
-    if not DiskStorage().exists(folder):
-        return []
-    found = [f"{folder}/{name}" for name in DiskStorage().listdir(folder)]
-    return [path for path in found if path not in paths and path != temporary_path(directory)]
+def _known_paths(directory: str, manifest: Manifest) -> frozenset[str]:
+    """Return every path that there may be on the word of a manifest."""
+    folder, file_ids = segments_path(directory), named_files(manifest) | set(manifest.removed)
+    segments = (f"{folder}/{file_id:016x}{end}" for file_id in file_ids for end in (".log", ".index", ".index.new"))
+    snapshots = (snapshot_path(directory, file_id) for file_id in file_ids)
+    return frozenset((*segments, *snapshots, temporary_path(directory)))
 
 
 def _check_presence(directory: str, snapshot: Snapshot) -> None:

@@ -10,7 +10,8 @@ from log.disk import DiskFile, DiskStorage
 from log.errors import DamageError, LogError
 from log.index import build, path_of_index
 from log.inspect import SegmentState, open_reader
-from log.manifest import load, manifest_path
+from log.manifest import commit, load, manifest_path, reserve_file_id
+from log.segment import segment_path
 from log.survey import Survey, survey
 from log.verify import verify
 from tests.log.lives import CONFIG, Life, body_of
@@ -129,6 +130,25 @@ def test_an_index_is_held_against_its_segment(closed: Path) -> None:
     assert missing.index_missing_count == whole.index_missing_count + 1
     flip(path_of_index(segment), 5000)
     assert damage_found(closed)[0] == path_of_index(segment)
+
+
+def test_what_a_broker_has_made_meanwhile_is_not_unknown(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was named and made since the manifest was opened is one of the log's."""
+    storage = DiskStorage()
+    listdir = storage.listdir
+
+    def listed(self: DiskStorage, path: str) -> list[str]:
+        if path.endswith("segments") and not stray.exists():
+            made = commit(storage, str(closed), reserve_file_id).removed[-1]
+            Path(segment_path(str(closed), made)).write_bytes(b"")
+            stray.touch()
+        return listdir(path)
+
+    stray = closed / "made"
+    monkeypatch.setattr(DiskStorage, "listdir", listed)
+    report = verify(str(closed))
+    assert stray.exists()
+    assert report.unknown_files == []
 
 
 def test_unknown_files_are_reported(closed: Path) -> None:
