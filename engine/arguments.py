@@ -1,6 +1,6 @@
 """What an attachment may say, by the class of its muxer. Checked once, when it is made: matching trusts it."""
 
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from engine.attachment import Argument, Condition
 from engine.config import EngineConfig
@@ -9,9 +9,37 @@ from engine.muxer import Muxer, MuxerKind
 from engine.routing.pattern import check_pattern
 from engine.routing.selector import parse_selector
 
-__all__ = ["check_argument"]
+__all__ = ["CALLED", "check_argument", "check_called"]
 
 _SECTIONS = ("properties.", "annotations.", "header.")
+
+CALLED: Final = {
+    MuxerKind.DESTINATION: "destination",
+    MuxerKind.WILD_DESTINATION: "pattern",
+    MuxerKind.PROPERTY: "conditions",
+    MuxerKind.WILD_PROPERTY: "conditions",
+    MuxerKind.SELECTOR: "selector",
+}
+"""What an argument is called, by the class of its muxer; the others take none."""
+
+
+_EVERYTHING: Final = "passes on every message: an attachment says nothing more"
+_CONDITIONS: Final = "wants conditions, one at least"
+_WANTS: Final = {
+    MuxerKind.SIMPLE: _EVERYTHING,
+    MuxerKind.LOSSY: _EVERYTHING,
+    MuxerKind.DESTINATION: "wants a destination",
+    MuxerKind.WILD_DESTINATION: "wants a pattern",
+    MuxerKind.PROPERTY: _CONDITIONS,
+    MuxerKind.WILD_PROPERTY: _CONDITIONS,
+    MuxerKind.SELECTOR: "wants a selector",
+}
+
+
+def check_called(muxer: Muxer, called: str) -> None:
+    """Raise Refused where whoever asked takes the muxer for one of another class; `called` is empty or as in CALLED."""
+    if called and called != CALLED.get(muxer.kind):
+        _refuse(muxer, f"{_WANTS[muxer.kind]}; {called} was given")
 
 
 def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> None:
@@ -19,14 +47,13 @@ def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> No
     kind = muxer.kind
     if kind in (MuxerKind.SIMPLE, MuxerKind.LOSSY):
         if argument is not None:
-            _refuse(muxer, "passes on every message: an attachment says nothing more")
+            _refuse(muxer, _WANTS[kind])
     elif kind in (MuxerKind.PROPERTY, MuxerKind.WILD_PROPERTY):
         if not isinstance(argument, tuple) or not argument:
-            _refuse(muxer, "wants conditions, one at least")
+            _refuse(muxer, _WANTS[kind])
         _check_conditions(muxer, argument, config)
     elif not isinstance(argument, str):
-        wanted = {MuxerKind.DESTINATION: "a destination", MuxerKind.WILD_DESTINATION: "a pattern"}
-        _refuse(muxer, f"wants {wanted.get(kind, 'a selector')}")
+        _refuse(muxer, _WANTS[kind])
     else:
         _check_size(muxer, argument, config)
         _check_text(muxer, argument, config)

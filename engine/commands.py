@@ -31,6 +31,7 @@ __all__ = [
     "DetachConsumer",
     "DetachMember",
     "DetachProducer",
+    "ExplainRoute",
     "Inspect",
     "InspectSnapshots",
     "NameSnapshot",
@@ -207,6 +208,8 @@ class AttachMember(Struct):
     muxer: str
     member: str
     argument: Argument = None
+    called: str = ""
+    """What the argument was taken for, as in engine/arguments.py; empty: not said."""
 
 
 @final
@@ -217,6 +220,8 @@ class DetachMember(Struct):
     muxer: str
     member: str
     argument: Argument = None
+    called: str = ""
+    """What the argument was taken for, as in engine/arguments.py; empty: not said."""
 
 
 @final
@@ -283,6 +288,19 @@ class Inspect(Struct):
 
 
 @final
+class ExplainRoute(Struct):
+    """Answer `key` with what `read` makes of the way that a message would go (explaining.py); nothing is published."""
+
+    key: Any
+    address: str
+    """Empty: the message's own `to`."""
+    body: Buffer
+    """The message, as far as matching asks for it."""
+    read: Callable[[State, Any], Any]
+    """State and Explained -> the answer."""
+
+
+@final
 class TakeSnapshot(Struct):
     """A snapshot of the state at the end of this tick; answered with its attributes once it is there for good."""
 
@@ -339,5 +357,6 @@ Command = (
     | RecordCompaction
     | CompactionCommand
     | Inspect
+    | ExplainRoute
     | SnapshotCommand
 )

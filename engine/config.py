@@ -1,6 +1,8 @@
 """The engine's limits: everything that could grow has one, and it has a name here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from engine.template import PREDEFINED, Templates
 
 __all__ = ["EngineConfig"]
 
@@ -64,3 +66,5 @@ class EngineConfig:
     snapshots_max: int = 256
     """Snapshots of a log; the broker's own make room for those asked for. With so many asked for more are refused, and
     the broker takes none by itself, which it logs."""
+    templates: Templates = field(default=PREDEFINED)
+    """What queues are made with, by their names."""

@@ -47,6 +47,7 @@ from engine.events import (
     Settled,
     Started,
 )
+from engine.explaining import DECIDE_EXPLAINING
 from engine.moment import Decision, Moment, too_many
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
 from engine.outcome import RELEASED
@@ -210,4 +211,5 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     RecordCompaction: _record_compaction,
     Inspect: _inspect,
     **DECIDE_WIRING,
+    **DECIDE_EXPLAINING,
 }

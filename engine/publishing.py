@@ -114,18 +114,22 @@ class _Each:
                 if muxer:
                     destination = _text(fields, "properties.to") or _text(fields, "properties.subject") or ""
                 else:
-                    muxer, destination = self._addressed(_text(fields, "properties.to"))
+                    muxer, destination = self._addressed(fields)
             except Refused as refusal:
                 if producer.sending.unroutable is Unroutable.DISCARD:
                     return _Way()
                 return _Way(condition=refusal.condition, description=refusal.description)
-        if destination in self._created and muxer == self._wiring.muxer_names.get(QUEUE_MUXER):
-            return _Way((self._created[destination],))
         route = self._moment.router.route(self._wiring, muxer, destination, fields, self._drawn)
+        if destination in self._created and muxer == self._wiring.muxer_names.get(QUEUE_MUXER):
+            return _Way((*route.queues, self._created[destination]))
         return _Way(route.queues, route.is_lost)
 
-    def _addressed(self, address: str | None) -> tuple[int, str]:
-        """Return muxer and destination that a message names, and create its queue where addresses are created."""
+    def _addressed(self, fields: Fields) -> tuple[int, str]:
+        """Return muxer and destination that a message names, and create its queue where addresses are created.
+
+        Its `to` is the address, so where that is a muxer's alone the subject says what it is for.
+        """
+        address = _text(fields, "properties.to")
         if not address:
             raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
         config, state = self._moment.config, self._wiring
@@ -140,7 +144,9 @@ class _Each:
         muxer = state.muxer_names.get(name)
         if muxer is None:
             raise Refused("amqp:not-found", f"no muxer {name!r}")
-        return muxer, node.name if node.kind is NodeKind.TOPIC else node.destination or ""
+        if node.kind is NodeKind.TOPIC:
+            return muxer, node.name
+        return muxer, _text(fields, "properties.subject") or "" if node.destination is None else node.destination
 
 
 def _text(fields: Fields, name: str) -> str | None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.address import queue_name
-from engine.arguments import check_argument
-from engine.attachment import Attachment
+from engine.arguments import check_argument, check_called
+from engine.attachment import Argument, Attachment, argument_text
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.config import EngineConfig
 from engine.effects import Answered, ConsumerEnded, Effect, ProducersEnded
@@ -23,7 +23,7 @@ from engine.queue import Queue, Settings
 from engine.routing.pattern import check_separator
 from engine.state import State
 
-__all__ = ["DECIDE_WIRING", "create_queue", "existing_queue", "predeclared"]
+__all__ = ["DECIDE_WIRING", "create_queue", "existing_queue", "new_queue", "predeclared"]
 
 _MUXER = "muxer:"
 """Before the name of a member that is a muxer, where queues are named plainly."""
@@ -48,10 +48,10 @@ def predeclared(state: State, moment: Moment) -> list[Event]:
 
 
 def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
-    """Return what makes a queue of the default template, for an address; Refused where that is switched off."""
+    """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
     if not moment.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
-    return _new_queue(state, name, Settings(), moment)
+    return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
 
 
 def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:
@@ -63,22 +63,48 @@ def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:
     return queue
 
 
-def _new_queue(state: State, name: str, settings: Settings, moment: Moment) -> list[Event]:
+def new_queue(state: State, name: str, settings: Settings, moment: Moment) -> list[Event]:
+    """Return what makes a queue that is not there yet, attached to QUEUE by its name and as its template says.
+
+    Raises Refused: amqp:resource-limit-exceeded, and what its template's attachments are refused for.
+    """
     if len(state.queues) >= moment.config.queues_max:
         raise too_many("queues", moment.config.queues_max)
     offset, now_us = moment.next_offset, moment.now_us
     events: list[Event] = [QueueDeclared(offset, now_us, name, settings)]
     muxer = state.muxer_names.get(QUEUE_MUXER)
-    if muxer is not None:
-        events.append(Attached(offset + 1, now_us, muxer, offset, name))
+    wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
+    wanted += _of_template(state, settings.template, moment.config)
+    alike = {(muxer, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
+    events += [
+        Attached(offset + 1 + index, now_us, muxer, offset, argument)
+        for index, (muxer, argument) in enumerate(alike.values())
+    ]
     return events
+
+
+def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[int, Argument]]:
+    """Return muxers and arguments that queues of a template are attached by. Raises Refused."""
+    template = config.templates.named(name)
+    if template is None:
+        known = ", ".join(one.name for one in config.templates.ordered)
+        raise Refused("amqp:not-found", f"no template {name!r}: there are {known}")
+    found = []
+    for one in template.attach:
+        muxer = state.muxer_named(one.muxer)
+        if muxer is None:
+            raise Refused("amqp:not-found", f"template {name!r} attaches to muxer {one.muxer!r}, which does not exist")
+        check_called(muxer, one.called)
+        check_argument(muxer, one.argument, config)
+        found.append((muxer.id, one.argument))
+    return found
 
 
 def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decision:
     name = queue_name(command.name, name_bytes_max=moment.config.name_bytes_max)
     queue = state.queue_named(name)
     if queue is None:
-        return _new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
+        return new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
         found, asked = _told(queue.settings), _told(command.settings)
         raise Refused("amqp:precondition-failed", f"queue {name!r} exists with {found}, asked for {asked}")
@@ -143,6 +169,7 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
 
 def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:
     muxer, member = _existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
+    check_called(muxer, command.called)
     check_argument(muxer, command.argument, moment.config)
     if moment.router.find(state, muxer.id, member, command.argument) is not None:
         return [], [Answered(command.key, {"created": False})]
@@ -159,6 +186,7 @@ def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decis
 
 def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decision:
     muxer, member = _existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
+    check_called(muxer, command.called)
     found = moment.router.find(state, muxer.id, member, command.argument)
     if found is None:
         raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} that way")

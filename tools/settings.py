@@ -4,6 +4,7 @@
     [log]         the names of LogConfig            [users]    name = "password"
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
     [compaction]  the names of CompactionConfig     [retention]    the names of RetentionConfig
+    [[templates]] of queues (template_tables.py)
 
 Rule 1: a name in the file is a field's name; there is no second list of them anywhere.
 Rule 2: an unknown name or a bad value is one message with file, table and name; nothing is ignored.
@@ -11,12 +12,13 @@ Rule 2: an unknown name or a bad value is one message with file, table and name;
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.config import EngineConfig
+from engine.template import Templates
 from log.config import LogConfig
 from log.errors import LogError
 from protocol.limits import ConnectionLimits
@@ -25,6 +27,7 @@ from tools.compaction_schedule import CompactionConfig
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.retention_schedule import RetentionConfig
+from tools.template_tables import read_templates
 
 __all__ = ["Permissions", "Settings", "load_settings", "read_settings"]
 
@@ -77,13 +80,14 @@ def read_settings(text: str, path: str) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise _wrong(path, "the file", "TOML", str(error)) from error
     known = tuple(one.name for one in fields(Settings))
+    templates = read_templates(tables.pop("templates", []), path)
     for name, table in tables.items():
         if name not in known:
-            raise _unknown(path, f"table [{name}]", name, known)
+            raise _unknown(path, f"table [{name}]", name, (*known, "templates"))
         if not isinstance(table, dict):
             raise _wrong(path, name, f"a table [{name}]", repr(table))
     return Settings(
-        engine=_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"),
+        engine=replace(_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"), templates=templates),
         log=_read_table(LogConfig, tables.get("log", {}), f"{path} [log]"),
         connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
         server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
@@ -95,7 +99,7 @@ def read_settings(text: str, path: str) -> Settings:
 
 
 def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _Config:
-    types = {one.name: one.type for one in fields(kind)}
+    types = {one.name: one.type for one in fields(kind) if one.type is not Templates}
     for name, value in table.items():
         if name not in types:
             raise _unknown(where, name, name, tuple(types))

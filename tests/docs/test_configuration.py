@@ -6,15 +6,17 @@ from dataclasses import fields
 import pytest
 
 from engine.config import EngineConfig
+from engine.template import PREDEFINED
 from log.config import LogConfig
 from protocol.limits import ConnectionLimits
 from protocol.server_limits import ServerLimits
-from tests.docs.pages import blocks, rows
+from tests.docs.pages import blocks, rows, text_of
 from tools.compaction_schedule import CompactionConfig
 from tools.exit_codes import ExitCode
 from tools.retention_schedule import RetentionConfig
 from tools.serve import serve
 from tools.settings import read_settings
+from tools.template_tables import TEMPLATE_KEYS
 
 _PAGE = "docs/configuration.md"
 
@@ -39,7 +41,7 @@ def _value(cell: str) -> int | bool | str:
 def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
     """A table of the file names the fields of its class in their order, each with its default and a meaning."""
     listed = [(name.strip("`| "), _value(default), bool(meaning)) for name, default, _, meaning in _bounds(table)]
-    assert listed == [(one.name, one.default, True) for one in fields(kind)]
+    assert listed == [(one.name, one.default, True) for one in fields(kind) if one.name != "templates"]
 
 
 def _bounds(table: str) -> list[list[str]]:
@@ -60,10 +62,10 @@ def test_sizes_in_words_are_the_defaults() -> None:
 
 def test_the_example_is_a_file_that_serve_takes() -> None:
     """The TOML on the page is read without complaint and sets what it says."""
-    (example,) = blocks(_PAGE, "toml")
-    settings = read_settings(example, _PAGE)
+    settings = read_settings("\n".join(blocks(_PAGE, "toml")), _PAGE)
     assert settings.engine.auto_create is False
     assert settings.users == {"alice": "secret"}
+    assert settings.engine.templates.for_queue("orders.eu").settings.messages_max == 100_000
 
 
 def test_every_exit_code_is_listed() -> None:
@@ -78,3 +80,15 @@ def test_every_option_of_serve_is_listed() -> None:
         option for row in rows(_PAGE, "## Options of `ambermq serve`") for option in re.findall(r"--[\w-]+", row[0])
     }
     assert listed == {name for option in serve.params for name in (*option.opts, *option.secondary_opts)}
+
+
+def test_every_key_of_a_template_is_listed() -> None:
+    """In the order in which a message names them."""
+    assert [name.strip("`| ") for name, *_ in rows(_PAGE, "### `[[templates]]`")] == list(TEMPLATE_KEYS)
+
+
+def test_the_predefined_templates_are_listed() -> None:
+    """With their patterns."""
+    text = text_of(_PAGE)
+    for template in PREDEFINED.ordered:
+        assert f"`{template.name}`" in text.partition("### `[[templates]]`")[2].partition("\n##")[0]

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.attachment import Condition
 from engine.config import EngineConfig
+from engine.queue import Settings as QueueSettings
+from engine.template import TemplateAttachment
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.settings import Settings, load_settings, read_settings
@@ -56,6 +59,28 @@ def test_every_table_reaches_its_configuration() -> None:
         ("[users]\nalice = ''", r"f \[users\]: alice is wrong: expected a password"),
         ("[users]\nalice = 1", r"f \[users\]: alice is wrong: expected a password in quotes, found int"),
         ("[", "f: the file is wrong: expected TOML"),
+        ("[engine]\ntemplates = 1", r"f \[engine\]: templates is unknown"),
+        ("[templates]", r"f: templates is wrong: expected tables \[\[templates\]\], found {}"),
+        ("templates = [1]", r"f \[\[templates\]\] 1: it is wrong: expected a table, found 1"),
+        ("[[templates]]", "name is wrong: expected text in quotes, found ''"),
+        (
+            "[[templates]]\nname = 'a'\n[[templates]]\nname = 'a'",
+            r"\[\[templates\]\] 2: name is wrong: expected another",
+        ),
+        ("[[templates]]\nname = 'a'\nmax = 1", "max is unknown; known are name, pattern, messages_max,"),
+        (
+            "[[templates]]\nname = 'a'\npattern = 'a*'",
+            "pattern is wrong: expected a pattern, found .*stands for whole words",
+        ),
+        ("[[templates]]\nname = 'a'\nmessages_max = true", "messages_max is wrong: expected a whole number"),
+        ("[[templates]]\nname = 'a'\nattach = 'm'", "attach is wrong: expected a list of"),
+        ("[[templates]]\nname = 'a'\nattach = [{}]", "attach is wrong: expected the name of a muxer, found none"),
+        ("[[templates]]\nname = 'a'\nattach = [{muxer = 'm', x = 1}]", "attach is wrong: expected muxer and one of"),
+        (
+            "[[templates]]\nname = 'a'\nattach = [{muxer = 'm', pattern = 'a', selector = 'b'}]",
+            "attach is wrong: expected an argument, found pattern and selector are given",
+        ),
+        ("[[templates]]\nname = 'a'\nattach = [{muxer = 'm', property = '=1'}]", "names no property"),
     ],
 )
 def test_what_is_wrong_is_one_message_with_its_place(text: str, message: str) -> None:
@@ -72,3 +97,27 @@ def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(ToolError, match="expected UTF-8"):
         load_settings(str(path))
+
+
+def test_templates_reach_the_engine() -> None:
+    """In the file's order, the predefined ones behind them."""
+    settings = read_settings(
+        """
+        [[templates]]
+        name = "orders"
+        pattern = "orders.#"
+        messages_max = 5
+        attach = [{ muxer = "audit" }, { muxer = "urgent", property = ["urgent", "size=3"] }]
+
+        [[templates]]
+        name = "normal"
+        messages_max = 9
+        """,
+        "f",
+    )
+    orders, normal, *_ = settings.engine.templates.ordered
+    conditions = (Condition("urgent"), Condition("size", True, 3))
+    assert (orders.settings, orders.pattern) == (QueueSettings("orders", messages_max=5), "orders.#")
+    assert orders.attach == (TemplateAttachment("audit"), TemplateAttachment("urgent", conditions, "conditions"))
+    assert (normal.settings, normal.pattern) == (QueueSettings("normal", messages_max=9), "#")
+    assert [one.name for one in settings.engine.templates.ordered] == ["orders", "normal", "temporary", "subscription"]

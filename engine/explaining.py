@@ -1,0 +1,96 @@
+"""Where a message would go, and why: the way that publishing would take it, told and not gone.
+
+Rule 1. It is what publishing does with a link to the address, by the same routing, in the same tick.
+Rule 2. Nothing is drawn: a LOSSY muxer passes the message on, and says with what probability it would.
+Rule 3. Nothing is made: where a link would create the queue of its address, that is said too.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from engine.address import NodeKind, parse_address
+from engine.commands import ExplainRoute
+from engine.effects import Answered
+from engine.errors import Refused
+from engine.moment import Decision, Moment
+from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
+from engine.routing.fields import ABSENT, Fields
+from engine.routing.router import Hop
+from engine.state import State
+
+__all__ = ["DECIDE_EXPLAINING", "Explained", "explain"]
+
+
+class Explained(NamedTuple):
+    """The way of one message."""
+
+    muxer: int
+    """Where it begins."""
+    destination: str
+    hops: tuple[Hop, ...]
+    """The muxers that see it, in order."""
+    queues: tuple[int, ...]
+    """Those that it reaches, each once, in order."""
+    lossy: tuple[int, ...]
+    """Muxers on the way that would draw for it."""
+    creates: str | None = None
+    """The queue that a link to the address makes first, and that the message then reaches."""
+
+
+def explain(state: State, address: str, fields: Fields, moment: Moment) -> Explained:
+    """Return the way of a message that is sent to an address; to that of its own `to` where `address` is empty.
+
+    Raises Refused as publishing does.
+    """
+    muxer, destination, creates = _start(state, address, fields, moment)
+    hops = tuple(moment.router.hops(state, muxer, destination, fields, None))
+    members = [one.member for hop in hops for one in hop.attachments]
+    return Explained(
+        muxer,
+        destination,
+        hops,
+        tuple(dict.fromkeys(member for member in members if member in state.queues)),
+        tuple(hop.muxer for hop in hops if state.muxers[hop.muxer].kind is MuxerKind.LOSSY),
+        creates,
+    )
+
+
+def _start(state: State, address: str, fields: Fields, moment: Moment) -> tuple[int, str, str | None]:
+    """Return the first muxer, the destination, and the name of the queue that would be made."""
+    node = parse_address(address or _address_of(fields), name_bytes_max=moment.config.name_bytes_max)
+    if node.kind is NodeKind.QUEUE:
+        creates = None if node.name in state.queue_names else node.name
+        if creates is not None and not moment.config.auto_create:
+            raise Refused("amqp:not-found", f"no queue {creates!r}")
+        return state.muxer_names.get(QUEUE_MUXER, 0), node.name, creates
+    name = TOPIC_MUXER if node.kind is NodeKind.TOPIC else node.name
+    muxer = state.muxer_names.get(name)
+    if muxer is None:
+        raise Refused("amqp:not-found", f"no muxer {name!r}")
+    if node.kind is NodeKind.TOPIC:
+        return muxer, node.name, None
+    if node.destination is not None:
+        return muxer, node.destination, None
+    # Without a link's address `to` is the address, and says nothing more.
+    named = _text(fields, "properties.to") if address else None
+    return muxer, named or _text(fields, "properties.subject") or "", None
+
+
+def _address_of(fields: Fields) -> str:
+    address = _text(fields, "properties.to")
+    if not address:
+        raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
+    return address
+
+
+def _text(fields: Fields, name: str) -> str | None:
+    value = fields.get(name)
+    return value if value is not ABSENT and isinstance(value, str) else None
+
+
+def _explain_route(state: State, command: ExplainRoute, moment: Moment) -> Decision:
+    explained = explain(state, command.address, moment.router.fields_of(command.body), moment)
+    return [], [Answered(command.key, command.read(state, explained))]
+
+
+DECIDE_EXPLAINING: dict[type, Callable[[State, Any, Moment], Decision]] = {ExplainRoute: _explain_route}

@@ -1,0 +1,108 @@
+"""Queues made from templates: which one, with what, attached to what."""
+
+import pytest
+
+from engine.apply import fold
+from engine.attachment import Condition
+from engine.commands import AttachConsumer, AttachProducer, DeclareMuxer, DeclareQueue
+from engine.config import EngineConfig
+from engine.effects import Answered, RefusedCommand
+from engine.events import Attached, QueueDeclared
+from engine.muxer import QUEUE_MUXER, MuxerKind
+from engine.queue import Settings
+from engine.state import EMPTY_STATE
+from engine.template import PREDEFINED, Template, TemplateAttachment, Templates
+from tests.engine.world import World
+
+_URGENT = (Condition("urgent"),)
+_TEMPLATES = Templates(
+    (
+        Template(
+            Settings("orders", messages_max=7),
+            "orders.#",
+            (TemplateAttachment("all"), TemplateAttachment("some", _URGENT, "conditions")),
+        ),
+        Template(Settings("later", messages_max=8), "*.eu"),
+        Template(Settings("asked", messages_max=9)),
+        Template(Settings("broken"), "broken", (TemplateAttachment("missing"),)),
+        Template(Settings("wrong"), "wrong", (TemplateAttachment("all", "x", "destination"),)),
+    )
+).with_defaults()
+
+
+def wired() -> World:
+    """A broker with templates, and the muxers of one of them."""
+    world = World(EngineConfig(templates=_TEMPLATES))
+    world.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    world.do(DeclareMuxer("key", "some", MuxerKind.PROPERTY))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        ("orders", "orders"),
+        ("orders.eu", "orders"),
+        ("bills.eu", "later"),
+        ("bills", "normal"),
+        ("x.y.eu", "normal"),
+        (".".join(["orders"] * 200), "normal"),
+    ],
+)
+def test_the_first_pattern_that_takes_the_name_is_it(name: str, template: str) -> None:
+    """`normal` takes what is left, also what no pattern takes."""
+    assert _TEMPLATES.for_queue(name).name == template
+
+
+def test_the_predefined_ones_are_there_unless_replaced() -> None:
+    """By their names; a file's own come first."""
+    assert [one.name for one in PREDEFINED.ordered] == ["normal", "temporary", "subscription"]
+    normal = Template(Settings("normal", messages_max=1), "#")
+    templates = Templates((normal,)).with_defaults()
+    assert [one.name for one in templates.ordered] == ["normal", "temporary", "subscription"]
+    assert templates.for_queue("any") is normal
+
+
+@pytest.mark.parametrize("kind", [AttachProducer, AttachConsumer])
+def test_an_address_makes_its_queue_from_the_template_of_its_name(kind: type) -> None:
+    """With its properties, attached to QUEUE by its name and to the template's muxers."""
+    world = wired()
+    before = len(world.events)
+    world.do(kind("key", "orders.eu", "container", "link"))
+    declared = [event for event in world.events[before:] if type(event) is QueueDeclared]
+    assert [(event.name, event.settings) for event in declared] == [("orders.eu", Settings("orders", messages_max=7))]
+    attached = [event for event in world.events[before:] if type(event) is Attached]
+    assert [(world.state.muxers[event.muxer].name, event.argument) for event in attached] == [
+        (QUEUE_MUXER, "orders.eu"),
+        ("all", None),
+        ("some", _URGENT),
+    ]
+    assert fold(EMPTY_STATE, world.events) == world.state
+
+
+def test_a_declared_queue_names_its_template() -> None:
+    """Its attachments come along; what was said besides goes before the template's own."""
+    world = wired()
+    assert world.do(DeclareQueue("key", "q", Settings("orders", messages_max=3))) == [
+        Answered("key", {"created": True})
+    ]
+    assert world.queue("q").settings == Settings("orders", messages_max=3)
+    assert len(world.router.attachments_of(world.state, world.queue("q").id)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "condition", "words"),
+    [
+        ("q", "none", "amqp:not-found", "no template 'none': there are orders, later, asked, broken, wrong, normal,"),
+        ("q", "broken", "amqp:not-found", "template 'broken' attaches to muxer 'missing', which does not exist"),
+        ("q", "wrong", "amqp:invalid-field", "muxer 'all' of class simple passes on every message"),
+    ],
+)
+def test_what_a_template_cannot_do_makes_no_queue(name: str, template: str, condition: str, words: str) -> None:
+    """Nothing happens, and one message says why."""
+    world = wired()
+    before = len(world.events)
+    (refused,) = world.do(DeclareQueue("key", name, Settings(template)))
+    assert type(refused) is RefusedCommand
+    assert (refused.condition, refused.description.startswith(words)) == (condition, True), refused.description
+    assert len(world.events) == before

@@ -1,0 +1,59 @@
+"""What an attachment says, as options of a command and as keys of a file: one of four, by the class of the muxer.
+
+destination = "orders.eu"          DESTINATION
+pattern = "orders.#"               WILD DESTINATION
+property = ["urgent", "size=3"]    PROPERTY and WILD PROPERTY, each as engine/condition_text.py has it
+selector = "size > 3"              SELECTOR
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from engine.attachment import Argument
+from engine.condition_text import condition_text, parse_condition
+from engine.errors import EngineError
+
+__all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "said_in"]
+
+ARGUMENT_KEYS: Final = ("destination", "pattern", "property", "selector")
+
+
+class Said(NamedTuple):
+    """An argument, and what it was taken for by whoever said it."""
+
+    argument: Argument = None
+    called: str = ""
+    """As in engine/arguments.py; empty where nothing was said."""
+
+
+def said_in(values: Mapping[str, Any]) -> Said:
+    """Return what the keys say, None and () counting as not there; EngineError where that is no argument."""
+    given = [key for key in ARGUMENT_KEYS if values.get(key) is not None and values[key] != ()]
+    if not given:
+        return Said()
+    if len(given) > 1:
+        raise EngineError(f"{' and '.join(given)} are given: an attachment says one of {', '.join(ARGUMENT_KEYS)}")
+    (key,) = given
+    if key == "property":
+        texts = tuple(_texts(values[key]))
+        return Said(tuple(parse_condition(text) for text in texts), "conditions")
+    if not isinstance(values[key], str):
+        raise EngineError(f"{key} must be text, found {values[key]!r:.80}")
+    return Said(values[key], key)
+
+
+def keys_of(called: str, argument: Argument) -> dict[str, str | list[str]]:
+    """Return the keys that say an argument, none where there is none."""
+    if argument is None:
+        return {}
+    if isinstance(argument, str):
+        return {called: argument}
+    return {"property": [condition_text(condition) for condition in argument]}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    texts: Sequence[Any] = [value] if isinstance(value, str) or not isinstance(value, list | tuple) else value
+    for text in texts:
+        if not isinstance(text, str):
+            raise EngineError(f"property must be text, NAME or NAME=VALUE, found {text!r:.80}")
+        yield text

@@ -1,0 +1,102 @@
+"""The tables `[[templates]]` of the broker's configuration. Pure: decoded TOML in, templates out.
+
+    [[templates]]
+    name = "orders"                  what queues say that they were made from
+    pattern = "orders.#"             of queue names; none: by the template's name alone
+    messages_max = 100000            and so every property of a queue
+    attach = [{ muxer = "audit" }]   with one of destination, pattern, property or selector, by the muxer's class
+
+Rule: the first template whose pattern takes a name is its template; those that are predefined come last.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from engine.errors import EngineError
+from engine.queue import Settings
+from engine.routing.pattern import check_pattern
+from engine.template import PREDEFINED, Template, TemplateAttachment, Templates
+from tools.argument_options import ARGUMENT_KEYS, said_in
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+
+__all__ = ["TEMPLATE_KEYS", "read_templates"]
+
+_PROPERTIES: Final = {one.name: one for one in fields(Settings) if one.name != "template"}
+TEMPLATE_KEYS: Final = ("name", "pattern", *_PROPERTIES, "attach")
+
+
+def read_templates(tables: Any, path: str) -> Templates:
+    """Return the templates of a file and behind them the predefined ones; ToolError with exit code 2."""
+    if not isinstance(tables, list):
+        raise _wrong(path, "templates", "tables [[templates]]", repr(tables))
+    templates: list[Template] = []
+    for number, table in enumerate(tables, 1):
+        template = _read(table, f"{path} [[templates]] {number}")
+        if any(template.name == other.name for other in templates):
+            raise _wrong(f"{path} [[templates]] {number}", "name", "another than those above", repr(template.name))
+        templates.append(template)
+    return Templates(tuple(templates)).with_defaults()
+
+
+def _read(table: Any, where: str) -> Template:
+    if not isinstance(table, dict):
+        raise _wrong(where, "it", "a table", repr(table))
+    for key in table:
+        if key not in TEMPLATE_KEYS:
+            raise ToolError(
+                f"{key} is unknown", where=where, advice=f"known are {', '.join(TEMPLATE_KEYS)}", code=ExitCode.USAGE
+            )
+    name, default = _text(table, "name", where), PREDEFINED.named(str(table.get("name")))
+    if not name or not name.isprintable():
+        raise _wrong(where, "name", "text in quotes", repr(name))
+    # Whoever says nothing of the pattern of `normal` means the one that it has.
+    pattern = _text(table, "pattern", where, default.pattern if default is not None else "")
+    try:
+        if pattern:
+            check_pattern(pattern, ".")
+    except EngineError as error:
+        raise _wrong(where, "pattern", "a pattern", str(error)) from error
+    settings = Settings(name, **{key: _property(table, key, where) for key in _PROPERTIES if key in table})
+    return Template(settings, pattern, _attach(table.get("attach", []), where))
+
+
+def _property(table: Mapping[str, Any], key: str, where: str) -> Any:
+    value, default = table[key], _PROPERTIES[key].default
+    expected = {bool: "true or false", str: "text in quotes"}.get(type(default), "a whole number, at least 0")
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if not (isinstance(value, type(default)) if isinstance(default, bool | str) else is_number):
+        raise _wrong(where, key, expected, repr(value))
+    return value
+
+
+def _attach(tables: Any, where: str) -> tuple[TemplateAttachment, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise _wrong(where, "attach", 'a list of { muxer = "NAME" }', repr(tables))
+    return tuple(_attachment(table, where) for table in tables)
+
+
+def _attachment(table: Mapping[str, Any], where: str) -> TemplateAttachment:
+    for key in table:
+        if key not in ("muxer", *ARGUMENT_KEYS):
+            raise _wrong(where, "attach", f"muxer and one of {', '.join(ARGUMENT_KEYS)}", repr(key))
+    muxer = _text(table, "muxer", where)
+    try:
+        said = said_in(table)
+    except EngineError as error:
+        raise _wrong(where, "attach", "an argument", str(error)) from error
+    return TemplateAttachment(muxer, said.argument, said.called)
+
+
+def _text(table: Mapping[str, Any], key: str, where: str, default: str = "") -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise _wrong(where, key, "text in quotes", repr(value))
+    if not value and key == "muxer":
+        raise _wrong(where, "attach", "the name of a muxer", "none")
+    return value
+
+
+def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:
+    return ToolError(f"{name} is wrong", where=where, expected=expected, found=found, code=ExitCode.USAGE)
