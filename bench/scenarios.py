@@ -16,6 +16,7 @@ from bench.compact import measure_compact
 from bench.compact_online import measure_compact_online
 from bench.load import Load, Window, drain_queue, fill_queue, hold_connections, run_load
 from bench.pause import measure_pause
+from bench.routing import measure_routing
 from bench.spark_read import measure_spark_read
 from bench.story import measure_story
 
@@ -235,6 +236,24 @@ SCENARIOS: tuple[Scenario, ...] = (
             Metric("p99_list", "beside queue list and browse --at, to alone", "", _below(1.5)),
             Metric("p99_history", "beside history, to alone", "", _below(1.5)),
             Metric("commands", "commands run", ""),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "routing",
+        "matching with 100,000 attachments, 10,000 known destinations",
+        measure_routing,
+        (
+            Metric("wild-destination-ratio", "patterns: rate, to that of one", "", _above(0.5)),
+            Metric("wild-destination-known", "a known destination", "us"),
+            Metric("wild-destination-unseen", "a new destination", "us", _below(1000)),
+            Metric("wild-destination-new", "a new attachment, longest", "ms", _below(50)),
+            Metric("wild-destination-bytes", "memory an attachment", "B", _below(400)),
+            Metric("property-ratio", "properties: rate, to that of one", "", _above(0.5)),
+            Metric("property-known", "a message", "us"),
+            Metric("property-new", "a new attachment, longest", "ms", _below(50)),
+            Metric("property-bytes", "memory an attachment", "B", _below(400)),
+            Metric("selector-evaluations", "1,000 selectors evaluated", "/s", _above(20_000)),
         ),
         has_peer=False,
     ),

@@ -163,7 +163,7 @@ class Properties(Matcher):
         if not hits:
             return ()
         alone = hits[0] if len(hits) == 1 else None
-        if isinstance(alone, Attachment) and isinstance(alone.argument, tuple) and len(alone.argument) == 1:
+        if isinstance(alone, Attachment) and self._index.needs_one:
             return (alone,)
         return self._join(hits)
 

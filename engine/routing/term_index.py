@@ -27,7 +27,7 @@ Term = tuple[str, Key]
 class TermIndex:
     """Attachments by their terms. With a separator the terms are patterns."""
 
-    __slots__ = ("_alike", "_fields", "_numbers", "_separator")
+    __slots__ = ("_alike", "_fields", "_numbers", "_separator", "needs_one")
 
     def __init__(self, separator: str | None = None) -> None:
         self._separator = separator
@@ -35,6 +35,8 @@ class TermIndex:
         self._fields: dict[str, FieldTerms] = {}
         self._alike: dict[int, DenseSet] = {}
         """By how many terms they need: the numbers of attachments."""
+        self.needs_one = True
+        """Whether every attachment needs one term, so each that was hit matches."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -43,6 +45,7 @@ class TermIndex:
         """Keep an attachment that is not here, under distinct terms."""
         self._renumber(self._numbers.insert(attachment, len(terms)))
         self._alike.setdefault(len(terms), DenseSet()).add(self._numbers.number_of(attachment))
+        self.needs_one = self._alike.keys() <= {1}
         for name, key in _kept(terms):
             if name not in self._fields:
                 self._fields[name] = FieldTerms(self._separator)
@@ -59,6 +62,7 @@ class TermIndex:
         self._alike[len(terms)].discard(number)
         if not self._alike[len(terms)].count:
             del self._alike[len(terms)]
+            self.needs_one = self._alike.keys() <= {1}
         self._numbers.remove(number)
         self._renumber(self._numbers.close_up())
 

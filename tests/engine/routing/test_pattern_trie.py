@@ -45,6 +45,19 @@ def test_it_finds_what_matches(few: int, monkeypatch: pytest.MonkeyPatch) -> Non
     law()
 
 
+@pytest.mark.parametrize("few", [0, 8])
+@pytest.mark.parametrize(("separator", "pattern", "text"), [("::", ":::#", ":"), ("aba", "ababa#", "ab")])
+def test_a_word_that_ends_as_a_separator_begins_is_one_word(
+    separator: str, pattern: str, text: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`:::#` between `::` is the words "" and ":#", though it goes on where the word ":" and `::` end."""
+    monkeypatch.setattr(pattern_trie, "_FEW", few)
+    trie: PatternTrie[int] = PatternTrie(separator)
+    trie[pattern] = 1
+    assert trie.match(text) == []
+    assert trie.match(pattern) == [1]
+
+
 def test_a_pattern_is_kept_once() -> None:
     """What is set again is another value, and one deletion removes it."""
     trie: PatternTrie[int] = PatternTrie(".")

@@ -1,0 +1,165 @@
+"""`python -m bench.matching CLASS`: what matching costs in a process of its own, as one line of JSON.
+
+100,000 attachments lie in a persistent map, as State keeps them, and in an index; 10,000 messages match one each. The
+rate is held against that of an index with one attachment that the same messages match, so both are as cold. Where
+matching looks into messages, reading the fields out of their bytes is part of it, as it is when one is published.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psutil  # type: ignore[import-untyped]  # its types are a package of their own
+
+from engine.attachment import Argument, Attachment, Condition
+from engine.muxer import MuxerKind
+from engine.routing.muxer_index import MuxerIndex
+from protocol.message import Message
+from protocol.message_fields import MessageFields
+from snapshot.map import PersistentMap
+
+__all__ = ["MEASURES", "main"]
+
+_ATTACHMENTS: Final = 100_000
+_SELECTORS: Final = 1_000
+_KNOWN: Final = 10_000
+_ROUNDS: Final = 9
+_NEW: Final = 20
+_FIRST_ID: Final = 1_000_000
+_MEMBER: Final = 50_000_000
+
+_Message = tuple[str, bytes | None]
+"""A destination, and the encoded message where matching looks into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """Attachments by number, one for all messages, and the message that matches the attachment of a number."""
+
+    kind: MuxerKind
+    argument: Callable[[int], Argument]
+    everything: Argument
+    message: Callable[[int], _Message]
+
+
+def _encoded(properties: dict[str, Any]) -> bytes:
+    return Message(application_properties=properties).encode()
+
+
+_LOADS: Final = {
+    "wild-destination": _Load(
+        MuxerKind.WILD_DESTINATION,
+        lambda number: f"stock.symbol-{number}.*",
+        "stock.#",
+        lambda number: (f"stock.symbol-{number}.trade", None),
+    ),
+    "property": _Load(
+        MuxerKind.PROPERTY,
+        lambda number: (Condition("customer", has_value=True, value=f"customer-{number}"),),
+        (Condition("customer"),),
+        lambda number: ("", _encoded({"customer": f"customer-{number}", "size": number})),
+    ),
+}
+
+
+def _measure_load(load: _Load) -> dict[str, float]:
+    messages = [load.message(number * (_ATTACHMENTS // _KNOWN)) for number in range(_KNOWN)]
+    one = MuxerIndex(load.kind)
+    one.add(Attachment(_FIRST_ID, _MEMBER, load.everything))
+    _pass(one, messages)
+    wiring, index, size = _attached(load)
+    unseen = _pass(index, messages)
+    # In turn, so that what else the machine does falls on both.
+    pairs = [(_pass(one, messages), _pass(index, messages)) for _ in range(_ROUNDS)]
+    alone, known = (min(seconds) for seconds in zip(*pairs, strict=True))
+    return {
+        "bytes": size / len(wiring),
+        "ratio": alone / known,
+        "known": known / _KNOWN * 1e6,
+        "unseen": unseen / _KNOWN * 1e6,
+        "new": _longest_new(load, index, messages),
+    }
+
+
+def _attached(load: _Load) -> tuple["PersistentMap[int, Attachment]", MuxerIndex, int]:
+    """Return wiring, its index, and how many bytes the process has grown by both."""
+    before = _resident()
+    wiring: PersistentMap[int, Attachment] = PersistentMap()
+    index = MuxerIndex(load.kind)
+    for number in range(_ATTACHMENTS):
+        attachment = Attachment(_FIRST_ID + 3 * number, _MEMBER + number, load.argument(number))
+        wiring = wiring.set(attachment.id, attachment)
+        index.add(attachment)
+    _match(index, load.message(0))
+    return wiring, index, _resident() - before
+
+
+def _longest_new(load: _Load, index: MuxerIndex, messages: list[_Message]) -> float:
+    """Return the milliseconds that one more attachment and the message after it took at most, all being remembered."""
+    longest = 0.0
+    for number in range(_ATTACHMENTS, _ATTACHMENTS + _NEW):
+        _pass(index, messages)
+        attachment = Attachment(_FIRST_ID + 3 * number, _MEMBER, load.argument(number))
+        began = time.perf_counter()
+        index.add(attachment)
+        _match(index, messages[0])
+        longest = max(longest, time.perf_counter() - began)
+    return longest * 1e3
+
+
+def _pass(index: MuxerIndex, messages: list[_Message]) -> float:
+    """Return the seconds of CPU that matching all messages once takes; each matches one attachment."""
+    began = time.process_time()
+    found = 0
+    for message in messages:
+        found += len(_match(index, message))
+    seconds = time.process_time() - began
+    assert found == len(messages), f"{found} attachments matched"
+    return seconds
+
+
+def _match(index: MuxerIndex, message: _Message) -> tuple[Attachment, ...]:
+    destination, encoded = message
+    return index.match(destination, None if encoded is None else MessageFields(encoded))
+
+
+def _resident() -> int:
+    gc.collect()
+    return int(psutil.Process().memory_info().rss)
+
+
+def _measure_selectors() -> dict[str, float]:
+    index = MuxerIndex(MuxerKind.SELECTOR)
+    for number in range(_SELECTORS):
+        text = f"region = 'eu' AND size BETWEEN {number} AND {number + 10} AND customer LIKE 'c%'"
+        index.add(Attachment(_FIRST_ID + number, _MEMBER, text))
+    message = ("", _encoded({"region": "eu", "size": 500, "customer": "customer-7"}))
+    _match(index, message)
+    seconds = []
+    for _ in range(_ROUNDS):
+        began = time.process_time()
+        for _ in range(10):
+            _match(index, message)
+        seconds.append(time.process_time() - began)
+    return {"evaluations": 10 * _SELECTORS / min(seconds)}
+
+
+MEASURES: Final[dict[str, Callable[[], dict[str, float]]]] = {
+    "wild-destination": lambda: _measure_load(_LOADS["wild-destination"]),
+    "property": lambda: _measure_load(_LOADS["property"]),
+    "selector": _measure_selectors,
+}
+"""By class of muxer: what is measured."""
+
+
+def main(name: str) -> None:
+    """Measure one class and print its figures."""
+    print(json.dumps(MEASURES[name]()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
