@@ -16,7 +16,19 @@ from urllib.parse import quote, unquote
 
 from engine.errors import Refused
 
-__all__ = ["Address", "NodeKind", "parse_address", "queue_address", "queue_name", "topic_address"]
+__all__ = [
+    "MUXER_MEMBER",
+    "Address",
+    "NodeKind",
+    "member_address",
+    "parse_address",
+    "queue_address",
+    "queue_name",
+    "topic_address",
+]
+
+MUXER_MEMBER: Final = "muxer:"
+"""Before the name of an attachment's member that is a muxer, where queues are named by their addresses."""
 
 _QUEUES: Final = "/queues/"
 _MUXERS: Final = "/muxers/"
@@ -76,6 +88,17 @@ def queue_name(address: str, *, name_bytes_max: int) -> str:
 def queue_address(name: str) -> str:
     """Return the address of a queue, whatever its name."""
     return _QUEUES + quote(name, safe="")
+
+
+def member_address(name: str) -> str:
+    """Return the address of a queue as people write it: its name, where that means the queue and nothing else."""
+    is_plain = name and name.isprintable() and not name.startswith(("/", "$", MUXER_MEMBER))
+    return name if is_plain else queue_address(name)
+
+
+def muxer_address(name: str) -> str:
+    """Return the address of a muxer whose messages say themselves what they are for."""
+    return _MUXERS + quote(name, safe="")
 
 
 def topic_address(name: str) -> str:

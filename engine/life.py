@@ -13,14 +13,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from struct import pack
 
+from engine.address import muxer_address
+from engine.config import EngineConfig
+from engine.errors import Refused
 from engine.events import Acquired, Attached, Detached, Event, Published
+from engine.explaining import explain
+from engine.moment import Moment
 from engine.origins import Link, Origins
 from engine.past import Past, PastError, PastKind
 from engine.record_types import RESET
 from engine.records import events_of
+from engine.routing.router import FieldsOf, Router, no_fields
 from engine.state import State
 from engine.steps import Place, PlaceState, Step, Track
 from engine.touches import BROKER, bucket_key, node_key, touches_of
+from engine.ways import Passage, ways_of
 from log.buffer import Buffer
 from log.cold import DAMAGED
 from log.search import Search
@@ -36,12 +43,14 @@ _RESET = bytes(10) + bytes((RESET, 0))
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Why a message came to a queue: the queue was attached to the muxer for the destination that it was sent for."""
+    """Why a message came to a queue: by attachments of muxers, the first of them that which its producer sends to."""
 
     queue: int
     """The queue's id."""
     attached: int | None
-    """The offset of the event that attached the queue; None where that is not known any more."""
+    """The offset of the event that attached the queue to QUEUE for the destination that the message was sent for."""
+    way: tuple[Passage, ...] = ()
+    """The whole way where it was another one; both are missing where the wiring of then is not known any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +112,25 @@ def find_message(past: Past, search: Search, id_hashes: Collection[int], is_it: 
     return found
 
 
-def life_of(past: Past, search: Search, offset: int) -> Life:
-    """Return the life of the message published at `offset`. Raises PastError where there is none, DamageError."""
+def life_of(past: Past, search: Search, offset: int, fields_of: FieldsOf = no_fields) -> Life:
+    """Return the life of the message published at `offset`; `fields_of` reads what muxers have matched.
+
+    Raises PastError where there is none, DamageError.
+    """
     published = past.event_at(offset) if offset >= 0 else None
     if type(published) is not Published:
         raise PastError(PastKind.NO_SUCH_OFFSET, f"no message was published at offset {offset}")
-    return _Telling(past, search, published).life()
+    return _Telling(past, search, published, fields_of).life()
 
 
 class _Telling:
     """The look-ups for one message."""
 
-    def __init__(self, past: Past, search: Search, published: Published) -> None:
+    def __init__(self, past: Past, search: Search, published: Published, fields_of: FieldsOf) -> None:
         self._past = past
         self._search = search
         self._published = published
+        self._fields_of = fields_of
         self._first = max(published.offset, past.horizon.offset)
         is_old = published.offset < past.horizon.offset
         self._base: State | None = past.state_at(past.horizon.offset - 1) if is_old else None
@@ -134,7 +147,7 @@ class _Telling:
             published,
             track.steps,
             list(track.places.values()),
-            [Route(queue, self._attached(queue, producer)) for queue in published.queues],
+            self._routes(producer),
             self._past.horizon.offset,
             {queue: name for queue in published.queues if (name := origins.queue(queue)) is not None},
             {producer.muxer: origins.muxer(producer.muxer) or "?"} if producer else {},
@@ -180,10 +193,36 @@ class _Telling:
                 track.places[queue] = _place_in(self._base, queue, published)
         return track
 
-    def _attached(self, queue: int, producer: Link | None) -> int | None:
-        """Return the offset of the attachment by which the message came to a queue."""
+    def _routes(self, producer: Link | None) -> list[Route]:
+        """Tell why it came to each queue: mostly by QUEUE, which an index tells, else by the wiring of then."""
+        queues = self._published.queues
         if producer is None:
-            return None
+            return [Route(queue, None) for queue in queues]
+        attached = {} if producer.is_addressed else {queue: self._attached(queue, producer) for queue in queues}
+        if all(attached.get(queue) is not None for queue in queues):
+            return [Route(queue, attached[queue]) for queue in queues]
+        ways = self._ways(producer)
+        return [Route(queue, None, ways.get(queue, ())) for queue in queues]
+
+    def _ways(self, producer: Link) -> dict[int, tuple[Passage, ...]]:
+        """Return the ways of then; none where the history of the wiring begins later."""
+        published, past = self._published, self._past
+        if published.offset <= past.horizon.offset:
+            return {}
+        state, router = past.state_at(published.offset - 1), Router(self._fields_of)
+        head = past.body(published.chunks[0] if published.chunks else published.offset)
+        fields = no_fields(b"") if head is DAMAGED else self._fields_of(head)
+        if not producer.is_addressed:
+            return ways_of(state, router.hops(state, producer.muxer, producer.destination, fields, None))
+        muxer = state.muxers.get(producer.muxer)
+        address = "" if muxer is None else muxer_address(muxer.name)
+        try:
+            return ways_of(state, explain(state, address, fields, Moment(0, 0, 0, EngineConfig(), router)).hops)
+        except Refused:
+            return {}
+
+    def _attached(self, queue: int, producer: Link) -> int | None:
+        """Return the offset of the attachment by which the message came to a queue from the producer's own muxer."""
         wanted = {node_key(queue): pack("<qq", queue, producer.muxer)}
         found = None
         for event in self._events(self._search.touches(wanted, queue, self._published.offset)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.events import ConsumerAttached, MuxerDeclared, ProducerAttached, QueueDeclared
 from engine.past import Past
-from engine.state import State
+from engine.state import Producer, State
 
 __all__ = ["Link", "Origins"]
 
@@ -26,6 +26,8 @@ class Link:
     """A producer's muxer."""
     destination: str = ""
     """A producer's destination."""
+    is_addressed: bool = False
+    """A producer's messages say themselves what they are for."""
     queue: int = 0
     """A consumer's queue."""
 
@@ -58,7 +60,7 @@ class Origins:
         """Return what is known of a producer or consumer."""
         event = self._past.event_at(link)
         if type(event) is ProducerAttached:
-            return Link(link, event.container, event.link, muxer=event.muxer, destination=event.destination)
+            return _producer(link, event)
         if type(event) is ConsumerAttached:
             return Link(link, event.container, event.link, queue=event.queue)
         return self._known(link)
@@ -66,6 +68,11 @@ class Origins:
     def _known(self, link: int) -> Link | None:
         producer = self._base.producers.get(link) if self._base else None
         if producer is not None:
-            return Link(link, producer.container, producer.link, muxer=producer.muxer, destination=producer.destination)
+            return _producer(link, producer)
         consumer = self._base.consumers.get(link) if self._base else None
         return None if consumer is None else Link(link, consumer.container, consumer.link, queue=consumer.queue)
+
+
+def _producer(link: int, one: ProducerAttached | Producer) -> Link:
+    is_addressed = one.sending.is_addressed
+    return Link(link, one.container, one.link, muxer=one.muxer, destination=one.destination, is_addressed=is_addressed)

@@ -16,6 +16,7 @@ from engine.times import iso_time
 from log.bodies import DAMAGED
 from log.buffer import Buffer
 from log.search import Search
+from protocol.message_fields import MessageFields
 from protocol.outline import message_id_hash
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
@@ -53,7 +54,7 @@ def message(message_id: str, limit: int, data: str | None, output: str) -> None:
         search = open_search(past)
         try:
             offsets = _offsets(past, search, message_id)
-            lives = [life_of(past, search, offset) for offset in offsets[-limit:]]
+            lives = [life_of(past, search, offset, MessageFields) for offset in offsets[-limit:]]
         except PastError as error:
             if error.kind is not PastKind.NO_SUCH_OFFSET:
                 raise

@@ -7,12 +7,14 @@ for programs.
 from collections.abc import Callable
 from typing import Any, Final
 
+from engine.attachment import argument_text
 from engine.events import Started
-from engine.life import Life
+from engine.life import Life, Route
 from engine.origins import Link
 from engine.outcome import Outcome
 from engine.steps import Place, PlaceState, Step, StepKind
 from engine.times import iso_time
+from engine.ways import Passage
 from tools.durations import duration_text
 
 __all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]
@@ -80,14 +82,35 @@ def _published(life: Life, step: Step) -> list[dict[str, Any]]:
     words += f", in {pieces} pieces" if pieces > 1 else ""
     rows = [_row(life, step, words)]
     for route in life.routes:
-        muxer = life.muxers.get(producer.muxer, f"{producer.muxer}") if producer else None
-        why = f"by {muxer}" if producer else "by a muxer that is not known any more"
-        if producer is not None:
-            why += f", where the queue is attached for {producer.destination!r}"
-        since = f" since offset {route.attached}" if route.attached is not None else ""
-        row = _row(life, step, why + since) | {"what": "routed", "queue": _queue(life, route.queue)}
-        rows.append(row | {"muxer": muxer, "attached": route.attached})
+        muxer = life.muxers.get(producer.muxer) if producer else None
+        row = _row(life, step, _why(life, route, muxer)) | {"what": "routed", "queue": _queue(life, route.queue)}
+        rows.append(row | {"muxer": muxer, "attached": route.attached, "way": _way_values(route)})
     return rows
+
+
+def _why(life: Life, route: Route, muxer: str | None) -> str:
+    """Say by which attachments a message came to a queue."""
+    if route.way:
+        last = route.way[-1].attachment.id
+        return f"by {', then '.join(map(_passage, route.way))}, where the queue is attached since offset {last}"
+    if life.producer is None:
+        return "by a muxer that is not known any more"
+    why = f"by {muxer or 'the address that it named'}"
+    if route.attached is None:
+        return f"{why}, in a wiring that is not known any more"
+    return f"{why}, where the queue is attached for {life.producer.destination!r} since offset {route.attached}"
+
+
+def _passage(passage: Passage) -> str:
+    argument = argument_text(passage.attachment.argument)
+    return f"{passage.muxer} for {argument!r}" if argument else passage.muxer
+
+
+def _way_values(route: Route) -> list[dict[str, Any]]:
+    return [
+        {"muxer": one.muxer, "argument": argument_text(one.attachment.argument), "attached": one.attachment.id}
+        for one in route.way
+    ]
 
 
 def _later(life: Life, step: Step) -> dict[str, Any]:

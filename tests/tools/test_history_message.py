@@ -8,8 +8,20 @@ from uuid import UUID
 
 import pytest
 
-from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, Publish, PurgeQueue, Settle
+from engine.attachment import Condition
+from engine.commands import (
+    AttachConsumer,
+    AttachMember,
+    AttachProducer,
+    DeclareMuxer,
+    DetachConsumer,
+    DetachMember,
+    Publish,
+    PurgeQueue,
+    Settle,
+)
 from engine.config import EngineConfig
+from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from engine.recovery import recover
 from engine.word import pack_words
@@ -17,6 +29,7 @@ from log.config import LogConfig
 from log.disk import DiskStorage
 from log.recovery import Recovery
 from protocol.message import Data, Message
+from protocol.message_fields import MessageFields
 from protocol.outline import message_id_hash
 from protocol.performatives import Properties
 from protocol.values import ULong
@@ -41,7 +54,7 @@ class Shop:
     def start(self) -> None:
         """Recover and let the producer come."""
         recovery = Recovery.open(DiskStorage(), str(self.directory), LogConfig(ballast_bytes=0), self.now_us)
-        self.loop = recover(recovery, EngineConfig(chunk_bytes=5000), self.now_us)
+        self.loop = recover(recovery, EngineConfig(chunk_bytes=5000), self.now_us, fields_of=MessageFields)
         self.do(AttachProducer("key", "orders", "seller", "out"))
 
     def do(self, *commands: Any) -> None:
@@ -98,6 +111,29 @@ def story_of(run: Run, shop: Shop, message_id: str, *options: str) -> list[dict[
 def what(story: dict[str, Any]) -> list[str]:
     """What happened, in order."""
     return [event["what"] for event in story["events"]]
+
+
+@pytest.mark.parametrize("address", ["/muxers/kinds/order", "/muxers/kinds", ""])
+def test_a_story_tells_every_muxer_on_the_way(run: Run, shop: Shop, address: str) -> None:
+    """With what each passed it on by, in the wiring of then, whether its link or the message itself said the address."""
+    shop.do(DeclareMuxer("key", "kinds", MuxerKind.DESTINATION), DeclareMuxer("key", "ids", MuxerKind.PROPERTY))
+    shop.do(AttachMember("key", "kinds", "muxer:ids", "order"))
+    shop.do(AttachMember("key", "ids", "orders", (Condition("properties.message-id", True, "one"),)))
+    shop.do(AttachProducer("key", address, "other", "out"))
+    to = "/muxers/kinds/order" if not address else None
+    body = Message(properties=Properties(message_id="one", to=to, subject="order"), body=(Data(b"x"),)).encode()
+    shop.do(Publish("link", max(shop.loop.state.producers), 0, [body], [message_id_hash("one")], len(body)))
+    muxers = shop.loop.state.muxers
+    kinds, ids = (max(muxers[shop.loop.state.muxer_names[name]].attachments) for name in ("kinds", "ids"))
+    shop.do(DetachMember("key", "kinds", "muxer:ids", "order"))
+    shop.close()
+    (story,) = story_of(run, shop, "one")
+    routed = story["events"][1]
+    assert routed["words"] == (
+        "by kinds for 'order', then ids for \"properties.message-id='one'\", "
+        f"where the queue is attached since offset {ids}"
+    )
+    assert [(one["muxer"], one["attached"]) for one in routed["way"]] == [("kinds", kinds), ("ids", ids)]
 
 
 def test_a_story_has_every_turn_of_a_life(run: Run, shop: Shop) -> None:
