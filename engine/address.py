@@ -21,6 +21,7 @@ __all__ = [
     "Address",
     "NodeKind",
     "member_address",
+    "muxer_address",
     "parse_address",
     "queue_address",
     "queue_name",
