@@ -6,6 +6,8 @@ A reference to what is no longer there (a queue deleted meanwhile, a record lost
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.attachment import Attachment
 from engine.entry import Entry
 from engine.events import (
@@ -31,7 +33,9 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
+from engine.lifetime import Lifetime
 from engine.muxer import Muxer
 from engine.outcome import MODIFIED_FAILED
 from engine.queue import new_queue
@@ -81,18 +85,23 @@ def _started(state: State, event: Started) -> State:
     queues = state.queues
     with queues.mutate() as mutation:
         for queue_id, queue in queues.items():
-            if queue.acquired:
-                mutation[queue_id] = queue.all_consumers_gone()
+            if queue.acquired or queue.consumers:
+                mutation[queue_id] = replace(queue.all_consumers_gone(), consumers=0)
         queues = mutation.finish()
     return state.having(
-        epoch=event.epoch, time_us=event.time_us, queues=queues, consumers=PersistentMap(), producers=PersistentMap()
+        epoch=event.epoch,
+        time_us=event.time_us,
+        queues=queues,
+        consumers=PersistentMap(),
+        producers=PersistentMap(),
+        links=PersistentMap(),
     )
 
 
 def _queue_declared(state: State, event: QueueDeclared) -> State:
     return state.having(
         time_us=event.time_us,
-        queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings)),
+        queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings, event.lifetime)),
         queue_names=state.queue_names.set(event.name, event.offset),
     )
 
@@ -101,13 +110,33 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    gone = [consumer.id for consumer in state.consumers.values() if consumer.queue == event.queue]
-    return state.having(
+    if queue.consumers:
+        gone = [consumer.id for consumer in state.consumers.values() if consumer.queue == event.queue]
+        state = state.having(consumers=_without(state.consumers, gone))
+    if event.queue in state.subscriptions:
+        state = _unsubscribed(state, event.queue)
+    return _without_links(state, event.queue).having(
         time_us=event.time_us,
         queues=state.queues.delete(event.queue),
-        queue_names=state.queue_names.delete(queue.name),
-        consumers=_without(state.consumers, gone),
+        queue_names=_without_name(state.queue_names, queue.name, event.queue),
     )
+
+
+def _unsubscribed(state: State, queue: int) -> State:
+    subscription = state.subscriptions[queue]
+    return state.having(
+        subscriptions=state.subscriptions.delete(queue),
+        subscription_queues=_without_name(state.subscription_queues, subscription.key, queue),
+        no_locals=_without(state.no_locals, [queue]),
+    )
+
+
+def _without_links(state: State, node: int) -> State:
+    """Return the state without the producers that send to a queue or muxer with an end."""
+    if node not in state.links:
+        return state
+    gone = [producer.id for producer in state.producers.values() if producer.node == node]
+    return state.having(producers=_without(state.producers, gone), links=state.links.delete(node))
 
 
 def _muxer_declared(state: State, event: MuxerDeclared) -> State:
@@ -147,7 +176,10 @@ def _muxer_deleted(state: State, event: MuxerDeleted) -> State:
     muxer = state.muxers.get(event.muxer)
     if muxer is None:
         return state
-    return state.having(
+    if muxer.options.lifetime is Lifetime.PERMANENT:
+        gone = [producer.id for producer in state.producers.values() if producer.muxer == muxer.id]
+        state = state.having(producers=_without(state.producers, gone))
+    return _without_links(state, muxer.id).having(
         time_us=event.time_us,
         muxers=state.muxers.delete(muxer.id),
         muxer_names=state.muxer_names.delete(muxer.name),
@@ -163,17 +195,33 @@ def _drawn(state: State, event: Drawn) -> State:
 
 
 def _producer_attached(state: State, event: ProducerAttached) -> State:
-    producer = Producer(event.offset, event.muxer, event.destination, event.container, event.link, event.sending)
-    return state.having(time_us=event.time_us, producers=state.producers.set(event.offset, producer))
+    names = (event.muxer, event.destination, event.container, event.link, event.sending, event.node, event.owns)
+    producers = state.producers.set(event.offset, Producer(event.offset, *names))
+    if event.node:
+        state = state.having(links=state.links.set(event.node, state.links.get(event.node, 0) + 1))
+    return state.having(time_us=event.time_us, producers=producers)
 
 
 def _producer_detached(state: State, event: ProducerDetached) -> State:
-    return state.having(time_us=event.time_us, producers=_without(state.producers, [event.producer]))
+    producer = state.producers.get(event.producer)
+    if producer is None:
+        return state.having(time_us=event.time_us)
+    if producer.node:
+        left = state.links[producer.node] - 1
+        links = state.links.set(producer.node, left) if left else state.links.delete(producer.node)
+        state = state.having(links=links)
+    return state.having(time_us=event.time_us, producers=state.producers.delete(producer.id))
 
 
 def _consumer_attached(state: State, event: ConsumerAttached) -> State:
-    consumer = Consumer(event.offset, event.queue, event.container, event.link)
-    return state.having(time_us=event.time_us, consumers=state.consumers.set(event.offset, consumer))
+    names = (event.queue, event.container, event.link, event.selector, event.owns)
+    state = state.having(
+        time_us=event.time_us, consumers=state.consumers.set(event.offset, Consumer(event.offset, *names))
+    )
+    queue = state.queues.get(event.queue)
+    if queue is None:
+        return state
+    return state.with_queue(replace(queue, consumers=queue.consumers + 1), event.time_us)
 
 
 def _consumer_detached(state: State, event: ConsumerDetached) -> State:
@@ -184,7 +232,8 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     queue = state.queues.get(consumer.queue)
     if queue is None:
         return state
-    return state.with_queue(queue.consumer_gone(consumer.id, MODIFIED_FAILED), event.time_us)
+    queue = queue.consumer_gone(consumer.id, MODIFIED_FAILED)
+    return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
 
 def _purged(state: State, event: Purged) -> State:
@@ -197,12 +246,29 @@ def _damaged(state: State, event: Damaged) -> State:
     return state if queue is None else state.with_queue(queue.parked(event.words), event.time_us)
 
 
+def _subscribed(state: State, event: Subscribed) -> State:
+    if event.queue not in state.queues:
+        return state
+    subscription = event.subscription
+    state = state.having(time_us=event.time_us, subscriptions=state.subscriptions.set(event.queue, subscription))
+    if subscription.key is not None:
+        state = state.having(subscription_queues=state.subscription_queues.set(subscription.key, event.queue))
+    if subscription.is_no_local and subscription.container is not None:
+        state = state.having(no_locals=state.no_locals.set(event.queue, subscription.container))
+    return state
+
+
 def _reset(state: State, event: Reset) -> State:
     return EMPTY_STATE.having(epoch=state.epoch, time_us=event.time_us)
 
 
 def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
     return state.having(time_us=event.time_us)
+
+
+def _without_name(names: "PersistentMap[Any, int]", name: object, one: int) -> "PersistentMap[Any, int]":
+    """Return names without one that stands for a thing; another thing may have the name by now."""
+    return names.delete(name) if names.get(name) == one else names
 
 
 def _without(table: "PersistentMap[int, Any]", keys: list[int]) -> "PersistentMap[int, Any]":
@@ -234,4 +300,5 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     Reset: _reset,
     Compacted: _nothing,
     Drawn: _drawn,
+    Subscribed: _subscribed,
 }

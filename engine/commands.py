@@ -9,11 +9,13 @@ from typing import Any, final
 from msgspec import Struct
 
 from engine.attachment import Argument
+from engine.lifetime import Dynamic
 from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome
 from engine.queue import Settings
 from engine.sending import Unroutable
 from engine.state import State
+from engine.subscription import Subscribing
 from log.buffer import Buffer
 
 __all__ = [
@@ -130,6 +132,8 @@ class AttachProducer(Struct):
     link: str
     unroutable: Unroutable = Unroutable.RELEASE
     is_immediate: bool = False
+    dynamic: Dynamic | None = None
+    """It sends to a node that the broker makes and names; `address` says nothing then."""
 
 
 @final
@@ -149,6 +153,14 @@ class AttachConsumer(Struct):
     link: str
     settled: bool = False
     """Deliveries are sent settled: they are accepted as they leave."""
+    selector: str = ""
+    """What it takes, empty for everything."""
+    subscribing: Subscribing = Subscribing()
+    """How it subscribes, where the address is a topic's."""
+    dynamic: Dynamic | None = None
+    """It receives from a node that the broker makes and names; `address` says nothing then."""
+    is_recalled: bool = False
+    """It names a durable subscription and does not say what that is of; `address` says nothing then."""
 
 
 @final
@@ -157,6 +169,8 @@ class DetachConsumer(Struct):
 
     consumer: int
     unsent: bytes = b""
+    is_closed: bool = False
+    """For good: a durable subscription ends with it."""
 
 
 @final

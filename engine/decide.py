@@ -8,13 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engine.address import NodeKind, parse_address, queue_name
+from engine.apply import apply, fold
+from engine.attaching import DECIDE_ATTACHING
 from engine.commands import (
-    AttachConsumer,
-    AttachProducer,
     Command,
-    DetachConsumer,
-    DetachProducer,
     Inspect,
     Publish,
     PurgeQueue,
@@ -26,36 +23,30 @@ from engine.commands import (
 from engine.effects import (
     Answered,
     ConsumerEnded,
-    ConsumerReady,
     Effect,
     OutcomeApplied,
-    ProducerReady,
     ProducersEnded,
     RefusedCommand,
 )
+from engine.ending import ended, ended_at_start, later
 from engine.errors import Refused
 from engine.events import (
     Compacted,
-    ConsumerAttached,
-    ConsumerDetached,
     Damaged,
     Event,
-    ProducerAttached,
-    ProducerDetached,
     Purged,
     Reset,
     Settled,
     Started,
 )
 from engine.explaining import DECIDE_EXPLAINING
-from engine.moment import Decision, Moment, too_many
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
-from engine.outcome import RELEASED
+from engine.lifetime import Lifetime
+from engine.moment import Decision, Moment
 from engine.publishing import publish
-from engine.sending import Sending
+from engine.queue import Queue
 from engine.state import EMPTY_STATE, State
-from engine.wiring import DECIDE_WIRING, create_queue, existing_queue, predeclared
-from engine.word import pack_words
+from engine.wiring import DECIDE_WIRING, existing_queue, predeclared
+from engine.word import WORD_BYTES, pack_words
 
 __all__ = ["Decision", "Moment", "decide", "started"]
 
@@ -70,12 +61,16 @@ def decide(state: State, command: Command, moment: Moment) -> Decision:
 
 
 def started(state: State, moment: Moment) -> list[Event]:
-    """Return what a start of the broker makes happen: the new epoch, and the predeclared wiring where it is missing.
+    """Return what a start of the broker makes happen: the new epoch, the end of nodes, the wiring that is missing.
 
-    It is on the first start, and where a repair could not save it: then the queues are attached to it again.
+    Nodes that lived by their links end. The predeclared wiring is missing on the first start, and where a repair could
+    not save it: then the queues are attached to it again.
     """
-    begun = Started(moment.next_offset, moment.now_us, state.epoch + 1)
-    return [begun, *predeclared(state, replace(moment, next_offset=moment.next_offset + 1))]
+    events: list[Event] = [Started(moment.next_offset, moment.now_us, state.epoch + 1)]
+    state = fold(state, events)
+    events += ended_at_start(state, later(moment, events))
+    state = fold(state, events[1:])
+    return events + predeclared(state, later(moment, events))
 
 
 def _settle(state: State, command: Settle, moment: Moment) -> Decision:
@@ -90,69 +85,17 @@ def _settle(state: State, command: Settle, moment: Moment) -> Decision:
     if not taken:
         return [], effects
     event = Settled(moment.next_offset, moment.now_us, queue.id, command.consumer, command.outcome, taken)
+    if queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken):
+        return _emptied(state, event, queue, moment, effects)
     return [event], effects
 
 
-def _attach_producer(state: State, command: AttachProducer, moment: Moment) -> Decision:
-    if len(state.producers) >= moment.config.producers_max:
-        raise too_many("producers", moment.config.producers_max)
-    muxer, destination, events = _target(state, command.address, moment) if command.address else (0, None, [])
-    sending = Sending(command.unroutable, command.is_immediate, is_addressed=destination is None)
-    offset = moment.next_offset + len(events)
-    events.append(
-        ProducerAttached(offset, moment.now_us, muxer, destination or "", command.container, command.link, sending)
-    )
-    return events, [ProducerReady(command.key, offset)]
-
-
-def _target(state: State, address: str, moment: Moment) -> tuple[int, str | None, list[Event]]:
-    """Return the muxer and destination that an address means for who sends, and what makes its queue exist."""
-    node = parse_address(address, name_bytes_max=moment.config.name_bytes_max)
-    if node.kind is NodeKind.QUEUE:
-        events = [] if node.name in state.queue_names else create_queue(state, node.name, moment)
-        return _muxer_id(state, QUEUE_MUXER), node.name, events
-    if node.kind is NodeKind.TOPIC:
-        return _muxer_id(state, TOPIC_MUXER), node.name, []
-    return _muxer_id(state, node.name), node.destination, []
-
-
-def _muxer_id(state: State, name: str) -> int:
-    muxer = state.muxer_names.get(name)
-    if muxer is None:
-        raise Refused("amqp:not-found", f"no muxer {name!r}")
-    return muxer
-
-
-def _attach_consumer(state: State, command: AttachConsumer, moment: Moment) -> Decision:
-    if len(state.consumers) >= moment.config.consumers_max:
-        raise too_many("consumers", moment.config.consumers_max)
-    name = queue_name(command.address, name_bytes_max=moment.config.name_bytes_max)
-    events = [] if name in state.queue_names else create_queue(state, name, moment)
-    queue_id = events[0].offset if events else state.queue_names[name]
-    offset = moment.next_offset + len(events)
-    events.append(ConsumerAttached(offset, moment.now_us, queue_id, command.container, command.link))
-    return events, [ConsumerReady(command.key, offset)]
-
-
-def _detach_producer(state: State, command: DetachProducer, moment: Moment) -> Decision:
-    if command.producer not in state.producers:
-        return [], []
-    return [ProducerDetached(moment.next_offset, moment.now_us, command.producer)], []
-
-
-def _detach_consumer(state: State, command: DetachConsumer, moment: Moment) -> Decision:
-    consumer = state.consumers.get(command.consumer)
-    if consumer is None:
-        return [], []
-    events: list[Event] = []
-    offset, now_us = moment.next_offset, moment.now_us
-    queue = state.queues[consumer.queue]
-    unsent, _ = queue.held_by(consumer.id).remove(command.unsent)
-    if unsent:
-        events.append(Settled(offset, now_us, queue.id, consumer.id, RELEASED, unsent))
-        offset += 1
-    events.append(ConsumerDetached(offset, now_us, consumer.id))
-    return events, []
+def _emptied(state: State, event: Event, queue: Queue, moment: Moment, effects: list[Effect]) -> Decision:
+    """Return an event that may have taken a queue's last message, and the end of the queue where it is that."""
+    if not queue.lifetime:
+        return [event], effects
+    more, answers = ended(apply(state, event), (queue.id,), later(moment, [event]))
+    return [event, *more], [*effects, *answers]
 
 
 def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
@@ -161,7 +104,7 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
     event = Purged(moment.next_offset, moment.now_us, queue.id, moment.next_offset)
-    return [event], [Answered(command.key, {"messages": count})]
+    return _emptied(state, event, queue, moment, [Answered(command.key, {"messages": count})])
 
 
 def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
@@ -189,9 +132,11 @@ def _record_compaction(_state: State, command: RecordCompaction, moment: Moment)
 
 
 def _report_damage(state: State, command: ReportDamage, moment: Moment) -> Decision:
-    if command.queue not in state.queues:
+    queue = state.queues.get(command.queue)
+    if queue is None:
         return [], []
-    return [Damaged(moment.next_offset, moment.now_us, command.queue, pack_words([command.word]))], []
+    event = Damaged(moment.next_offset, moment.now_us, queue.id, pack_words([command.word]))
+    return _emptied(state, event, queue, moment, [])
 
 
 def _inspect(state: State, command: Inspect, _moment: Moment) -> Decision:
@@ -201,15 +146,12 @@ def _inspect(state: State, command: Inspect, _moment: Moment) -> Decision:
 _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     Publish: publish,
     Settle: _settle,
-    AttachProducer: _attach_producer,
-    DetachProducer: _detach_producer,
-    AttachConsumer: _attach_consumer,
-    DetachConsumer: _detach_consumer,
     PurgeQueue: _purge_queue,
     ResetHost: _reset_host,
     ReportDamage: _report_damage,
     RecordCompaction: _record_compaction,
     Inspect: _inspect,
+    **DECIDE_ATTACHING,
     **DECIDE_WIRING,
     **DECIDE_EXPLAINING,
 }

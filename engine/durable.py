@@ -116,7 +116,8 @@ class DurableLoop:
         begun = Moment(event_us, self.log.draft.next_offset, self.log.room_bytes(), self.config, self.router)
         for event in started(self.state, begun):
             self._happened(event)
-        self.log.draft.end_command()
+            # Each stands alone: cut between two of them, the next start does the rest.
+            self.log.draft.end_command()
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
             self._happened(damage)
             self.log.draft.end_command()

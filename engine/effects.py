@@ -7,13 +7,17 @@ Rule 3. NOW waits for the write alone.
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from msgspec import Struct
 
 from engine.entry import Entry
 from engine.outcome import OutcomeKind
+from engine.subscription import Subscription
 from log.buffer import Buffer
+
+if TYPE_CHECKING:
+    from engine.routing.selector import Selector
 
 __all__ = [
     "AT_CLOSE",
@@ -84,6 +88,8 @@ class ProducerReady(Struct):
     key: Any
     producer: int
     after: int = AT_CLOSE
+    address: str = ""
+    """Of the node that was made for it."""
 
 
 @final
@@ -93,6 +99,12 @@ class ConsumerReady(Struct):
     key: Any
     consumer: int
     after: int = AT_CLOSE
+    address: str = ""
+    """Of the node that was made for it."""
+    subscription: Subscription | None = None
+    """What it receives from, where that is one."""
+    selector: "Selector | None" = None
+    """What it takes of a queue, None for everything."""
 
 
 @final

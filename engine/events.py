@@ -12,10 +12,12 @@ from typing import final
 from msgspec import Struct
 
 from engine.attachment import Argument
+from engine.lifetime import Lifetime
 from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome
 from engine.queue import Settings
 from engine.sending import PLAIN_SENDING, Sending
+from engine.subscription import Subscription
 from log.buffer import Buffer
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "Reset",
     "Settled",
     "Started",
+    "Subscribed",
 ]
 
 
@@ -61,11 +64,12 @@ class QueueDeclared(Struct):
     time_us: int
     name: str
     settings: Settings
+    lifetime: Lifetime = Lifetime.PERMANENT
 
 
 @final
 class QueueDeleted(Struct):
-    """A queue is gone with all that was on it, and so are its attachments."""
+    """A queue is gone with all that was on it, its attachments, the links to it, and the subscription that it was."""
 
     offset: int
     time_us: int
@@ -140,6 +144,10 @@ class ProducerAttached(Struct):
     container: str
     link: str
     sending: Sending = PLAIN_SENDING
+    node: int = 0
+    """The queue or muxer with an end that it sends to, 0 for others."""
+    owns: int = 0
+    """The one that it had made, 0 for none."""
 
 
 @final
@@ -160,6 +168,10 @@ class ConsumerAttached(Struct):
     queue: int
     container: str
     link: str
+    selector: str = ""
+    """What it takes of a queue, empty for everything."""
+    owns: int = 0
+    """The queue or muxer that it had made, 0 for none."""
 
 
 @final
@@ -257,6 +269,16 @@ class Lost(Struct):
 
 
 @final
+class Subscribed(Struct):
+    """What comes to a queue is a subscription's; it ends with the queue."""
+
+    offset: int
+    time_us: int
+    queue: int
+    subscription: Subscription
+
+
+@final
 class Reset(Struct):
     """The virtual host is empty: no queue, message, muxer or link is left; epoch and time go on."""
 
@@ -303,4 +325,5 @@ Event = (
     | Reset
     | Compacted
     | Drawn
+    | Subscribed
 )

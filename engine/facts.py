@@ -33,6 +33,7 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
 from engine.muxer import MuxerKind
 from engine.outcome import OutcomeKind
@@ -132,7 +133,8 @@ def _attached(event: Attached | Detached) -> _Facts:
 
 def _producer_attached(event: ProducerAttached) -> _Facts:
     facts: _Facts = {"producer": event.offset, "muxer": event.muxer, "destination": event.destination}
-    return facts | {"container": event.container, "link": event.link}
+    facts |= {"container": event.container, "link": event.link}
+    return facts | ({"owns": event.owns} if event.owns else {})
 
 
 def _compacted(event: Compacted) -> _Facts:
@@ -141,14 +143,40 @@ def _compacted(event: Compacted) -> _Facts:
 
 
 def _consumer_attached(event: ConsumerAttached) -> _Facts:
-    return {"consumer": event.offset, "container": event.container, "link": event.link}
+    facts: _Facts = {"consumer": event.offset, "container": event.container, "link": event.link}
+    facts |= {"selector": event.selector} if event.selector else {}
+    return facts | ({"owns": event.owns} if event.owns else {})
+
+
+def _queue_declared(event: QueueDeclared) -> _Facts:
+    facts: _Facts = {"messages_max": event.settings.messages_max}
+    return facts | ({"lifetime": event.lifetime.name.lower()} if event.lifetime else {})
+
+
+def _muxer_declared(event: MuxerDeclared) -> _Facts:
+    facts: _Facts = {"muxer": event.name, "class": MuxerKind(event.kind).name}
+    lifetime = event.options.lifetime
+    return facts | ({"lifetime": lifetime.name.lower()} if lifetime else {})
+
+
+def _subscribed(event: Subscribed) -> _Facts:
+    one = event.subscription
+    facts: _Facts = {
+        "topic": one.topic,
+        "subscription": one.name,
+        "shared": one.is_shared,
+        "durable": not one.is_volatile,
+    }
+    facts |= {"container": one.container} if one.container is not None else {}
+    facts |= {"selector": one.selector} if one.selector else {}
+    return facts | {"no_local": one.is_no_local}
 
 
 _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
     Started: ("started", lambda event: {"epoch": event.epoch}),
-    QueueDeclared: ("queue-declared", lambda event: {"messages_max": event.settings.messages_max}),
+    QueueDeclared: ("queue-declared", _queue_declared),
     QueueDeleted: ("queue-deleted", lambda _: {}),
-    MuxerDeclared: ("muxer-declared", lambda event: {"muxer": event.name, "class": MuxerKind(event.kind).name}),
+    MuxerDeclared: ("muxer-declared", _muxer_declared),
     MuxerDeleted: ("muxer-deleted", lambda event: {"muxer": event.muxer}),
     Attached: ("attached", _attached),
     Detached: ("detached", _attached),
@@ -166,6 +194,7 @@ _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
     Lost: ("lost", lambda event: {"first": event.first, "end": event.end}),
     Reset: ("reset", lambda _: {}),
     Compacted: ("compacted", _compacted),
+    Subscribed: ("subscribed", _subscribed),
 }
 
 EVENT_TYPES: Final = tuple(name for name, _ in _KINDS.values())

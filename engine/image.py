@@ -1,13 +1,14 @@
 """A state as blocks, and back to the last attribute: what a snapshot file holds.
 
-    STATE       {epoch, time_us, and how many muxers, attachments, queues, producers and consumers follow}
+    STATE       {epoch, time_us, and how many muxers, attachments, queues, producers, consumers, subscriptions follow}
     MUXERS      [{id, name, kind, named, options, draws}]
     ATTACHMENTS [[muxer, id, member, argument, conditions]]
-    PRODUCERS   [{id, muxer, destination, container, link, sending}]
-    CONSUMERS   [{id, queue, container, link}]
-    QUEUES      [{id, name, named, settings, counts}]
+    PRODUCERS   [{id, muxer, destination, container, link, sending, node, owns}]
+    CONSUMERS   [{id, queue, container, link, selector, owns}]
+    QUEUES      [{id, name, named, settings, lifetime, counts}]
     WORDS       runs: queue i64 | consumer i64 | list u32 | count u32 | count words
     ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
+    SUBSCRIPTIONS [{queue, keyed, subscription}]
 
 Rule 1. Queues travel as the packed runs that they are made of, never as objects: 8 bytes a message and little more.
         What is alike for many entries is written once; their offsets as gaps.
@@ -15,6 +16,7 @@ Rule 2. Everything is sorted by id or offset first: maps iterate in the order of
 Rule 3. A block is small enough to be made within a fraction of a millisecond, for a broker may run beside.
 Rule 4. Blocks of one kind may come in any number, entries behind the words that they are of. What is read is counted
         against what was written; a doubt is an ImageFault, never half a state.
+Rule 5. What follows from the rest is not written but counted again: links of a node, who is kept from a subscription.
 """
 
 from collections import Counter
@@ -30,9 +32,11 @@ import msgspec
 from engine.attachment import Attachment, Condition
 from engine.entry import Entry
 from engine.errors import EngineError
+from engine.lifetime import Lifetime
 from engine.muxer import Muxer, MuxerKind, Options
 from engine.queue import Counters, Queue, Settings
 from engine.state import EMPTY_STATE, Consumer, Producer, State
+from engine.subscription import Subscription
 from engine.word import WORD_BYTES
 from snapshot.blocks import Block, BlockKind
 from snapshot.map import PersistentMap
@@ -65,6 +69,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queues: int
     producers: int
     consumers: int
+    subscriptions: int = 0
 
 
 class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,6 +102,7 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words of the list, to be counted again."""
     returned: int
     entries: int
+    lifetime: Lifetime = Lifetime.PERMANENT
 
 
 class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,6 +110,13 @@ class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entry: Entry
     offsets: list[int]
     """The first one, then the distance of each from the one before."""
+
+
+class _SubscriptionRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    queue: int
+    keyed: bool
+    """Whether it is found by its key."""
+    subscription: Subscription
 
 
 def image_of(state: State) -> Iterator[Block]:
@@ -116,6 +129,7 @@ def image_of(state: State) -> Iterator[Block]:
     yield from _json_blocks(BlockKind.QUEUES, _queue_rows(state))
     yield from _word_blocks(state)
     yield from _json_blocks(BlockKind.ENTRIES, _entries_rows(state))
+    yield from _json_blocks(BlockKind.SUBSCRIPTIONS, _subscription_rows(state))
 
 
 def _head(state: State) -> _Head:
@@ -127,7 +141,13 @@ def _head(state: State) -> _Head:
         len(state.queues),
         len(state.producers),
         len(state.consumers),
+        len(state.subscriptions),
     )
+
+
+def _subscription_rows(state: State) -> Iterator[_SubscriptionRow]:
+    for queue, one in _sorted_items(state.subscriptions):
+        yield _SubscriptionRow(queue, one.key is not None and state.subscription_queues.get(one.key) == queue, one)
 
 
 def _muxer_rows(state: State) -> Iterator[_MuxerRow]:
@@ -161,6 +181,7 @@ def _queue_rows(state: State) -> Iterator[_QueueRow]:
             len(queue.ready),
             len(queue.returned),
             len(queue.entries),
+            queue.lifetime,
         )
 
 
@@ -262,6 +283,7 @@ class _Parts:
         """Queue to how many words it has so far."""
         self.acquired: dict[int, dict[int, PersistentQueue]] = {}
         self.entries: dict[int, dict[int, Entry]] = {}
+        self.subscriptions: list[_SubscriptionRow] = []
 
     def take_head(self, payload: bytes) -> None:
         self.head = msgspec.json.decode(payload, type=_Head)
@@ -279,6 +301,9 @@ class _Parts:
 
     def take_consumers(self, payload: bytes) -> None:
         self.consumers.update((one.id, one) for one in msgspec.json.decode(payload, type=list[Consumer]))
+
+    def take_subscriptions(self, payload: bytes) -> None:
+        self.subscriptions += msgspec.json.decode(payload, type=list[_SubscriptionRow])
 
     def take_queues(self, payload: bytes) -> None:
         self.queues += msgspec.json.decode(payload, type=list[_QueueRow])
@@ -318,10 +343,13 @@ class _Parts:
         if head is None:
             raise ImageFault("a snapshot without its first block")
         attachments = sum(map(len, self.attachments.values()))
-        counts = (len(self.muxers), attachments, len(self.queues), len(self.producers), len(self.consumers))
-        expected = (head.muxers, head.attachments, head.queues, head.producers, head.consumers)
+        links = (len(self.producers), len(self.consumers), len(self.subscriptions))
+        counts = (len(self.muxers), attachments, len(self.queues), *links)
+        expected = (head.muxers, head.attachments, head.queues, head.producers, head.consumers, head.subscriptions)
         if counts != expected:
-            raise ImageFault(f"muxers, attachments, queues, producers, consumers: expected {expected}, found {counts}")
+            what = "muxers, attachments, queues, producers, consumers, subscriptions"
+            raise ImageFault(f"{what}: expected {expected}, found {counts}")
+        consumers = Counter(one.queue for one in self.consumers.values())
         muxers = [
             Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
             for one in self.muxers
@@ -329,16 +357,18 @@ class _Parts:
         return EMPTY_STATE.having(
             epoch=head.epoch,
             time_us=head.time_us,
-            queues=PersistentMap({row.id: self._queue(row) for row in self.queues}),
+            queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),
             muxer_names=PersistentMap({row.name: row.id for row in self.muxers if row.named}),
             consumers=PersistentMap(self.consumers),
             producers=PersistentMap(self.producers),
             draws=PersistentMap({row.id: row.draws for row in self.muxers if row.draws}),
+            links=PersistentMap(Counter(one.node for one in self.producers.values() if one.node)),
+            **_subscribed(self.subscriptions),
         )
 
-    def _queue(self, row: _QueueRow) -> Queue:
+    def _queue(self, row: _QueueRow, consumers: int) -> Queue:
         ready = self.lists.get((row.id, _READY), EMPTY_QUEUE)
         returned = self.lists.get((row.id, _RETURNED), EMPTY_QUEUE)
         acquired, entries = self.acquired.get(row.id, {}), self.entries.get(row.id, {})
@@ -363,7 +393,23 @@ class _Parts:
             row.delivered,
             row.accepted,
             row.counters,
+            row.lifetime,
+            consumers,
         )
+
+
+def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
+    """Return the parts of a state that are about subscriptions."""
+    no_locals = {
+        row.queue: row.subscription.container
+        for row in rows
+        if row.subscription.is_no_local and row.subscription.container is not None
+    }
+    return {
+        "subscriptions": PersistentMap({row.queue: row.subscription for row in rows}),
+        "subscription_queues": PersistentMap({row.subscription.key: row.queue for row in rows if row.keyed}),
+        "no_locals": PersistentMap(no_locals),
+    }
 
 
 def _map_of(items: "dict[int, _Value]") -> "PersistentMap[int, _Value]":
@@ -384,4 +430,5 @@ _TAKE: Final[dict[int, Callable[[_Parts, bytes], None]]] = {
     BlockKind.QUEUES: _Parts.take_queues,
     BlockKind.WORDS: _Parts.take_words,
     BlockKind.ENTRIES: _Parts.take_entries,
+    BlockKind.SUBSCRIPTIONS: _Parts.take_subscriptions,
 }

@@ -9,6 +9,7 @@ from typing import Final, final
 from msgspec import Struct
 
 from engine.attachment import Attachment
+from engine.lifetime import Lifetime
 from snapshot.map import PersistentMap
 
 __all__ = ["PLAIN_KINDS", "QUEUE_MUXER", "TOPIC_MUXER", "Muxer", "MuxerKind", "Options"]
@@ -50,6 +51,8 @@ class Options(Struct, frozen=True, omit_defaults=True):
     """Of passing a message on, for LOSSY."""
     seed: int = 0
     """Of the draws, for LOSSY: the same seed and messages give the same choices."""
+    lifetime: Lifetime = Lifetime.PERMANENT
+    """A temporary topic ends by itself."""
 
 
 @final

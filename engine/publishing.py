@@ -20,7 +20,8 @@ from engine.effects import AT_CLOSE, NOW, Effect, PublishDone
 from engine.errors import Refused
 from engine.events import Chunked, Drawn, Event, Published
 from engine.moment import Decision, Moment
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
+from engine.muxer import QUEUE_MUXER
+from engine.nodes import muxer_id, topic_muxer
 from engine.outcome import OutcomeKind
 from engine.queue import Queue
 from engine.routing.fields import ABSENT, Fields
@@ -42,9 +43,23 @@ def publish(state: State, command: Publish, moment: Moment) -> Decision:
     queues = moment.router.plain_route(state, producer.muxer, producer.destination)
     if queues is None:
         return _Each(state, command, moment, producer).decide()
+    if state.no_locals or producer.sending.is_immediate:
+        queues = _wanting(state, producer, queues)
     if not queues:
         return [], [_unroutable(command, producer)]
     return _to_queues(state, command, queues, moment)
+
+
+def _wanting(state: State, producer: Producer, queues: tuple[int, ...]) -> tuple[int, ...]:
+    """Return those of a route's queues that a producer's messages come to: not to its own container's no-local ones.
+
+    Where it sends for consumers that are there now, not to queues that have none.
+    """
+    excluded, container = state.no_locals, producer.container
+    found = [queue for queue in queues if excluded.get(queue) != container]
+    if producer.sending.is_immediate:
+        found = [queue for queue in found if state.queues[queue].consumers]
+    return tuple(found)
 
 
 class _Way(NamedTuple):
@@ -120,9 +135,11 @@ class _Each:
                     return _Way()
                 return _Way(condition=refusal.condition, description=refusal.description)
         route = self._moment.router.route(self._wiring, muxer, destination, fields, self._drawn)
+        queues = _wanting(self._wiring, producer, route.queues)
         if destination in self._created and muxer == self._wiring.muxer_names.get(QUEUE_MUXER):
-            return _Way((*route.queues, self._created[destination]))
-        return _Way(route.queues, route.is_lost)
+            # Nobody receives from what was made just now.
+            return _Way(queues if producer.sending.is_immediate else (*queues, self._created[destination]))
+        return _Way(queues, route.is_lost)
 
     def _addressed(self, fields: Fields) -> tuple[int, str]:
         """Return muxer and destination that a message names, and create its queue where addresses are created.
@@ -140,12 +157,9 @@ class _Each:
                 self._created[node.name] = events[0].offset
                 self._happened(events)
             return state.muxer_names.get(QUEUE_MUXER, 0), node.name
-        name = TOPIC_MUXER if node.kind is NodeKind.TOPIC else node.name
-        muxer = state.muxer_names.get(name)
-        if muxer is None:
-            raise Refused("amqp:not-found", f"no muxer {name!r}")
         if node.kind is NodeKind.TOPIC:
-            return muxer, node.name
+            return topic_muxer(state, node.name), node.name
+        muxer = muxer_id(state, node.name)
         return muxer, _text(fields, "properties.subject") or "" if node.destination is None else node.destination
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.entry import PLAIN, Entry
+from engine.lifetime import Lifetime
 from engine.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 from engine.returned import merge_returned
 from engine.word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
@@ -89,6 +90,9 @@ class Queue(Struct, frozen=True):
     accepted: int
     """Messages accepted, ever: the counters of the hot path stand here, the rest in `counters`."""
     counters: Counters
+    lifetime: Lifetime = Lifetime.PERMANENT
+    consumers: int = 0
+    """Links that receive from it."""
 
     @property
     def available(self) -> int:
@@ -318,7 +322,7 @@ def _last_entry(words: PersistentQueue) -> int:
     return entry_of(int.from_bytes(words.last(), "little")) if words else -1
 
 
-def new_queue(queue_id: int, name: str, settings: Settings) -> Queue:
+def new_queue(queue_id: int, name: str, settings: Settings, lifetime: Lifetime = Lifetime.PERMANENT) -> Queue:
     """Return an empty queue."""
     return Queue(
         queue_id,
@@ -335,4 +339,5 @@ def new_queue(queue_id: int, name: str, settings: Settings) -> Queue:
         0,
         0,
         Counters(),
+        lifetime,
     )

@@ -27,6 +27,7 @@ __all__ = [
     "RESET",
     "SETTLED",
     "STARTED",
+    "SUBSCRIBED",
     "TYPE_NAMES",
 ]
 
@@ -51,6 +52,7 @@ RESET: Final = 18
 COMPACTED: Final = 19
 MUXER_DELETED: Final = 20
 DRAWN: Final = 21
+SUBSCRIBED: Final = 22
 
 TYPE_NAMES: Final = {
     STARTED: "started",
@@ -74,5 +76,6 @@ TYPE_NAMES: Final = {
     COMPACTED: "compacted",
     MUXER_DELETED: "muxer-deleted",
     DRAWN: "drawn",
+    SUBSCRIBED: "subscribed",
 }
 """As people read them."""

@@ -2,14 +2,14 @@
 
     type  event               queue     ref        count  aux            meta                                    body
      1    Started             -         epoch      -      -              -                                       -
-     2    QueueDeclared       -         -          -      -              JSON {name, settings}                   -
+     2    QueueDeclared       -         -          -      lifetime       JSON {name, settings}                   -
      3    QueueDeleted        queue     -          -      -              -                                       -
      4    MuxerDeclared       -         -          -      kind           JSON {name, options}                    -
      5    Attached            member    muxer      -      -              JSON {argument or conditions}           -
      6    Detached            member    muxer      -      -              JSON {attachment} and as above          -
-     7    ProducerAttached    -         muxer      -      -              JSON {destination, container, link, sending} -
+     7    ProducerAttached    -         muxer      -      -              JSON {destination, container, link, ...}    -
      8    ProducerDetached    -         producer   -      -              -                                       -
-     9    ConsumerAttached    queue     -          -      -              JSON {container, link}                  -
+     9    ConsumerAttached    queue     -          -      -              JSON {container, link, selector, owns}  -
     10    ConsumerDetached    -         consumer   -      -              -                                       -
     11    Chunked             -         producer   -      -              -                                       piece
     12    Published           queue     producer   -      -              queues (FANOUT), chunks (LARGE)         message
@@ -22,6 +22,7 @@
     19    Compacted           -         horizon    -      -              segments, records, bytes: old and new   -
     20    MuxerDeleted        -         muxer      -      -              -                                       -
     21    Drawn               -         muxer      n      -              -                                       -
+    22    Subscribed          queue     -          -      -              JSON {subscription}                     -
 
 A run of n messages published is n Published records, each with its own offset; a run acquired or settled is one record.
 Published: flags bit 0 DURABLE; bit 1 LARGE: meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
@@ -59,7 +60,9 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
+from engine.lifetime import Lifetime
 from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
@@ -85,8 +88,10 @@ from engine.record_types import (
     RESET,
     SETTLED,
     STARTED,
+    SUBSCRIBED,
 )
 from engine.sending import PLAIN_SENDING, Sending
+from engine.subscription import Subscription
 from engine.word import WORD_BYTES, make_words, pack_words, size_code, size_of, unpack_words
 from log.batch import Batch
 from log.draft import Draft
@@ -113,6 +118,10 @@ class _Names(msgspec.Struct, omit_defaults=True):
     """Of a producer; in version 0.1 that of an attachment too."""
     container: str = ""
     link: str = ""
+    selector: str = ""
+    node: int = 0
+    owns: int = 0
+    subscription: Subscription | None = None
 
 
 class _OutcomeRest(msgspec.Struct, omit_defaults=True):
@@ -261,10 +270,20 @@ def _argument(event: Attached | Detached) -> bytes:
 
 
 def _producer_names(event: ProducerAttached) -> bytes:
-    sending = None if event.sending == PLAIN_SENDING else event.sending
     return _encode_json(
-        _Names(destination=event.destination, container=event.container, link=event.link, sending=sending)
+        _Names(
+            destination=event.destination,
+            container=event.container,
+            link=event.link,
+            sending=None if event.sending == PLAIN_SENDING else event.sending,
+            node=event.node,
+            owns=event.owns,
+        )
     )
+
+
+def _consumer_names(event: ConsumerAttached) -> bytes:
+    return _encode_json(_Names(container=event.container, link=event.link, selector=event.selector, owns=event.owns))
 
 
 def _muxer_names(event: MuxerDeclared) -> bytes:
@@ -281,7 +300,9 @@ _WRITE: dict[type, _Add] = {
     Settled: _write_settled,
     Started: _seldom(STARTED, ref="epoch"),
     QueueDeclared: _seldom(
-        QUEUE_DECLARED, meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings))
+        QUEUE_DECLARED,
+        aux="lifetime",
+        meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings)),
     ),
     QueueDeleted: _seldom(QUEUE_DELETED, queue="queue"),
     MuxerDeclared: _seldom(MUXER_DECLARED, aux="kind", meta=_muxer_names),
@@ -291,15 +312,14 @@ _WRITE: dict[type, _Add] = {
     Drawn: _write_drawn,
     ProducerAttached: _seldom(PRODUCER_ATTACHED, ref="muxer", meta=_producer_names),
     ProducerDetached: _seldom(PRODUCER_DETACHED, ref="producer"),
-    ConsumerAttached: _seldom(
-        CONSUMER_ATTACHED,
-        queue="queue",
-        meta=lambda event: _encode_json(_Names(container=event.container, link=event.link)),
-    ),
+    ConsumerAttached: _seldom(CONSUMER_ATTACHED, queue="queue", meta=_consumer_names),
     ConsumerDetached: _seldom(CONSUMER_DETACHED, ref="consumer"),
     Chunked: _seldom(CHUNKED, ref="producer", body="body"),
     Purged: _seldom(PURGED, queue="queue", ref="before"),
     Damaged: _write_damaged,
+    Subscribed: _seldom(
+        SUBSCRIBED, queue="queue", meta=lambda event: _encode_json(_Names(subscription=event.subscription))
+    ),
     Lost: _seldom(LOST, ref="first", meta=lambda event: pack_words([event.end])),
     Reset: _seldom(RESET),
     Compacted: _seldom(COMPACTED, ref="horizon", meta=lambda event: pack_words(_counts_of(event))),
@@ -392,15 +412,16 @@ def _read_settled(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) 
     return Settled(offset, time_us, row[4], row[5], outcome, meta[:split])
 
 
-def _read_queue_declared(offset: int, time_us: int, _row: tuple[int, ...], meta: bytes) -> QueueDeclared:
+def _read_queue_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueDeclared:
     names = _decode_names(meta)
-    return QueueDeclared(offset, time_us, names.name, names.settings or Settings())
+    return QueueDeclared(offset, time_us, names.name, names.settings or Settings(), Lifetime(row[8]))
 
 
 def _read_producer_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
     names = _decode_names(meta)
     sending = names.sending or PLAIN_SENDING
-    return ProducerAttached(offset, time_us, row[5], names.destination, names.container, names.link, sending)
+    links = (names.destination, names.container, names.link, sending, names.node, names.owns)
+    return ProducerAttached(offset, time_us, row[5], *links)
 
 
 def _read_muxer_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerDeclared:
@@ -424,7 +445,14 @@ def _argument_of(names: _Names) -> Argument:
 
 def _read_consumer_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
     names = _decode_names(meta)
-    return ConsumerAttached(offset, time_us, row[4], names.container, names.link)
+    return ConsumerAttached(offset, time_us, row[4], names.container, names.link, names.selector, names.owns)
+
+
+def _read_subscribed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Subscribed:
+    subscription = _decode_names(meta).subscription
+    if subscription is None:
+        raise EngineError(f"record {offset} of type {SUBSCRIBED} names no subscription")
+    return Subscribed(offset, time_us, row[4], subscription)
 
 
 _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
@@ -448,5 +476,6 @@ _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
     DAMAGED: lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], meta),
     LOST: lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
     RESET: lambda offset, time_us, _row, _: Reset(offset, time_us),
+    SUBSCRIBED: _read_subscribed,
     COMPACTED: lambda offset, time_us, row, meta: Compacted(offset, time_us, row[5], *unpack_words(meta)),
 }

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from engine.muxer import Muxer
 from engine.queue import Queue
 from engine.sending import PLAIN_SENDING, Sending
+from engine.subscription import Key, Subscription
 from snapshot.map import PersistentMap
 
 __all__ = ["EMPTY_STATE", "Consumer", "Producer", "State"]
@@ -24,6 +25,10 @@ class Consumer:
     queue: int
     container: str
     link: str
+    selector: str = ""
+    """What it takes of a queue, empty for everything."""
+    owns: int = 0
+    """The queue or muxer that it had made, 0 for none."""
 
 
 @final
@@ -40,6 +45,10 @@ class Producer:
     container: str
     link: str
     sending: Sending = PLAIN_SENDING
+    node: int = 0
+    """The queue or muxer with an end that it sends to, 0 for others."""
+    owns: int = 0
+    """The one that it had made, 0 for none."""
 
 
 @final
@@ -58,6 +67,13 @@ class State(Struct, frozen=True):
     producers: "PersistentMap[int, Producer]"
     draws: "PersistentMap[int, int]"
     """LOSSY muxers to how many messages they have drawn for."""
+    subscriptions: "PersistentMap[int, Subscription]"
+    """By the queues that hold their messages."""
+    subscription_queues: "PersistentMap[Key, int]"
+    no_locals: "PersistentMap[int, str]"
+    """Queues of subscriptions to the container whose messages do not come there."""
+    links: "PersistentMap[int, int]"
+    """Queues and muxers with an end to how many producers send to them."""
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""
@@ -81,6 +97,10 @@ class State(Struct, frozen=True):
 EMPTY_STATE = State(
     0,
     0,
+    PersistentMap(),
+    PersistentMap(),
+    PersistentMap(),
+    PersistentMap(),
     PersistentMap(),
     PersistentMap(),
     PersistentMap(),

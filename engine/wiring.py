@@ -9,24 +9,24 @@ Rule 4. What goes takes its attachments along, each by an event of its own, in b
 from collections.abc import Callable
 from typing import Any
 
-from engine.address import queue_name
+from engine.address import MUXER_MEMBER, queue_name
 from engine.arguments import check_argument, check_called
-from engine.attachment import Argument, Attachment, argument_text
+from engine.attachment import Argument, argument_text
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.config import EngineConfig
-from engine.effects import Answered, ConsumerEnded, Effect, ProducersEnded
+from engine.effects import Answered, Effect, ProducersEnded
+from engine.ending import detachments, queue_gone
 from engine.errors import PatternError, Refused
-from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared, QueueDeleted
+from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared
+from engine.lifetime import Lifetime
 from engine.moment import Decision, Moment, too_many
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
+from engine.nodes import check_ungiven
 from engine.queue import Queue, Settings
 from engine.routing.pattern import check_separator
 from engine.state import State
 
 __all__ = ["DECIDE_WIRING", "create_queue", "existing_queue", "new_queue", "predeclared"]
-
-_MUXER = "muxer:"
-"""Before the name of a member that is a muxer, where queues are named plainly."""
 
 _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WILD_DESTINATION))
 
@@ -40,15 +40,17 @@ def predeclared(state: State, moment: Moment) -> list[Event]:
         muxer = moment.next_offset + len(events)
         events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
         if name == QUEUE_MUXER:
+            named = sorted(queue_id for queue_id in state.queues if queue_id not in state.subscriptions)
             events += [
                 Attached(muxer + 1 + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
-                for index, queue_id in enumerate(sorted(state.queues.keys()))
+                for index, queue_id in enumerate(named)
             ]
     return events
 
 
 def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
     """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
+    check_ungiven(name)
     if not moment.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
     return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
@@ -63,16 +65,26 @@ def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:
     return queue
 
 
-def new_queue(state: State, name: str, settings: Settings, moment: Moment) -> list[Event]:
+def new_queue(
+    state: State,
+    name: str,
+    settings: Settings,
+    moment: Moment,
+    *,
+    lifetime: Lifetime = Lifetime.PERMANENT,
+    is_private: bool = False,
+) -> list[Event]:
     """Return what makes a queue that is not there yet, attached to QUEUE by its name and as its template says.
+
+    A private one is not attached to QUEUE: nobody sends to it by its name.
 
     Raises Refused: amqp:resource-limit-exceeded, and what its template's attachments are refused for.
     """
     if len(state.queues) >= moment.config.queues_max:
         raise too_many("queues", moment.config.queues_max)
     offset, now_us = moment.next_offset, moment.now_us
-    events: list[Event] = [QueueDeclared(offset, now_us, name, settings)]
-    muxer = state.muxer_names.get(QUEUE_MUXER)
+    events: list[Event] = [QueueDeclared(offset, now_us, name, settings, lifetime)]
+    muxer = None if is_private else state.muxer_names.get(QUEUE_MUXER)
     wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
     wanted += _of_template(state, settings.template, moment.config)
     alike = {(muxer, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
@@ -104,6 +116,7 @@ def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decis
     name = queue_name(command.name, name_bytes_max=moment.config.name_bytes_max)
     queue = state.queue_named(name)
     if queue is None:
+        check_ungiven(name)
         return new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
         found, asked = _told(queue.settings), _told(command.settings)
@@ -113,18 +126,12 @@ def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decis
 
 def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decision:
     queue = existing_queue(state, command.name, moment.config)
-    consumers = [consumer.id for consumer in state.consumers.values() if consumer.queue == queue.id]
-    if command.if_unused and consumers:
-        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {len(consumers)} consumers")
+    if command.if_unused and queue.consumers:
+        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {queue.consumers} consumers")
     if command.if_empty and queue.depth:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
-    events = _detached_member(state, queue.id, moment)
-    events.append(QueueDeleted(moment.next_offset + len(events), moment.now_us, queue.id))
-    ended: list[Effect] = [
-        ConsumerEnded(consumer, "amqp:resource-deleted", f"queue {queue.name!r} was deleted")
-        for consumer in sorted(consumers)
-    ]
-    return events, [*ended, Answered(command.key, {"messages": queue.depth})]
+    events, effects = queue_gone(state, queue, moment)
+    return events, [*effects, Answered(command.key, {"messages": queue.depth})]
 
 
 def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decision:
@@ -154,7 +161,7 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
     if command.if_empty and muxer.attachments:
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
-    events = _detached_member(state, muxer.id, moment)
+    events = detachments(state, muxer.id, moment)
     events += [
         Detached(moment.next_offset + len(events) + index, moment.now_us, muxer.id, one.member, one.id, one.argument)
         for index, (_, one) in enumerate(sorted(muxer.attachments.items()))
@@ -194,19 +201,10 @@ def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decis
     return [event], [Answered(command.key, {"deleted": True})]
 
 
-def _detached_member(state: State, member: int, moment: Moment) -> list[Event]:
-    """Return what detaches a queue or muxer from all that passes on to it."""
-    found: list[tuple[int, Attachment]] = moment.router.attachments_of(state, member)
-    return [
-        Detached(moment.next_offset + index, moment.now_us, muxer, member, attachment.id, attachment.argument)
-        for index, (muxer, attachment) in enumerate(found)
-    ]
-
-
 def _member(state: State, named: str, config: EngineConfig) -> int:
     """Return the id of a member: a queue by its address, or a muxer after `muxer:`."""
-    if named.startswith(_MUXER):
-        return _existing_muxer(state, named[len(_MUXER) :], config).id
+    if named.startswith(MUXER_MEMBER):
+        return _existing_muxer(state, named.removeprefix(MUXER_MEMBER), config).id
     return existing_queue(state, named, config).id
 
 

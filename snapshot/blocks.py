@@ -83,6 +83,8 @@ class BlockKind(IntEnum):
     """Binary: runs of words."""
     ENTRIES = 8
     """JSON: a list of columns, and the entries that have them."""
+    SUBSCRIPTIONS = 9
+    """JSON: a list of subscriptions."""
     END = 255
     """The number of blocks before this one, and its position."""
 

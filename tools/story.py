@@ -33,8 +33,10 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
 from engine.facts import EVENT_TYPES, facts_of, ranges_of, type_of
+from engine.lifetime import Lifetime
 from engine.muxer import MuxerKind
 from engine.outcome import Outcome, OutcomeKind
 from engine.times import iso_time
@@ -44,6 +46,12 @@ from tools.names import Names
 __all__ = ["EVENT_TYPES", "Line", "iso_time", "tell", "type_of"]
 
 _RANGES_SHOWN: Final = 6
+_ENDS: Final = {
+    Lifetime.ON_CLOSE: "until its link closes",
+    Lifetime.NO_LINKS: "until its last link goes",
+    Lifetime.NO_MESSAGES: "until its last message goes",
+    Lifetime.NO_LINKS_OR_MESSAGES: "until its last link and message go",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,8 @@ def _started(_names: Names, event: Started) -> str:
 
 def _queue_declared(_names: Names, event: QueueDeclared) -> str:
     limit = event.settings.messages_max
-    return f"queue {event.name!r} declared{f', at most {limit:,} messages' if limit else ''}"
+    bound = f", at most {limit:,} messages" if limit else ""
+    return f"queue {event.name!r} declared{bound}{_ends(event.lifetime)}"
 
 
 def _queue_deleted(names: Names, event: QueueDeleted) -> str:
@@ -89,7 +98,11 @@ def _queue_deleted(names: Names, event: QueueDeleted) -> str:
 
 
 def _muxer_declared(_names: Names, event: MuxerDeclared) -> str:
-    return f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared"
+    return f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared{_ends(event.options.lifetime)}"
+
+
+def _ends(lifetime: Lifetime) -> str:
+    return f", {_ENDS[lifetime]}" if lifetime else ""
 
 
 def _muxer_deleted(names: Names, event: MuxerDeleted) -> str:
@@ -111,12 +124,22 @@ def _producer_attached(_names: Names, event: ProducerAttached) -> str:
     return f"{event.container}/{event.link} sends to {event.destination!r}"
 
 
+def _subscribed(names: Names, event: Subscribed) -> str:
+    one = event.subscription
+    kind = f"{'volatile' if one.is_volatile else 'durable'}{', shared' if one.is_shared else ''}"
+    who = "" if one.container is None else f"{one.container}/"
+    selected = f" where {one.selector}" if one.selector else ""
+    own = ", but for its own messages" if one.is_no_local else ""
+    return f"{names.queue(event.queue)!r} subscribes {who}{one.name} to topic {one.topic!r}{selected} ({kind}){own}"
+
+
 def _producer_detached(names: Names, event: ProducerDetached) -> str:
     return f"{names.link(event.producer)} sends no more"
 
 
 def _consumer_attached(names: Names, event: ConsumerAttached) -> str:
-    return f"{event.container}/{event.link} receives from {names.queue(event.queue)!r}"
+    selected = f" where {event.selector}" if event.selector else ""
+    return f"{event.container}/{event.link} receives from {names.queue(event.queue)!r}{selected}"
 
 
 def _consumer_detached(names: Names, event: ConsumerDetached) -> str:
@@ -222,4 +245,5 @@ _SAY: Final[dict[type, Callable[[Names, Any], str]]] = {
     Lost: _lost,
     Reset: _reset,
     Compacted: _compacted,
+    Subscribed: _subscribed,
 }

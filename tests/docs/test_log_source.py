@@ -28,11 +28,14 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
 from engine.facts import facts_of, type_of
-from engine.muxer import MuxerKind
+from engine.lifetime import Lifetime
+from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome, OutcomeKind
 from engine.queue import Settings
+from engine.subscription import Subscription
 from tests.docs.pages import blocks, rows
 from tools.child_broker import ChildBroker
 
@@ -40,16 +43,16 @@ _PAGE = "docs/log-source.md"
 _FULL = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, condition="app:why", description="so")
 _EVENTS: tuple[Event, ...] = (
     Started(1, 2, 3),
-    QueueDeclared(1, 2, "q", Settings()),
+    QueueDeclared(1, 2, "q", Settings(), Lifetime.ON_CLOSE),
     QueueDeleted(1, 2, 3),
-    MuxerDeclared(1, 2, "m", next(iter(MuxerKind))),
+    MuxerDeclared(1, 2, "m", next(iter(MuxerKind)), Options(lifetime=Lifetime.ON_CLOSE)),
     MuxerDeleted(1, 2, 3),
     Attached(1, 2, 3, 4, "q"),
     Detached(1, 2, 3, 4, 5, "q"),
     Drawn(1, 2, 3, 4),
-    ProducerAttached(1, 2, 3, "q", "c", "l"),
+    ProducerAttached(1, 2, 3, "q", "c", "l", owns=4),
     ProducerDetached(1, 2, 3),
-    ConsumerAttached(1, 2, 3, "c", "l"),
+    ConsumerAttached(1, 2, 3, "c", "l", "a = 1", 4),
     ConsumerDetached(1, 2, 3),
     Chunked(1, 2, 3, b""),
     Published(1, 2, (3,), 4, bytes(8), 0, chunks=(5,)),
@@ -60,6 +63,7 @@ _EVENTS: tuple[Event, ...] = (
     Lost(1, 2, 3, 4),
     Reset(1, 2),
     Compacted(1, 2, 3, 4, 5, 6, 7, 8, 9),
+    Subscribed(1, 2, 3, Subscription("t", "n", "c", selector="a = 1")),
 )
 
 

@@ -67,11 +67,11 @@ def test_every_attribute_is_known_to_the_image() -> None:
     """A field that State, Queue or Entry gains must be written too: whoever adds it comes by here."""
     assert [*State.__struct_fields__] == [
         *("epoch", "time_us", "queues", "queue_names", "muxers", "muxer_names", "consumers", "producers"),
-        "draws",
+        *("draws", "subscriptions", "subscription_queues", "no_locals", "links"),
     ]
     assert [*Queue.__struct_fields__] == [
         *("id", "name", "settings", "ready", "returned", "acquired", "entries", "exclusions", "size"),
-        *("acquired_count", "published", "delivered", "accepted", "counters"),
+        *("acquired_count", "published", "delivered", "accepted", "counters", "lifetime", "consumers"),
     ]
     assert {field.name for field in fields(Entry)} == {"count", "excluded", "annotations", "chunks"}
 

@@ -32,7 +32,9 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
+from engine.lifetime import Lifetime
 from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
@@ -40,6 +42,7 @@ from engine.record_types import ATTACHED, DETACHED, TYPE_NAMES
 from engine.records import SKIPPABLE, events_of, write_event
 from engine.sending import Sending, Unroutable
 from engine.state import EMPTY_STATE
+from engine.subscription import Subscription
 from engine.word import make_words, pack_words, total_size
 from log.batch import Batch, decode_header, encode_batch
 from log.config import LogConfig
@@ -138,6 +141,12 @@ def one_of_each() -> list[Event]:
         lambda at: ProducerAttached(at, NOW_US, 0, "", "c", "l", Sending(Unroutable.REJECT, True, True)),
         lambda at: Drawn(at, NOW_US, 4, 17),
         lambda at: MuxerDeleted(at, NOW_US, 4),
+        lambda at: QueueDeclared(at, NOW_US, "$temporary.7", Settings("temporary"), Lifetime.ON_CLOSE),
+        lambda at: MuxerDeclared(at, NOW_US, "t", MuxerKind.SIMPLE, Options(lifetime=Lifetime.NO_LINKS)),
+        lambda at: ProducerAttached(at, NOW_US, 4, "d", "c", "l", node=7, owns=8),
+        lambda at: ConsumerAttached(at, NOW_US, 5, "c", "l", "colour = 'red'", 7),
+        lambda at: Subscribed(at, NOW_US, 5, Subscription("news.#", "s")),
+        lambda at: Subscribed(at, NOW_US, 5, Subscription("news.#", "s", "c", True, True, "a = 1", True)),
     ]
     events: list[Event] = []
     at = BASE

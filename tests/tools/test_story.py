@@ -28,11 +28,14 @@ from engine.events import (
     Reset,
     Settled,
     Started,
+    Subscribed,
 )
+from engine.lifetime import Lifetime
 from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, Outcome, OutcomeKind
 from engine.queue import Settings
 from engine.record_types import TYPE_NAMES
+from engine.subscription import Subscription
 from engine.word import make_words, pack_words
 from tools.names import Names
 from tools.story import EVENT_TYPES, iso_time, tell, type_of
@@ -91,6 +94,19 @@ TOLD: list[tuple[Event, str]] = [
     (ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
     (QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
     (Reset(21, TIME_US), "the virtual host was reset: all queues, messages and links are gone"),
+    (
+        QueueDeclared(2, TIME_US, "orders", Settings(), Lifetime.ON_CLOSE),
+        "queue 'orders' declared, until its link closes",
+    ),
+    (ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1"), "c/l receives from 'orders' where a = 1"),
+    (
+        Subscribed(23, TIME_US, 2, Subscription("news.#", "mine", "c", False, False, "a = 1", True)),
+        "'orders' subscribes c/mine to topic 'news.#' where a = 1 (durable), but for its own messages",
+    ),
+    (
+        Subscribed(23, TIME_US, 2, Subscription("news", "ours", None, True, True)),
+        "'orders' subscribes ours to topic 'news' (volatile, shared)",
+    ),
     (
         Compacted(22, TIME_US, 20, 3, 1, 5000, 12, 90_000, 4_200),
         "compacted: history begins at 20, 90,000 bytes became 4,200, 5,000 records 12",

@@ -1,0 +1,195 @@
+"""Deciding about links: producers and consumers come and go, and so do nodes that live by them.
+
+Rule 1. What an attach needs is made with it, in one decision: a queue by its address, a subscription, a temporary node.
+Rule 2. Who goes takes along what had its end in that (ending.py).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from engine.address import NodeKind, parse_address, queue_address, topic_address
+from engine.apply import fold
+from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
+from engine.effects import ConsumerReady, ProducerReady
+from engine.ending import ended, later, queue_gone
+from engine.errors import Refused
+from engine.events import (
+    ConsumerAttached,
+    ConsumerDetached,
+    Event,
+    MuxerDeclared,
+    ProducerAttached,
+    ProducerDetached,
+    Settled,
+)
+from engine.lifetime import Dynamic
+from engine.moment import Decision, Moment, too_many
+from engine.muxer import QUEUE_MUXER, MuxerKind, Options
+from engine.nodes import muxer_id, node_at, temporary_name, topic_muxer
+from engine.outcome import RELEASED
+from engine.sending import Sending
+from engine.state import State
+from engine.subscribing import Place, compiled, recall, subscribe
+from engine.subscription import Subscribing
+from engine.template import TEMPORARY
+from engine.wiring import create_queue, new_queue
+
+__all__ = ["DECIDE_ATTACHING"]
+
+
+class _Target(NamedTuple):
+    """Where a producer sends to."""
+
+    muxer: int
+    destination: str | None
+    events: list[Event]
+    """What makes it be there."""
+    node: int = 0
+    """It, where it has an end."""
+    address: str = ""
+    """Of a node that was made for it."""
+
+
+def _attach_producer(state: State, command: AttachProducer, moment: Moment) -> Decision:
+    if len(state.producers) >= moment.config.producers_max:
+        raise too_many("producers", moment.config.producers_max)
+    target = _target(state, command, moment)
+    sending = Sending(command.unroutable, command.is_immediate, is_addressed=target.destination is None)
+    offset = moment.next_offset + len(target.events)
+    attached = ProducerAttached(
+        offset,
+        moment.now_us,
+        target.muxer,
+        target.destination or "",
+        command.container,
+        command.link,
+        sending,
+        target.node,
+        0 if command.dynamic is None else target.node,
+    )
+    return [*target.events, attached], [ProducerReady(command.key, offset, address=target.address)]
+
+
+def _target(state: State, command: AttachProducer, moment: Moment) -> _Target:
+    if command.dynamic is not None:
+        return _temporary(state, command.dynamic, moment)
+    if not command.address:
+        return _Target(0, None, [])
+    node = parse_address(command.address, name_bytes_max=moment.config.name_bytes_max)
+    events: list[Event] = []
+    destination: str | None = node.name
+    match node.kind:
+        case NodeKind.QUEUE:
+            muxer = muxer_id(state, QUEUE_MUXER)
+            events = [] if node.name in state.queue_names else create_queue(state, node.name, moment)
+        case NodeKind.TOPIC:
+            muxer = topic_muxer(state, node.name)
+        case _:
+            muxer, destination = muxer_id(state, node.name), node.destination
+    return _Target(muxer, destination, events, node_at(state, muxer, destination))
+
+
+def _temporary(state: State, wanted: Dynamic, moment: Moment) -> _Target:
+    """Return a new queue or topic that the broker names."""
+    node = moment.next_offset
+    name = temporary_name(node)
+    if wanted.is_topic:
+        if len(state.muxers) >= moment.config.muxers_max:
+            raise too_many("muxers", moment.config.muxers_max)
+        made = MuxerDeclared(node, moment.now_us, name, MuxerKind.SIMPLE, Options(lifetime=wanted.lifetime))
+        return _Target(node, name, [made], node, topic_address(name))
+    template = moment.config.templates.named(TEMPORARY)
+    assert template is not None, "it is predefined"
+    events = new_queue(state, name, template.settings, moment, lifetime=wanted.lifetime)
+    return _Target(muxer_id(state, QUEUE_MUXER), name, events, node, queue_address(name))
+
+
+def _attach_consumer(state: State, command: AttachConsumer, moment: Moment) -> Decision:
+    if len(state.consumers) >= moment.config.consumers_max:
+        raise too_many("consumers", moment.config.consumers_max)
+    place = _place(state, command, moment)
+    # Of a subscription the selector is wiring, and has been asked already when a message is on its queue.
+    selector = None if place.subscription is not None else compiled(command.selector, moment)
+    offset = moment.next_offset + len(place.events)
+    text = "" if selector is None else command.selector
+    attached = ConsumerAttached(offset, moment.now_us, place.queue, command.container, command.link, text, place.owns)
+    ready = ConsumerReady(
+        command.key, offset, address=place.address, subscription=place.subscription, selector=selector
+    )
+    return [*place.events, attached], [*place.effects, ready]
+
+
+def _place(state: State, command: AttachConsumer, moment: Moment) -> Place:
+    if command.is_recalled:
+        return recall(state, command, moment)
+    if command.dynamic is not None:
+        return _temporary_place(state, command, command.dynamic, moment)
+    node = parse_address(command.address, name_bytes_max=moment.config.name_bytes_max)
+    if node.kind is NodeKind.TOPIC:
+        return subscribe(state, node.name, command, moment)
+    if node.kind is NodeKind.MUXER:
+        what = f"{command.address!r:.80} is the address of a muxer, not of a queue"
+        raise Refused("amqp:not-found", f"{what}: queues attach to it")
+    queue = state.queue_named(node.name)
+    if queue is None:
+        events = create_queue(state, node.name, moment)
+        return Place(events[0].offset, events, [])
+    if queue.id in state.subscriptions:
+        why = f"queue {queue.name!r} is that of a subscription: receive from its topic"
+        raise Refused("amqp:not-allowed", why)
+    return Place(queue.id, [], [])
+
+
+def _temporary_place(state: State, command: AttachConsumer, wanted: Dynamic, moment: Moment) -> Place:
+    """Return a new queue, or a subscription to a new topic."""
+    made = _temporary(state, wanted, moment)
+    if not wanted.is_topic:
+        return Place(made.node, made.events, [], address=made.address, owns=made.node)
+    name, at = temporary_name(made.node), later(moment, made.events)
+    # It ends with the topic, which is nobody's but this link's so far.
+    volatile = replace(command, subscribing=Subscribing(is_no_local=command.subscribing.is_no_local))
+    place = subscribe(fold(state, made.events), name, volatile, at)
+    return place._replace(events=made.events + place.events, address=made.address, owns=made.node)
+
+
+def _detach_producer(state: State, command: DetachProducer, moment: Moment) -> Decision:
+    producer = state.producers.get(command.producer)
+    if producer is None:
+        return [], []
+    events: list[Event] = [ProducerDetached(moment.next_offset, moment.now_us, producer.id)]
+    if not producer.node:
+        return events, []
+    nodes = (producer.node, producer.owns)
+    more, effects = ended(fold(state, events), nodes, later(moment, events), closed=(producer.owns,))
+    return events + more, effects
+
+
+def _detach_consumer(state: State, command: DetachConsumer, moment: Moment) -> Decision:
+    consumer = state.consumers.get(command.consumer)
+    if consumer is None:
+        return [], []
+    events: list[Event] = []
+    queue = state.queues[consumer.queue]
+    unsent, _ = queue.held_by(consumer.id).remove(command.unsent)
+    if unsent:
+        events.append(Settled(moment.next_offset, moment.now_us, queue.id, consumer.id, RELEASED, unsent))
+    events.append(ConsumerDetached(moment.next_offset + len(events), moment.now_us, consumer.id))
+    is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
+    if not (queue.lifetime or consumer.owns or is_unsubscribed):
+        return events, []
+    after, at = fold(state, events), later(moment, events)
+    if is_unsubscribed and not queue.lifetime:
+        more, effects = queue_gone(after, after.queues[queue.id], at)
+    else:
+        more, effects = ended(after, (queue.id, consumer.owns), at, closed=(consumer.owns,))
+    return events + more, effects
+
+
+DECIDE_ATTACHING: dict[type, Callable[[State, Any, Moment], Decision]] = {
+    AttachProducer: _attach_producer,
+    DetachProducer: _detach_producer,
+    AttachConsumer: _attach_consumer,
+    DetachConsumer: _detach_consumer,
+}

@@ -1,0 +1,58 @@
+"""Names that the broker gives: `$temporary.N` and `$subscription.N`, where N is the offset of the record that made it.
+
+Rule: nothing is made at such a name by asking for it. So who answers to a temporary queue that is gone makes no queue.
+"""
+
+from typing import Final
+
+from engine.errors import Refused
+from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
+from engine.state import State
+
+__all__ = ["check_ungiven", "muxer_id", "node_at", "subscription_name", "temporary_name", "topic_muxer"]
+
+_TEMPORARY: Final = "$temporary."
+_SUBSCRIPTION: Final = "$subscription."
+
+
+def temporary_name(offset: int) -> str:
+    """Return the name of a temporary queue or topic."""
+    return f"{_TEMPORARY}{offset}"
+
+
+def subscription_name(offset: int) -> str:
+    """Return the name of a subscription's queue, and of its muxer where it has a selector."""
+    return f"{_SUBSCRIPTION}{offset}"
+
+
+def check_ungiven(name: str) -> None:
+    """Raise Refused with amqp:not-found for a name that nothing is made by: there is no such queue, or no more."""
+    if name.startswith("$"):
+        raise Refused("amqp:not-found", f"no queue {name!r}: names that begin with $ are given by the broker")
+
+
+def topic_muxer(state: State, name: str) -> int:
+    """Return the id of the muxer that messages to a topic go to: TOPIC, or a temporary topic's own. Raises Refused."""
+    if not name.startswith("$"):
+        return muxer_id(state, TOPIC_MUXER)
+    muxer = state.muxer_named(name) if name.startswith(_TEMPORARY) else None
+    if muxer is None:
+        raise Refused("amqp:not-found", f"no topic {name!r}: names that begin with $ are given by the broker")
+    return muxer.id
+
+
+def muxer_id(state: State, name: str) -> int:
+    """Return the id of a muxer. Raises Refused."""
+    muxer = state.muxer_names.get(name)
+    if muxer is None:
+        raise Refused("amqp:not-found", f"no muxer {name!r}")
+    return muxer
+
+
+def node_at(state: State, muxer: int, destination: str | None) -> int:
+    """Return the queue or muxer with an end that a producer to a muxer, for a destination, sends to; 0 for others."""
+    if muxer == state.muxer_names.get(QUEUE_MUXER):
+        queue = state.queue_named(destination or "")
+        return queue.id if queue is not None and queue.lifetime else 0
+    found = state.muxers.get(muxer)
+    return muxer if found is not None and found.options.lifetime else 0

@@ -1,0 +1,159 @@
+"""A subscription is found, made, or made anew where what is asked of its key has changed.
+
+Rule 1. What is not shared has one link at a time: the newest has it, the one before is ended as stolen.
+Rule 2. Asking for another topic, selector or no-local by the same key ends the subscription that there was, with its
+        messages, and makes another (JMS 2.0, 8.3.3). While others use a shared one that is refused.
+Rule 3. One key is not durable both shared and unshared.
+"""
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from engine.apply import fold
+from engine.arguments import check_argument
+from engine.commands import AttachConsumer
+from engine.effects import ConsumerEnded, Effect
+from engine.ending import later, queue_gone
+from engine.errors import Refused, SelectorError
+from engine.events import Attached, ConsumerDetached, Event, MuxerDeclared, Subscribed
+from engine.lifetime import Lifetime
+from engine.moment import Decision, Moment, too_many
+from engine.muxer import TOPIC_MUXER, MuxerKind
+from engine.nodes import subscription_name, topic_muxer
+from engine.routing.selector import Selector, parse_selector
+from engine.state import State
+from engine.subscription import Subscription
+from engine.template import SUBSCRIPTION
+from engine.wiring import new_queue
+
+__all__ = ["Place", "compiled", "recall", "subscribe"]
+
+
+class Place(NamedTuple):
+    """Where a consumer gets its messages, and what makes it be there."""
+
+    queue: int
+    events: list[Event]
+    effects: list[Effect]
+    subscription: Subscription | None = None
+    address: str = ""
+    """Of a node that was made for it."""
+    owns: int = 0
+    """That node."""
+
+
+def subscribe(state: State, topic: str, command: AttachConsumer, moment: Moment) -> Place:
+    """Return the subscription that a receiver asks for. Raises Refused."""
+    wanted = _wanted(topic, command)
+    _check(state, wanted, moment)
+    found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
+    events: list[Event] = []
+    effects: list[Effect] = []
+    if found is not None:
+        is_same = state.subscriptions[found] == wanted
+        if wanted.is_shared:
+            _check_unused(state, found, "another topic or selector", is_fine=is_same)
+        else:
+            events, effects = _robbed(state, found, moment)
+        if is_same:
+            return Place(found, events, effects, wanted)
+        state = fold(state, events)
+        gone, answers = queue_gone(state, state.queues[found], later(moment, events))
+        state = fold(state, gone)
+        events += gone
+        effects += answers
+    queue = moment.next_offset + len(events)
+    return Place(queue, events + _made(state, wanted, later(moment, events)), effects, wanted)
+
+
+def recall(state: State, command: AttachConsumer, moment: Moment) -> Place:
+    """Return a durable subscription that a receiver names without saying what it is. Raises Refused."""
+    asked = command.subscribing
+    container, name = None if asked.is_global else command.container, asked.name or command.link
+    for is_shared in (False, True):
+        found = state.subscription_queues.get((container, name, is_shared, False))
+        if found is not None:
+            events, effects = _robbed(state, found, moment) if not is_shared else ([], [])
+            if is_shared:
+                _check_unused(state, found, "whoever asks for it without a source")
+            return Place(found, events, effects, state.subscriptions[found])
+    whose = "a global one" if container is None else f"one of container {container!r:.80}"
+    raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}, as {whose}")
+
+
+def compiled(text: str, moment: Moment) -> Selector | None:
+    """Return a receiver's selector, None where it selects nothing. Raises Refused: position and token are named."""
+    if not text.strip():
+        return None
+    try:
+        return parse_selector(text, bytes_max=moment.config.argument_bytes_max)
+    except SelectorError as error:
+        raise Refused("amqp:invalid-field", f"the selector {text!r:.80}: {error}") from error
+
+
+def _wanted(topic: str, command: AttachConsumer) -> Subscription:
+    asked = command.subscribing
+    return Subscription(
+        topic,
+        asked.name or command.link,
+        None if asked.is_global else command.container,
+        asked.is_shared,
+        not asked.is_durable,
+        command.selector if command.selector.strip() else "",
+        # Nobody in particular has a global one.
+        asked.is_no_local and not asked.is_global,
+    )
+
+
+def _check(state: State, wanted: Subscription, moment: Moment) -> None:
+    """Refuse what no message could reach, or what is there as another kind."""
+    muxer = state.muxers[topic_muxer(state, wanted.topic)]
+    if muxer.name == TOPIC_MUXER:
+        check_argument(muxer, wanted.topic, moment.config)
+    compiled(wanted.selector, moment)
+    other = replace(wanted, is_shared=not wanted.is_shared).key
+    if not wanted.is_volatile and other is not None and other in state.subscription_queues:
+        kind = "not shared" if wanted.is_shared else "shared"
+        raise Refused("amqp:not-allowed", f"the durable subscription {wanted.name!r:.80} exists and is {kind}")
+
+
+def _check_unused(state: State, queue: int, why: str, *, is_fine: bool = False) -> None:
+    count = state.queues[queue].consumers
+    if count and not is_fine:
+        name = state.subscriptions[queue].name
+        raise Refused("amqp:resource-locked", f"subscription {name!r:.80} has {count} receivers: not for {why}")
+
+
+def _robbed(state: State, queue: int, moment: Moment) -> Decision:
+    """Return what ends the links that a subscription has."""
+    if not state.queues[queue].consumers:
+        return [], []
+    left = sorted(one.id for one in state.consumers.values() if one.queue == queue)
+    why = f"another link receives from the subscription {state.subscriptions[queue].name!r:.80}"
+    events: list[Event] = [
+        ConsumerDetached(moment.next_offset + index, moment.now_us, one) for index, one in enumerate(left)
+    ]
+    return events, [ConsumerEnded(one, "amqp:link:stolen", why) for one in left]
+
+
+def _made(state: State, wanted: Subscription, moment: Moment) -> list[Event]:
+    """Return what makes a subscription's queue and wires it."""
+    queue, now_us = moment.next_offset, moment.now_us
+    name = subscription_name(queue)
+    lifetime = Lifetime.NO_LINKS if wanted.is_volatile else Lifetime.PERMANENT
+    template = moment.config.templates.named(SUBSCRIPTION)
+    assert template is not None, "it is predefined"
+    events = new_queue(state, name, template.settings, moment, lifetime=lifetime, is_private=True)
+    muxer = state.muxers[topic_muxer(state, wanted.topic)]
+    pattern = wanted.topic if muxer.name == TOPIC_MUXER else None
+    member = queue
+    if wanted.selector:
+        if len(state.muxers) >= moment.config.muxers_max:
+            raise too_many("muxers", moment.config.muxers_max)
+        member = queue + len(events)
+        events.append(MuxerDeclared(member, now_us, name, MuxerKind.SELECTOR))
+        events.append(Attached(queue + len(events), now_us, member, queue, wanted.selector))
+    events.append(Attached(queue + len(events), now_us, muxer.id, member, pattern))
+    events.append(Subscribed(queue + len(events), now_us, queue, wanted))
+    return events
