@@ -1,5 +1,6 @@
 """What an attachment may say, by the class of its muxer. Checked once, when it is made: matching trusts it."""
 
+import math
 from typing import Final, NoReturn
 
 from engine.attachment import Argument, Condition
@@ -77,6 +78,10 @@ def _check_conditions(muxer: Muxer, conditions: tuple[Condition, ...], config: E
         _check_size(muxer, condition.name, config)
         if isinstance(condition.value, str):
             _check_size(muxer, condition.value, config)
+        elif isinstance(condition.value, float) and not math.isfinite(condition.value):
+            _refuse(muxer, f"compares with finite numbers, found {condition.value}")
+        elif isinstance(condition.value, int) and not -(1 << 63) <= condition.value < 1 << 64:
+            _refuse(muxer, "compares with whole numbers of 64 bits, found a longer one")
         if muxer.kind is MuxerKind.WILD_PROPERTY and condition.has_value:
             if not isinstance(condition.value, str):
                 _refuse(muxer, f"compares with patterns, found {condition.value!r}")

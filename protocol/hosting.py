@@ -7,7 +7,7 @@ Rule 3. A virtual host is served when the root manifest names it, and is served 
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from engine.commands import ResetHost
 from engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
@@ -21,6 +21,7 @@ from protocol.spec import AmqpCondition, ConnectionCondition
 from protocol.values import Symbol
 from protocol.vhost_management import (
     HOSTNAME_PREFIX,
+    VHOST_ATTRIBUTES,
     CreateVhost,
     DeleteVhost,
     PrepareVhost,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from protocol.server import Server
 
 __all__ = ["Hosting", "Vhosts"]
-
-_ATTRIBUTES: Final = ("name", "connections", "queues", "messages", "bytes", "log_id")
 
 
 class Vhosts(Protocol):
@@ -177,8 +176,8 @@ class Hosting:
         hosts = list(self._server.hosts.values())
         rows = [_attributes(host) for host in hosts[command.offset : command.offset + command.count]]
         return {
-            "attributeNames": list(_ATTRIBUTES),
-            "results": [[row[name] for name in _ATTRIBUTES] for row in rows],
+            "attributeNames": list(VHOST_ATTRIBUTES),
+            "results": [[row[name] for name in VHOST_ATTRIBUTES] for row in rows],
             "total": len(hosts),
         }
 
@@ -193,4 +192,4 @@ def _attributes(host: Host) -> dict[str, Any]:
         sum(queue.size for queue in queues),
         host.engine.log.log_id.hex(),
     )
-    return dict(zip(_ATTRIBUTES, values, strict=True))
+    return dict(zip(VHOST_ATTRIBUTES, values, strict=True))

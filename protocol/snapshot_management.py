@@ -13,11 +13,11 @@ from engine.commands import Command, DeleteSnapshot, InspectSnapshots, TakeSnaps
 from engine.errors import Refused
 from protocol.asked import asked_name, asked_number, refuse_unknown
 
-__all__ = ["SNAPSHOT_OPERATIONS", "SNAPSHOT_TYPE"]
+__all__ = ["SNAPSHOT_ATTRIBUTES", "SNAPSHOT_OPERATIONS", "SNAPSHOT_TYPE"]
 
 SNAPSHOT_TYPE: Final = "org.ambermq.snapshot"
 _NOUN: Final = "snapshot"
-_ATTRIBUTES: Final = ("name", "end", "time_us", "created_us", "bytes", "is_automatic")
+SNAPSHOT_ATTRIBUTES: Final = ("name", "end", "time_us", "created_us", "bytes", "is_automatic")
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -63,8 +63,8 @@ def _query(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any]
 
 def _page(offset: int, count: int, rows: Rows, room: int) -> dict[str, Any]:
     return {
-        "attributeNames": list(_ATTRIBUTES),
-        "results": [[row[name] for name in _ATTRIBUTES] for row in rows[offset : offset + count]],
+        "attributeNames": list(SNAPSHOT_ATTRIBUTES),
+        "results": [[row[name] for name in SNAPSHOT_ATTRIBUTES] for row in rows[offset : offset + count]],
         "total": len(rows),
         "room": room,
     }

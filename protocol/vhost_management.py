@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOSTNAME_PREFIX",
+    "VHOST_ATTRIBUTES",
     "VHOST_OPERATIONS",
     "VHOST_TYPE",
     "CreateVhost",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 VHOST_TYPE: Final = "org.ambermq.vhost"
+VHOST_ATTRIBUTES: Final = ("name", "connections", "queues", "messages", "bytes", "log_id")
 HOSTNAME_PREFIX: Final = "vhost:"
 """Of the hostname in an open that names a virtual host."""
 

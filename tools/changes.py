@@ -15,7 +15,7 @@ from engine.events import Event, QueueDeleted, Reset
 from engine.muxer import QUEUE_MUXER
 from engine.queue import Queue
 from engine.state import Consumer, Producer, State
-from protocol.management import queue_attributes
+from protocol.queue_management import queue_attributes
 from tools.story import type_of
 
 __all__ = ["COUNTS", "Between", "link_changes", "queue_changes", "wiring_changes"]

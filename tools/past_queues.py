@@ -9,7 +9,7 @@ from engine.address import queue_name
 from engine.queue import Queue
 from engine.state import State
 from engine.times import iso_time
-from protocol.management import queue_attributes
+from protocol.queue_management import queue_attributes
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 

@@ -178,6 +178,7 @@ def test_what_comes_with_the_open_goes_where_it_says(shared: ChildBroker, connec
     assert manager_of(connect(shared)).ask("READ", "piped").properties == {
         "statusCode": 404,
         "statusDescription": "no such queue",
+        "errorCondition": "amqp:not-found",
     }
 
 
@@ -254,7 +255,7 @@ def test_one_without_connections_is_deleted(broker: ChildBroker, connect: Connec
         ("READ", "three", {}, 404, "no virtual host 'three'"),
         ("RESET", "three", {}, 404, "no virtual host 'three'"),
         ("DELETE", "three", {"force": True}, 404, "no virtual host 'three'"),
-        ("DELETE", "default", {"force": True}, 400, "the default virtual host cannot be deleted"),
+        ("DELETE", "default", {"force": True}, 403, "the default virtual host cannot be deleted"),
         ("PURGE", "one", {}, 501, "unknown operation 'PURGE'"),
     ],
 )

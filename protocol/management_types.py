@@ -1,0 +1,109 @@
+"""What `$management` can be asked: each type with its operations, and what the node tells of itself.
+
+Rule 1. GET-TYPES, GET-ATTRIBUTES and GET-OPERATIONS answer with a map of types, all of them or the `entityType` asked
+        for; they need no engine.
+Rule 2. Nothing here changes once it is made, so UPDATE is known for every type and refused for each.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from engine.commands import Command
+from engine.errors import Refused
+from protocol.attachment_management import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
+from protocol.compaction_management import COMPACTION_OPERATIONS, COMPACTION_TYPE
+from protocol.muxer_management import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
+from protocol.queue_management import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
+from protocol.route_management import ROUTE, route
+from protocol.snapshot_management import SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
+from protocol.template_management import TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS, TEMPLATE_TYPE
+from protocol.vhost_management import VHOST_ATTRIBUTES, VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
+
+__all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
+
+Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command | VhostCommand]
+"""Request, application properties, body, and the most results of a page -> what the request becomes."""
+
+NODE_TYPE: Final = "org.amqp.management"
+"""The node itself."""
+_UPDATE: Final = "UPDATE"
+
+
+class _Kind(NamedTuple):
+    attributes: tuple[str, ...]
+    operations: Mapping[str, Operation]
+
+
+KINDS: Final[Mapping[str, _Kind]] = {
+    QUEUE_TYPE: _Kind(QUEUE_ATTRIBUTES, QUEUE_OPERATIONS),
+    MUXER_TYPE: _Kind(MUXER_ATTRIBUTES, MUXER_OPERATIONS),
+    ATTACHMENT_TYPE: _Kind(ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS),
+    TEMPLATE_TYPE: _Kind(TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS),
+    SNAPSHOT_TYPE: _Kind(SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS),
+    COMPACTION_TYPE: _Kind((), COMPACTION_OPERATIONS),
+    VHOST_TYPE: _Kind(VHOST_ATTRIBUTES, VHOST_OPERATIONS),
+}
+"""Type to what it is asked by."""
+
+
+def _types(_kind: _Kind) -> list[str]:
+    return []
+
+
+def _attributes(kind: _Kind) -> list[str]:
+    return list(kind.attributes)
+
+
+def _operations(kind: _Kind) -> list[str]:
+    return sorted(kind.operations)
+
+
+_TELLS: Final[Mapping[str, Callable[[_Kind], list[str]]]] = {
+    "GET-TYPES": _types,
+    "GET-ATTRIBUTES": _attributes,
+    "GET-OPERATIONS": _operations,
+}
+
+
+def describe(operation: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the node tells of itself, by type; None where that was not asked. Raises Refused."""
+    tell = _TELLS.get(operation)
+    if tell is None:
+        return None
+    wanted = asked.get("entityType")
+    kinds = KINDS if wanted is None else {str(wanted): _kind_of(wanted)}
+    told = {name: tell(kind) for name, kind in kinds.items()}
+    if wanted is None and operation == "GET-OPERATIONS":
+        told[NODE_TYPE] = sorted((*_TELLS, ROUTE))
+    return told
+
+
+def operation_of(operation: str, kind: Any) -> Operation:
+    """Return what makes the command of an operation on a type.
+
+    Raises Refused: amqp:not-implemented for an operation that there is not, amqp:invalid-field for a type.
+    """
+    if operation == ROUTE:
+        return route
+    is_known = isinstance(kind, str) and kind in KINDS
+    operations = KINDS[kind].operations if is_known else KINDS[QUEUE_TYPE].operations
+    made = operations.get(operation)
+    if made is None:
+        known = ", ".join(sorted(operations))
+        if operation == _UPDATE and is_known:
+            why = "what it was made with does not change: delete it and make another"
+            raise Refused("amqp:not-implemented", f"UPDATE: no {noun_of(kind)} is updated, {why}")
+        raise Refused("amqp:not-implemented", f"unknown operation {operation!r}: {known}")
+    _kind_of(kind)
+    return made
+
+
+def noun_of(kind: Any) -> str:
+    """Return what a person calls a type."""
+    return str(kind).rpartition(".")[2]
+
+
+def _kind_of(kind: Any) -> _Kind:
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise Refused("amqp:invalid-field", f"unknown type {kind!r}: {', '.join(KINDS)}")
+    return KINDS[kind]

@@ -1,0 +1,110 @@
+"""The muxers in the broker's `$management` node: what requests of type `org.ambermq.muxer` become."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect
+from engine.errors import Refused
+from engine.muxer import Muxer, MuxerKind, Options
+from engine.state import State
+from protocol.asked import asked_name, refuse_unknown
+from protocol.pages import asked_window, page_of
+
+__all__ = ["MUXER_ATTRIBUTES", "MUXER_OPERATIONS", "MUXER_TYPE", "muxer_attributes"]
+
+MUXER_TYPE: Final = "org.ambermq.muxer"
+MUXER_ATTRIBUTES: Final = (
+    "name",
+    "id",
+    "class",
+    "attachments",
+    "producers",
+    "separator",
+    "probability",
+    "seed",
+    "draws",
+)
+_NOUN: Final = "muxer"
+_KINDS: Final = {kind.text: kind for kind in MuxerKind}
+_WILD: Final = (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY)
+
+
+def muxer_attributes(state: State, muxer: Muxer, producers: int) -> dict[str, Any]:
+    """Return what `$management` says of a muxer; null is what its class does not know."""
+    is_lossy = muxer.kind is MuxerKind.LOSSY
+    values = (
+        muxer.name,
+        muxer.id,
+        muxer.kind.text,
+        len(muxer.attachments),
+        producers,
+        muxer.options.separator if muxer.kind in _WILD else None,
+        muxer.options.probability if is_lossy else None,
+        muxer.options.seed if is_lossy else None,
+        state.draws.get(muxer.id, 0) if is_lossy else None,
+    )
+    return dict(zip(MUXER_ATTRIBUTES, values, strict=True))
+
+
+def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_unknown(body, _NOUN, "class", "separator", "probability", "seed")
+    name, options = asked_name(asked, _NOUN), Options()
+    kind = _KINDS.get(body["class"]) if isinstance(body.get("class"), str) else None
+    if kind is None:
+        known = ", ".join(_KINDS)
+        raise Refused("amqp:invalid-field", f"unknown class {body.get('class')!r:.80} of muxer: it is one of {known}")
+    options = Options(
+        separator=_given(body, "separator", str, options.separator),
+        probability=float(_given(body, "probability", int | float, options.probability)),
+        seed=int(_given(body, "seed", int, options.seed)),
+    )
+    request.status = 201
+    return DeclareMuxer(request, name, kind, options)
+
+
+def _given(body: Mapping[str, Any], key: str, kind: Any, default: Any) -> Any:
+    value = body.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = {str: "text", int: "a whole number"}.get(kind, "a number")
+        raise Refused("amqp:invalid-field", f"{key!r} must be {wanted}, found {value!r:.80}")
+    return str(value) if kind is str else value
+
+
+def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return Inspect(request, partial(_muxer_of, asked_name(asked, _NOUN)))
+
+
+def _muxer_of(name: str, state: State) -> dict[str, Any] | None:
+    muxer = state.muxer_named(name)
+    if muxer is None:
+        return None
+    return muxer_attributes(state, muxer, sum(one.muxer == muxer.id for one in state.producers.values()))
+
+
+def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    request.status = 204
+    return DeleteMuxer(request, asked_name(asked, _NOUN), bool(asked.get("if-unused")), bool(asked.get("if-empty")))
+
+
+def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+    return Inspect(request, partial(_page, *asked_window(asked, body, _NOUN, results_max)))
+
+
+def _page(offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+    producers = Counter(producer.muxer for producer in state.producers.values())
+    ids = sorted(state.muxers.keys())
+    rows = (muxer_attributes(state, state.muxers[one], producers[one]) for one in ids[offset : offset + count])
+    return page_of(rows, len(ids), names, MUXER_ATTRIBUTES)
+
+
+MUXER_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
+    "CREATE": _create,
+    "READ": _read,
+    "DELETE": _delete,
+    "QUERY": _query,
+}
+"""Operation to what makes its command of request, application properties, body, and the most results of a page."""

@@ -1,0 +1,64 @@
+"""Where a message would go, asked of the broker's `$management` node: the operation ROUTE.
+
+Rule 1. `name` is an address, empty for the anonymous terminus; the body is the message's fields, by the names that
+conditions have for them.
+Rule 2. Nothing is sent, made or drawn. What publishing would refuse is refused alike.
+Rule 3. A way may be long: so many attachments and queues of it are told as a page has rows, the others are counted.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from engine.address import member_address
+from engine.commands import Command, ExplainRoute
+from engine.errors import Refused
+from engine.explaining import Explained
+from engine.muxer import MuxerKind
+from engine.routing.router import Hop
+from engine.state import State
+from protocol.attachment_management import attachment_attributes
+from protocol.given_message import given_message
+
+__all__ = ["ROUTE", "route", "route_attributes"]
+
+ROUTE: Final = "ROUTE"
+
+
+def route(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+    """Make a request's command; Refused where it names no address, or no message."""
+    address = asked.get("name", "")
+    if not isinstance(address, str):
+        raise Refused(
+            "amqp:invalid-field", f"the application property `name` must be an address, found {address!r:.80}"
+        )
+    read = partial(route_attributes, results_max=results_max)
+    return ExplainRoute(request, str(address), given_message(body), read)
+
+
+def route_attributes(state: State, explained: Explained, *, results_max: int) -> dict[str, Any]:
+    """Return what there is to tell of a way: at most `results_max` attachments and queues of it."""
+    first = state.muxers.get(explained.muxer)
+    return {
+        "muxer": None if first is None else first.name,
+        "destination": explained.destination,
+        "hops": list(_hops(state, explained.hops, results_max)),
+        "queues": [member_address(state.queues[one].name) for one in explained.queues[:results_max]],
+        "queue_count": len(explained.queues),
+        "creates": None if explained.creates is None else member_address(explained.creates),
+        "lossy": [state.muxers[one].name for one in explained.lossy],
+    }
+
+
+def _hops(state: State, hops: tuple[Hop, ...], left: int) -> Iterator[dict[str, Any]]:
+    for hop in hops:
+        muxer = state.muxers[hop.muxer]
+        shown = hop.attachments[:left]
+        left -= len(shown)
+        yield {
+            "muxer": muxer.name,
+            "class": muxer.kind.text,
+            "probability": muxer.options.probability if muxer.kind is MuxerKind.LOSSY else None,
+            "matched": len(hop.attachments),
+            "attachments": [attachment_attributes(state, muxer, one) for one in shown],
+        }
