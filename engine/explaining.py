@@ -3,6 +3,8 @@
 Rule 1. It is what publishing does with a link to the address, by the same routing, in the same tick.
 Rule 2. Nothing is drawn: a LOSSY muxer passes the message on, and says with what probability it would.
 Rule 3. Nothing is made: where a link would create the queue of its address, that is said too.
+Rule 4. Who sends is not known: what a subscription leaves out of its own container's messages, and whether anybody
+        receives, is not looked at.
 """
 
 from collections.abc import Callable
@@ -13,10 +15,12 @@ from engine.commands import ExplainRoute
 from engine.effects import Answered
 from engine.errors import Refused
 from engine.moment import Decision, Moment
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
+from engine.muxer import QUEUE_MUXER, MuxerKind
+from engine.nodes import muxer_id, topic_muxer
 from engine.routing.fields import ABSENT, Fields
 from engine.routing.router import Hop
 from engine.state import State
+from engine.wiring import create_queue
 
 __all__ = ["DECIDE_EXPLAINING", "Explained", "explain"]
 
@@ -59,16 +63,13 @@ def _start(state: State, address: str, fields: Fields, moment: Moment) -> tuple[
     """Return the first muxer, the destination, and the name of the queue that would be made."""
     node = parse_address(address or _address_of(fields), name_bytes_max=moment.config.name_bytes_max)
     if node.kind is NodeKind.QUEUE:
-        creates = None if node.name in state.queue_names else node.name
-        if creates is not None and not moment.config.auto_create:
-            raise Refused("amqp:not-found", f"no queue {creates!r}")
-        return state.muxer_names.get(QUEUE_MUXER, 0), node.name, creates
-    name = TOPIC_MUXER if node.kind is NodeKind.TOPIC else node.name
-    muxer = state.muxer_names.get(name)
-    if muxer is None:
-        raise Refused("amqp:not-found", f"no muxer {name!r}")
+        is_new = node.name not in state.queue_names
+        if is_new:
+            create_queue(state, node.name, moment)  # or it is refused, as there
+        return muxer_id(state, QUEUE_MUXER), node.name, node.name if is_new else None
     if node.kind is NodeKind.TOPIC:
-        return muxer, node.name, None
+        return topic_muxer(state, node.name), node.name, None
+    muxer = muxer_id(state, node.name)
     if node.destination is not None:
         return muxer, node.destination, None
     # Without a link's address `to` is the address, and says nothing more.

@@ -61,7 +61,8 @@ def wirings(draw: st.DrawFn, *, is_lossy: bool) -> World:
 
 ADDRESSES = st.sampled_from(
     (
-        *("p", "new", "/queues/q", "/topics/x.y", "/topics/x", "/muxers/QUEUE/x", "/muxers/none/x", "/nowhere", "$no"),
+        *("p", "new", "/queues/q", "/topics/x.y", "/topics/x", "/topics/%24no", "/muxers/QUEUE/x", "/muxers/none/x"),
+        *("/nowhere", "$no", "/queues/%24no"),
         *(f"/muxers/{name}/{destination}" for name in MUXERS[:4] for destination in DESTINATIONS),
         *(f"/muxers/{name}" for name in MUXERS[:4]),
     )
