@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.spark_session import open_session
+from tools.spark_session import STARTS_SOON, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ settings.load_profile(os.environ.get("AMBERMQ_HYPOTHESIS", "test"))
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """The session of all tests that need Spark: it takes long to start, and memory. Tasks are tried twice."""
-    opened = open_session("local[2,2]")
+    opened = open_session("local[2,2]", java_options=STARTS_SOON)
     try:
         session = opened.__enter__()
     except ToolError as error:

@@ -29,7 +29,7 @@ from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, count_k
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.pace import Pace
-from tools.spark_session import open_session
+from tools.spark_session import STARTS_SOON, open_session
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, Broadcast
@@ -65,7 +65,10 @@ class SparkRunner:
         # Java inherits it, which is busy while it starts.
         os.setpriority(os.PRIO_PROCESS, 0, max(_PATIENCE, os.getpriority(os.PRIO_PROCESS, 0)))
         with ExitStack() as opened:
-            session = opened.enter_context(open_session(_patient(master), name="ambermq log compact"))
+            # Java only hands numbers about: nothing of it is worth compiling.
+            session = opened.enter_context(
+                open_session(_patient(master), name="ambermq log compact", java_options=STARTS_SOON)
+            )
             runner = cls(session, bytes_per_s=bytes_per_s)
             runner._opened = opened.pop_all()
         return runner
