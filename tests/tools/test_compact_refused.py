@@ -2,6 +2,7 @@
 
 import errno
 import json
+import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from tools import compact_local, java, spark_session
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
 
-_CONFIG = "[log]\nsegment_bytes_min = 262144\nsegment_bytes_max = 262144\nballast_bytes = 0\n"
+_CONFIG = "[log]\nsegment_bytes_min = 262144\nsegment_bytes_max = 1048576\nballast_bytes = 0\n"
 _LOCAL = ("--runner", "local", "--keep-history", "0s")
 
 
@@ -40,6 +41,10 @@ def filled(broker: ChildBroker) -> ChildBroker:
     for _ in range(6):
         arguments = ["bench", "--count", "500", "--size", "500", "--data", str(broker.directory)]
         assert CliRunner().invoke(main, arguments).exit_code == 0
+    deadline = time.monotonic() + 60
+    while not known_of(broker.directory)[0]:
+        assert time.monotonic() < deadline, "no segment was sealed within a minute"
+        time.sleep(0.05)
     return broker
 
 
