@@ -21,6 +21,8 @@ class LogFacts:
     """How much publishing may still write."""
     next_offset: int = 0
     """Where the newest sealed segment ends."""
+    has_horizon: bool = False
+    """Whether history was let go of before."""
 
 
 def facts_of(engine: DurableLoop) -> LogFacts:
@@ -33,4 +35,5 @@ def facts_of(engine: DurableLoop) -> LogFacts:
         history_bytes=sum(one.size for one in manifest.sealed if one.base_offset >= begin),
         room_bytes=engine.log.room_bytes(),
         next_offset=manifest.sealed[-1].next_offset if manifest.sealed else 0,
+        has_horizon=manifest.horizon is not None,
     )

@@ -75,8 +75,10 @@ class RetentionSchedule:
         self._left = facts
 
     def _is_full(self, facts: LogFacts) -> bool:
+        config = self._config
         has_grown = facts.next_offset > max(self._left.next_offset, 0)
-        return facts.room_bytes < self._config.room_bytes_min and has_grown
+        may_win = bool(config.age_s or config.size_bytes) or facts.has_horizon
+        return facts.room_bytes < config.room_bytes_min and has_grown and may_win
 
     def _is_long(self, facts: LogFacts) -> bool:
         bound = self._config.size_bytes

@@ -240,16 +240,27 @@ def test_size_must_have_grown_by_a_tenth() -> None:
     assert schedule.reason(12.0, LogFacts(history_bytes=2200)) == "size"
 
 
+def full(room_bytes: int, next_offset: int, *, has_horizon: bool = True) -> LogFacts:
+    return LogFacts(room_bytes=room_bytes, next_offset=next_offset, has_horizon=has_horizon)
+
+
 def test_a_full_disk_asks_at_once_and_again_when_something_was_sealed() -> None:
     """What one run could not win the next cannot either, as long as the log is the same."""
     schedule = RetentionSchedule(RetentionConfig(room_bytes_min=100, pause_s=10), 0.0)
-    assert schedule.reason(0.0, LogFacts(room_bytes=100, next_offset=5)) == ""
-    assert schedule.reason(0.0, LogFacts(room_bytes=99, next_offset=0)) == ""
-    assert schedule.reason(0.0, LogFacts(room_bytes=99, next_offset=5)) == "room"
-    schedule.ended(1.0, LogFacts(room_bytes=50, next_offset=6))
-    assert schedule.reason(10.0, LogFacts(room_bytes=0, next_offset=7)) == ""
-    assert schedule.reason(99.0, LogFacts(room_bytes=0, next_offset=6)) == ""
-    assert schedule.reason(11.0, LogFacts(room_bytes=0, next_offset=7)) == "room"
+    assert schedule.reason(0.0, full(100, 5)) == ""
+    assert schedule.reason(0.0, full(99, 0)) == ""
+    assert schedule.reason(0.0, full(99, 5)) == "room"
+    schedule.ended(1.0, full(50, 6))
+    assert schedule.reason(10.0, full(0, 7)) == ""
+    assert schedule.reason(99.0, full(0, 6)) == ""
+    assert schedule.reason(11.0, full(0, 7)) == "room"
+
+
+def test_a_full_disk_asks_for_nothing_that_cannot_be() -> None:
+    """Where all history is to stay, and always did, there is nothing to win."""
+    assert RetentionSchedule(RetentionConfig(), 0.0).reason(0.0, full(0, 5, has_horizon=False)) == ""
+    for config in (RetentionConfig(age_s=10**6), RetentionConfig(size_bytes=10**9)):
+        assert RetentionSchedule(config, 0.0).reason(0.0, full(0, 5, has_horizon=False)) == "room"
 
 
 @pytest.mark.parametrize(
