@@ -1,6 +1,7 @@
 """One muxer as routing sees it: what State says of it, an index of that, and the muxers that it passes on to."""
 
 from collections import Counter
+from operator import attrgetter
 from typing import final
 
 from engine.attachment import Attachment
@@ -23,7 +24,8 @@ class IndexedMuxer:
         self.index = MuxerIndex(muxer.kind, separator=muxer.options.separator, cached_max=cached_max)
         self.passes_to: Counter[int] = Counter()
         """Muxers that are members, and by how many attachments."""
-        for attachment in muxer.attachments.values():
+        # A map has no order, and an index that takes up an older one late moves the numbers of all younger ones.
+        for attachment in sorted(muxer.attachments.values(), key=attrgetter("id")):
             self._add(attachment, muxers)
 
     def attached(self, attachment: Attachment, muxer: Muxer, muxers: "PersistentMap[int, Muxer]") -> None:

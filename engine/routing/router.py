@@ -91,6 +91,9 @@ class Router:
                 attachment = muxer.attachments[event.offset]
                 if indexed is not None:
                     indexed.attached(attachment, muxer, state.muxers)
+                else:
+                    # From the first one on: the first message for a new muxer waits for no index of all of them.
+                    self._index_of(state, muxer)
                 if self._members is not None:
                     self._members.add(state, muxer.id, attachment)
         elif type(event) is Detached:

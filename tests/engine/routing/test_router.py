@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from engine.muxer import MuxerKind, Options
 from engine.queue import Settings
 from engine.routing.draw import passes
 from engine.routing.fields import ABSENT
+from engine.routing.indexed import IndexedMuxer
+from engine.routing.muxer_index import MuxerIndex
 from engine.routing.router import Route, Router
 from engine.state import State
 from tests.engine.world import World
@@ -146,3 +149,20 @@ def test_a_draw_is_a_function_of_seed_name_and_number() -> None:
     assert all(passes(1, "m", number, 1.0) for number in range(100))
     assert not any(passes(1, "m", number, 0.0) for number in range(100))
     assert sum(passes(3, "m", number, 0.2) for number in range(1000)) == 212
+
+
+def test_a_muxer_is_indexed_from_the_oldest_attachment_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a broker starts and as attachments come: to take up an older one late moves the numbers of all younger."""
+    world, taken = World(), list[int]()
+    add = MuxerIndex.add
+    monkeypatch.setattr(MuxerIndex, "add", lambda index, one: (taken.append(one.id), add(index, one)))
+    world.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(100):
+        world.do(DeclareQueue("key", f"q{number}", Settings()))
+        world.do(AttachMember("key", "all", f"q{number}"))
+    assert taken == sorted(taken)
+    assert len(taken) == 200
+    for muxer in world.state.muxers.values():
+        taken.clear()
+        IndexedMuxer(muxer, world.state.muxers, cached_max=10)
+        assert taken == sorted(muxer.attachments.keys())
