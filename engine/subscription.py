@@ -9,7 +9,7 @@ from typing import final
 
 from msgspec import Struct
 
-__all__ = ["Key", "Subscribing", "Subscription"]
+__all__ = ["PLAIN_SUBSCRIBING", "Key", "Subscribing", "Subscription"]
 
 Key = tuple[str | None, str, bool, bool]
 """Container (None: global), name, shared, volatile."""
@@ -27,6 +27,9 @@ class Subscribing(Struct, frozen=True):
     """Whoever says its name has it; else only who has the same container id."""
     is_no_local: bool = False
     """What its own container sends does not come."""
+
+
+PLAIN_SUBSCRIBING = Subscribing()
 
 
 @final

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from engine.commands import Settle
-from engine.effects import Deliver, OutcomeApplied
+from engine.effects import ConsumerReady, Deliver, OutcomeApplied
 from engine.entry import Entry
 from engine.outcome import ACCEPTED
 from engine.word import pack_words
@@ -47,6 +47,7 @@ class Consuming:
         "backlog_count",
         "consumer",
         "granted",
+        "is_closed",
         "is_open",
         "link",
         "message_bytes",
@@ -61,6 +62,8 @@ class Consuming:
         self.consumer = 0
         """The engine's id, 0 until it is attached."""
         self.is_open = True
+        self.is_closed = False
+        """The peer detached for good."""
         self._backlog: deque[_Delivery] = deque()
         self.granted = 0
         """What the engine was told last, less what it has sent since."""
@@ -69,9 +72,9 @@ class Consuming:
         self.backlog_count = 0
         """Deliveries that left the engine and found the window used up by another link meanwhile."""
 
-    def accept(self) -> None:
+    def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
-        self.link.accept(source=self.terms.source, target=self.terms.target)
+        self.link.accept(source=self.terms.source_of(ready), target=self.terms.target)
 
     @property
     def sendable(self) -> int:

@@ -1,14 +1,18 @@
-"""The source filter that we apply: `ambermq:at` names a moment in the past (messaging, 3.5.8).
+"""The source filters that we apply (messaging, 3.5.8): a moment in the past, a selector, and no-local.
 
-    key     ambermq:at, a symbol
-    value   described by the symbol ambermq:at, or bare
-              any integer: an offset, the moment after the event there
-              timestamp:   a time
+    key         value
+    ambermq:at  described by the symbol ambermq:at, or bare
+                  any integer: an offset, the moment after the event there
+                  timestamp:   a time
+    any         described by 0x0000468C00000004, or apache.org:selector-filter:string: a string, a selector of JMS
+    any         described by 0x0000468C00000003, or apache.org:no-local-filter:list: whatever the value is
 
-Rule 1. Filters that are not ours are not looked at and not echoed: the peer sees that they do not apply.
-Rule 2. Ours with a value that names no moment is refused; it is never taken for something else.
+Rule 1. Filters that are not known are not looked at and not echoed: the peer sees that they do not apply.
+Rule 2. A known one with a value that says nothing is refused; it is never taken for something else.
+Rule 3. All filters of a set must hold: of several selectors each.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,9 +20,23 @@ from protocol.errors import LinkFault
 from protocol.spec import AmqpCondition
 from protocol.values import Byte, Described, Int, Map, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
 
-__all__ = ["AT", "At", "AtOffset", "AtTime", "read_at"]
+__all__ = [
+    "AT",
+    "NO_LOCAL_CODE",
+    "SELECTOR_CODE",
+    "At",
+    "AtOffset",
+    "AtTime",
+    "Selection",
+    "read_at",
+    "read_selection",
+]
 
 AT: Final = Symbol("ambermq:at")
+SELECTOR_CODE: Final = 0x0000468C00000004
+NO_LOCAL_CODE: Final = 0x0000468C00000003
+_SELECTORS: Final = (SELECTOR_CODE, Symbol("apache.org:selector-filter:string"))
+_NO_LOCALS: Final = (NO_LOCAL_CODE, Symbol("apache.org:no-local-filter:list"))
 _INTEGERS: Final = (ULong, int, UInt, Int, UShort, Short, UByte, Byte)
 _US_PER_MS: Final = 1000
 _TIME_MS_MAX: Final = 253_402_300_799_999
@@ -43,6 +61,34 @@ class AtTime:
 At = AtOffset | AtTime
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which messages a receiver wants, and how it has said so."""
+
+    selector: str = ""
+    """Empty for all."""
+    selectors: tuple[tuple[Any, Any], ...] = ()
+    """The filters that this is of, key and value."""
+    no_locals: tuple[tuple[Any, Any], ...] = ()
+    """Those that want nothing of what the receiver's own container sends."""
+
+
+def read_selection(filters: Any) -> Selection:
+    """Return the selectors and no-locals of a source's filter set.
+
+    Raises LinkFault (amqp:invalid-field) for a selector that is no string; whether it is one at all is not asked here.
+    """
+    described = [(key, value) for key, value in _pairs(filters) if isinstance(value, Described)]
+    selectors = tuple((key, value) for key, value in described if value.descriptor in _SELECTORS)
+    for key, value in selectors:
+        if not isinstance(value.value, str) or isinstance(value.value, Symbol):
+            what = f"the selector under {key!r:.80} is {value.value!r:.80}, expected a string"
+            raise LinkFault(AmqpCondition.INVALID_FIELD, what)
+    texts = [str(value.value) for _, value in selectors if value.value.strip()]
+    text = texts[0] if len(texts) == 1 else " AND ".join(f"({text})" for text in texts)
+    return Selection(text, selectors, tuple((key, value) for key, value in described if value.descriptor in _NO_LOCALS))
+
+
 def read_at(filters: Any) -> tuple[At | None, dict[Any, Any] | None]:
     """Return the moment that a source's filter set names, and the set as it is applied; None where it names none.
 
@@ -60,8 +106,11 @@ def read_at(filters: Any) -> tuple[At | None, dict[Any, Any] | None]:
 
 
 def _value_of(filters: Any) -> Any:
-    pairs = filters.pairs if isinstance(filters, Map) else (filters or {}).items()
-    return next((value for key, value in pairs if isinstance(key, str) and key == AT), None)
+    return next((value for key, value in _pairs(filters) if isinstance(key, str) and key == AT), None)
+
+
+def _pairs(filters: Any) -> Iterable[tuple[Any, Any]]:
+    return filters.pairs if isinstance(filters, Map) else (filters or {}).items()
 
 
 def _moment(value: Any) -> At:

@@ -32,6 +32,7 @@ from engine.replay import Replay
 from engine.state import State
 from protocol.consuming import Consuming
 from protocol.decode import Buffer
+from protocol.link import Link
 from protocol.peer import Peer
 from protocol.performatives import Error
 from protocol.producing import Producing
@@ -42,6 +43,10 @@ from protocol.values import Symbol
 from protocol.vhost_management import VhostPort
 
 __all__ = ["Engine", "Gateway"]
+
+
+LinkName = tuple[str, str, bool]
+"""Container id, name, and whether we send on it (transport, 2.6.1)."""
 
 
 class Hold(Protocol):
@@ -112,6 +117,8 @@ class Gateway:
         self.consumers: dict[int, Consuming] = {}
         """By the engine's id."""
         self.peers: dict[Peer, None] = {}
+        self.links: dict[LinkName, tuple[Peer, Link]] = {}
+        """Those of all connections; who attaches one anew steals it."""
         self.mistakes: list[Exception] = []
         """Our own, for the server to log."""
 
@@ -154,7 +161,7 @@ class Gateway:
             case ConsumerReady():
                 self._consumer_ready(effect)
             case ProducerReady():
-                effect.key.peer.producer_ready(effect.key, effect.producer)
+                effect.key.peer.producer_ready(effect.key, effect)
                 self.touched[effect.key.peer] = None
             case Answered() | RefusedCommand():
                 effect.key.peer.answered(effect)
@@ -187,7 +194,7 @@ class Gateway:
     def _consumer_ready(self, effect: ConsumerReady) -> None:
         consuming: Consuming = effect.key
         self.consumers[effect.consumer] = consuming
-        consuming.peer.consumer_ready(consuming, effect.consumer)
+        consuming.peer.consumer_ready(consuming, effect)
         self.touched[consuming.peer] = None
 
     def _consumer_ended(self, effect: ConsumerEnded) -> None:

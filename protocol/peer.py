@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Final, assert_never, final
 
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
-from engine.effects import Answered, RefusedCommand
+from engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
 from protocol import management
 from protocol.browsing import Browsing
 from protocol.connection import Connection
@@ -32,6 +32,7 @@ from protocol.producing import Producing
 from protocol.receiver import Receiver
 from protocol.sender import Sender
 from protocol.sources import Source
+from protocol.spec import LinkCondition
 from protocol.terminus import Refusal, consuming_terms, producing_terms
 from protocol.values import Symbol
 
@@ -43,7 +44,7 @@ __all__ = ["OFFERED", "PRODUCT", "Authenticator", "Peer"]
 PRODUCT: Final = {Symbol("product"): "AmberMQ"}
 """What our open says of us."""
 
-OFFERED: Final = (Symbol("ANONYMOUS-RELAY"),)
+OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"))
 """What our open offers."""
 
 Authenticator = Callable[[str, str | None, str | None], bool]
@@ -101,7 +102,7 @@ class Peer:
             case LinkAttached():
                 self._attached(event)
             case LinkDetached():
-                self._forget(event.link)
+                self._forget(event.link, is_closed=event.closed and event.error is None)
             case SessionBegun():
                 self._begun(event)
             case SessionEnded():
@@ -166,29 +167,37 @@ class Peer:
         self._management = None
         self.gateway.peers.pop(self, None)
 
-    def producer_ready(self, producing: Producing, producer: int) -> None:
+    def producer_ready(self, producing: Producing, ready: ProducerReady) -> None:
         """Answer a producer's attach; it gets its first credit."""
         if not producing.is_open:
-            self.gateway.engine.submit(DetachProducer(producer))
+            self.gateway.engine.submit(DetachProducer(ready.producer))
             return
-        producing.producer = producer
-        producing.accept()
+        producing.producer = ready.producer
+        producing.accept(ready)
         producing.top_up()
 
-    def consumer_ready(self, consuming: Consuming, consumer: int) -> None:
+    def consumer_ready(self, consuming: Consuming, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
         if not consuming.is_open:
-            self._detach_consumer(consumer)
+            self._detach_consumer(ready.consumer, is_closed=consuming.is_closed)
             return
-        consuming.consumer = consumer
-        consuming.message_bytes = self._message_bytes(consumer)
-        consuming.accept()
+        consuming.consumer = ready.consumer
+        consuming.message_bytes = self._message_bytes(ready.consumer)
+        consuming.accept(ready)
         self.top_up(consuming)
+
+    def stolen(self, link: Link) -> None:
+        """End a link that another connection has attached anew."""
+        self._forget(link)
+        why = f"link {link.name!r:.80} was attached by another connection"
+        link.detach(closed=True, error=Error(condition=Symbol(LinkCondition.STOLEN), description=why))
+        self.gateway.touched[self] = None
 
     def consumer_ended(self, consuming: Consuming, error: Error) -> None:
         """End a consumer whose queue is gone."""
         consuming.is_open = False
         self._consuming.pop(consuming.link, None)
+        self._let_go(consuming.link)
         consuming.link.detach(closed=True, error=error)
 
     def producers_ended(self, producers: Container[int], error: Error) -> bool:
@@ -197,12 +206,14 @@ class Peer:
         for producing in ended:
             producing.is_open = False
             del self._producing[producing.link]
+            self._let_go(producing.link)
             producing.link.detach(closed=True, error=error)
         return bool(ended)
 
     def source_ended(self, source: Source, error: Error) -> None:
         """End a link that takes nothing; one that is not attached yet is refused."""
         self._sources.pop(source.link, None)
+        self._let_go(source.link)
         self.gateway.sources.forget(source)
         source.link.detach(closed=True, error=error)
 
@@ -238,6 +249,7 @@ class Peer:
 
     def _attached(self, event: LinkAttached) -> None:
         link = event.link
+        self._steal(link)
         try:
             if isinstance(link, Receiver):
                 self._attach_producer(link)
@@ -245,6 +257,23 @@ class Peer:
                 self._attach_consumer(link)
         except Refusal as refusal:
             self._refuse(link, refusal)
+
+    def _steal(self, link: Link) -> None:
+        """End the link of another connection that has this one's name."""
+        known = self.gateway.links.get((self.container, link.name, link.is_sender))
+        if known is not None and known[0] is not self:
+            known[0].stolen(known[1])
+
+    def _have(self, link: Link) -> None:
+        """Be who has a link of this name; where containers are nameless nobody is."""
+        if self.container:
+            self.gateway.links[self.container, link.name, link.is_sender] = self, link
+
+    def _let_go(self, link: Link) -> None:
+        name = (self.container, link.name, link.is_sender)
+        known = self.gateway.links.get(name)
+        if known is not None and known[1] is link:
+            del self.gateway.links[name]
 
     def _attach_producer(self, link: Receiver) -> None:
         terms = producing_terms(_attach_of(link))
@@ -254,12 +283,22 @@ class Peer:
             return
         producing = Producing(self, link, self.gateway.limits, terms)
         self._producing[link] = producing
-        command = AttachProducer(producing, terms.address, self.container, link.name, terms.unroutable)
-        self.gateway.engine.submit(command)
+        self._have(link)
+        self.gateway.engine.submit(
+            AttachProducer(
+                producing,
+                terms.address,
+                self.container,
+                link.name,
+                terms.unroutable,
+                terms.is_immediate,
+                terms.dynamic,
+            )
+        )
 
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source
-        if source is not None and source.dynamic and self._management is not None:
+        if source is not None and source.dynamic and self._management is not None and not source.capabilities:
             # Who asks the management node may let it choose where the answers go.
             self._management.attach_replies(link)
             return
@@ -269,11 +308,23 @@ class Peer:
             return
         if terms.is_copy:
             self._sources[link] = self.gateway.sources.attach(self, link, terms)
+            self._have(link)
             return
         consuming = Consuming(self, link, terms)
         self._consuming[link] = consuming
+        self._have(link)
         self.gateway.engine.submit(
-            AttachConsumer(consuming, terms.address, self.container, link.name, terms.is_settled)
+            AttachConsumer(
+                consuming,
+                terms.address,
+                self.container,
+                link.name,
+                terms.is_settled,
+                terms.selector,
+                terms.subscribing,
+                terms.dynamic,
+                terms.is_recalled,
+            )
         )
 
     def _manager(self) -> "management.ManagementNode":
@@ -282,6 +333,7 @@ class Peer:
         return self._management
 
     def _refuse(self, link: Link, refusal: Refusal) -> None:
+        self._let_go(link)
         known = self._producing.pop(link, None) or self._consuming.pop(link, None)
         if known is None or known.is_open:
             link.refuse(Error(condition=Symbol(refusal.condition), description=refusal.description))
@@ -333,7 +385,9 @@ class Peer:
         for link in event.session.links():
             self._forget(link)
 
-    def _forget(self, link: Link) -> None:
+    def _forget(self, link: Link, *, is_closed: bool = False) -> None:
+        """Let a link's end be known; `is_closed`: the peer is done with what it received from."""
+        self._let_go(link)
         producing = self._producing.pop(link, None)
         if producing is not None:
             producing.is_open = False
@@ -341,9 +395,9 @@ class Peer:
                 self.gateway.engine.submit(DetachProducer(producing.producer))
         consuming = self._consuming.pop(link, None)
         if consuming is not None:
-            consuming.is_open = False
+            consuming.is_open, consuming.is_closed = False, is_closed
             if consuming.consumer:
-                self._detach_consumer(consuming.consumer, consuming.unsent())
+                self._detach_consumer(consuming.consumer, consuming.unsent(), is_closed=is_closed)
         source = self._sources.pop(link, None)
         if source is not None:
             self.gateway.sources.forget(source)
@@ -358,9 +412,9 @@ class Peer:
         count = 0 if queue is None else queue.available + queue.acquired_count
         return queue.size // count if queue is not None and count else 0
 
-    def _detach_consumer(self, consumer: int, unsent: bytes = b"") -> None:
+    def _detach_consumer(self, consumer: int, unsent: bytes = b"", *, is_closed: bool = False) -> None:
         self.gateway.consumers.pop(consumer, None)
-        self.gateway.engine.submit(DetachConsumer(consumer, unsent))
+        self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed))
 
 
 def _attach_of(link: Link) -> Attach:

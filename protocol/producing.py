@@ -8,7 +8,7 @@ Rule 3. A message that cannot be read ends the link with amqp:decode-error; thos
 from typing import TYPE_CHECKING, final
 
 from engine.commands import Publish
-from engine.effects import PublishDone
+from engine.effects import ProducerReady, PublishDone
 from protocol.decode import Buffer
 from protocol.errors import DecodeError, LinkFault
 from protocol.events import TransferRun
@@ -44,9 +44,9 @@ class Producing:
         """Messages taken whose outcome has not left yet."""
         self.is_open = True
 
-    def accept(self) -> None:
+    def accept(self, ready: ProducerReady) -> None:
         """Answer the attach."""
-        self.link.accept(source=self.terms.source, target=self.terms.target)
+        self.link.accept(source=self.terms.source, target=self.terms.target_of(ready))
 
     def publish(self, run: TransferRun) -> None:
         """Submit what publishes a run of messages, cut where durability changes and where a command is full.

@@ -1,30 +1,42 @@
 """The termini of an attach: what a peer asks for, what it gets, and what is refused.
 
 Rule 1. What can be given otherwise is adjusted and reported as it is: durability, expiry, filters that are not applied.
-Rule 2. What would do something else than asked for is refused: dynamic nodes, transactions, taking messages from the
-        past.
+Rule 2. What would do something else than asked for is refused: transactions, taking messages from the past.
 Rule 3. A target without an address is the anonymous terminus: each message names its own in `to`. The capabilities that
         are answered are those that are honoured.
+Rule 4. A source at a topic is a subscription: the link's name is its name. It is durable where the source is, never to
+        expire. Without any source a link asks for the durable subscription of its name, and is told what that is.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from engine.address import topic_address
+from engine.effects import ConsumerReady, ProducerReady
+from engine.lifetime import Dynamic
 from engine.sending import Unroutable
+from engine.subscription import PLAIN_SUBSCRIBING, Subscribing, Subscription
 from protocol.errors import LinkFault
-from protocol.filters import AT, At, read_at
+from protocol.filters import AT, NO_LOCAL_CODE, SELECTOR_CODE, At, Selection, read_at, read_selection
+from protocol.lifetimes import TOPIC_CAPABILITIES, policy_of, read_dynamic
 from protocol.performatives import Attach, Coordinator, DeliveryState, Source, Target
-from protocol.spec import SenderSettleMode, StdDistMode
-from protocol.values import Symbol
+from protocol.spec import SenderSettleMode, StdDistMode, TerminusDurability, TerminusExpiryPolicy
+from protocol.values import Described, Map, Symbol, ULong
 
 __all__ = ["LOG_ADDRESS", "ConsumingTerms", "ProducingTerms", "Refusal", "consuming_terms", "producing_terms"]
 
 _UNROUTABLE: Final = {"REJECT_UNROUTABLE": Unroutable.REJECT, "DISCARD_UNROUTABLE": Unroutable.DISCARD}
-_TOPIC_CAPABILITIES: Final = frozenset(("topic", "temporary-topic"))
+_IMMEDIATE: Final = "IMMEDIATE"
 _NODE_CAPABILITIES: Final = frozenset(("queue", "topic", "temporary-queue", "temporary-topic"))
 """By which clients say what a plain name means."""
+_SUBSCRIPTION_CAPABILITIES: Final = frozenset(("shared", "global"))
+_JMS_SUFFIX: Final = re.compile(r"\|(?:[0-9]+|global[0-9]*|volatile[0-9]+|global-volatile[0-9]+)\Z")
+"""What Qpid JMS puts behind a shared subscription's name, to tell its links apart."""
+
+_TOPICS: Final = "/topics/"
+_Filters = list[tuple[Any, Any]]
 
 LOG_ADDRESS: Final = "/log"
 """The source of the events themselves; whatever asks for it takes nothing."""
@@ -48,6 +60,13 @@ class ProducingTerms:
     source: Source
     target: Target
     unroutable: Unroutable = Unroutable.RELEASE
+    is_immediate: bool = False
+    dynamic: Dynamic | None = None
+    """The node that is made for it, instead of an address."""
+
+    def target_of(self, ready: ProducerReady) -> Target:
+        """Return the target as it is now."""
+        return self.target if self.dynamic is None else replace(self.target, address=ready.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,18 @@ class ConsumingTerms:
     """Nothing is taken: the source is browsed."""
     at: At | None = None
     """The moment to browse, None for the present."""
+    selector: str = ""
+    subscribing: Subscribing = PLAIN_SUBSCRIBING
+    dynamic: Dynamic | None = None
+    """The node that is made for it, instead of an address."""
+    is_recalled: bool = False
+    """It wants the durable subscription of its name, whatever that is."""
+
+    def source_of(self, ready: ConsumerReady) -> Source:
+        """Return the source as it is now."""
+        if self.is_recalled and ready.subscription is not None:
+            return _recalled_source(ready.subscription)
+        return self.source if self.dynamic is None else replace(self.source, address=ready.address)
 
 
 def producing_terms(attach: Attach) -> ProducingTerms:
@@ -74,44 +105,125 @@ def producing_terms(attach: Attach) -> ProducingTerms:
         raise Refusal("amqp:not-implemented", "transactions are not supported")
     if target is None:
         raise Refusal("amqp:invalid-field", "the attach has no target")
-    if target.dynamic:
-        raise Refusal("amqp:not-implemented", "dynamic targets are not supported: name an address")
-    address = _typed(_address(target.address, "target"), target.capabilities)
-    unroutable = _unroutable(target.capabilities)
-    source = attach.source or Source()
-    given = Target(address=target.address or None, capabilities=_honoured(target.capabilities))
-    return ProducingTerms(address, source, given, unroutable)
+    dynamic = _dynamic(target)
+    address = "" if dynamic is not None else _typed(_address(target.address, "target"), target.capabilities)
+    given = Target(address=None if dynamic is not None else target.address or None)
+    given.capabilities = _honoured(target.capabilities, _UNROUTABLE.keys() | _NODE_CAPABILITIES | {_IMMEDIATE})
+    if dynamic is not None:
+        given.dynamic, given.dynamic_node_properties = True, policy_of(dynamic)
+    is_immediate = _IMMEDIATE in target.capabilities
+    return ProducingTerms(
+        address, attach.source or Source(), given, _unroutable(target.capabilities), is_immediate, dynamic
+    )
 
 
 def consuming_terms(attach: Attach) -> ConsumingTerms:
     """Return the terms for a peer that wants to receive. Raises Refusal."""
     source = attach.source
     if source is None:
-        raise Refusal("amqp:invalid-field", "the attach has no source")
-    if source.dynamic:
-        raise Refusal("amqp:not-implemented", "dynamic sources are not supported: name an address")
-    address = _address(source.address, "source")
-    if not address:
+        asked = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
+        return _terms(attach, "", Source(), subscribing=asked, is_recalled=True)
+    dynamic = _dynamic(source)
+    address = "" if dynamic is not None else _typed(_address(source.address, "source"), source.capabilities)
+    if not address and dynamic is None:
         raise Refusal("amqp:invalid-field", "the attach names no address to receive from")
-    address = _typed(address, source.capabilities)
+    is_topic = address.startswith(_TOPICS) if dynamic is None else dynamic.is_topic
     try:
-        at, applied = read_at(source.filter)
+        selection = read_selection(source.filter)
+        if is_topic:
+            return _subscription_terms(attach, source, address, dynamic, selection)
+        return _queue_terms(attach, source, address, dynamic, selection)
     except LinkFault as fault:
         raise Refusal(fault.condition, fault.description) from fault
+
+
+def _queue_terms(
+    attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
+) -> ConsumingTerms:
+    """Return the terms of who receives from a queue, browses one, or follows the log."""
+    at, applied = read_at(source.filter)
     is_copy = source.distribution_mode == StdDistMode.COPY or address == LOG_ADDRESS
     if at is not None and not is_copy:
         raise Refusal("amqp:invalid-field", f"the filter {AT} browses the past: it needs distribution-mode copy")
-    given = Source(
-        address=address,
-        distribution_mode=StdDistMode.COPY if is_copy else source.distribution_mode,
-        filter=applied,
-        default_outcome=source.default_outcome,
-        outcomes=source.outcomes,
-        capabilities=source.capabilities,
-    )
+    if address == LOG_ADDRESS:
+        selection = Selection()
+    given = _given(source, dynamic, source.capabilities, [*(applied or {}).items(), *selection.selectors])
+    given.distribution_mode = StdDistMode.COPY if is_copy else source.distribution_mode
+    return _terms(attach, address, given, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)
+
+
+def _subscription_terms(
+    attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
+) -> ConsumingTerms:
+    """Return the terms of who subscribes to a topic.
+
+    The distribution-mode says nothing here: Qpid JMS asks for copies, since others get theirs too.
+    """
+    is_durable = dynamic is None and bool(source.durable) and source.expiry_policy == TerminusExpiryPolicy.NEVER
+    asked = _subscribing(attach.name, source.capabilities, is_durable=is_durable)
+    is_no_local = bool(selection.no_locals) and not asked.is_global
+    asked = Subscribing(asked.name, asked.is_durable, asked.is_shared, asked.is_global, is_no_local)
+    known = _NODE_CAPABILITIES | _SUBSCRIPTION_CAPABILITIES
+    filters = [*selection.selectors, *(selection.no_locals if is_no_local else ())]
+    given = _given(source, dynamic, _honoured(source.capabilities, known), filters)
+    given.distribution_mode = source.distribution_mode
+    given.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
+    given.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
+    return _terms(attach, address, given, selector=selection.selector, subscribing=asked, dynamic=dynamic)
+
+
+def _terms(attach: Attach, address: str, given: Source, **fields: Any) -> ConsumingTerms:
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
-    return ConsumingTerms(address, given, target, source.default_outcome, is_settled, is_copy, at)
+    return ConsumingTerms(address, given, target, given.default_outcome, is_settled, **fields)
+
+
+def _given(source: Source, dynamic: Dynamic | None, capabilities: Sequence[str], filters: _Filters) -> Source:
+    """Return the source as far as it is alike for all that there is to receive from."""
+    # Keys that a dict cannot hold come in a Map.
+    applied: Any = Map(tuple(filters)) if isinstance(source.filter, Map) else dict(filters)
+    return Source(
+        address=source.address if dynamic is None else None,
+        dynamic=dynamic is not None,
+        dynamic_node_properties=None if dynamic is None else policy_of(dynamic),
+        filter=applied if filters else None,
+        default_outcome=source.default_outcome,
+        outcomes=source.outcomes,
+        capabilities=tuple(capabilities),
+    )
+
+
+def _recalled_source(subscription: Subscription) -> Source:
+    """Return the source of a durable subscription."""
+    kinds = ["topic"]
+    kinds += ["shared"] if subscription.is_shared else []
+    kinds += ["global"] if subscription.container is None else []
+    filters: dict[Any, Any] = {}
+    if subscription.selector:
+        filters[Symbol("jms-selector")] = Described(ULong(SELECTOR_CODE), subscription.selector)
+    if subscription.is_no_local:
+        filters[Symbol("no-local")] = Described(ULong(NO_LOCAL_CODE), "NoLocalFilter{}")
+    return Source(
+        address=topic_address(subscription.topic),
+        durable=TerminusDurability.UNSETTLED_STATE,
+        expiry_policy=TerminusExpiryPolicy.NEVER,
+        filter=filters or None,
+        capabilities=tuple(map(Symbol, kinds)),
+    )
+
+
+def _subscribing(link: str, capabilities: Collection[str], *, is_durable: bool) -> Subscribing:
+    """Return what a link's name and capabilities say of a subscription."""
+    is_shared, is_global = "shared" in capabilities, "global" in capabilities
+    name = _JMS_SUFFIX.sub("", link) if is_shared else link
+    return Subscribing(name, is_durable, is_shared, is_global)
+
+
+def _dynamic(terminus: Source | Target) -> Dynamic | None:
+    try:
+        return read_dynamic(terminus)
+    except LinkFault as fault:
+        raise Refusal(fault.condition, fault.description) from fault
 
 
 def _address(address: object, field: str) -> str:
@@ -125,15 +237,16 @@ def _address(address: object, field: str) -> str:
 def _typed(address: str, capabilities: Sequence[str]) -> str:
     """Return the address as capabilities mean it: by `topic` clients say that a plain name is not a queue's."""
     is_plain = address and not address.startswith(("/", "$"))
-    return topic_address(address) if is_plain and set(capabilities) & _TOPIC_CAPABILITIES else address
+    return topic_address(address) if is_plain and not TOPIC_CAPABILITIES.isdisjoint(capabilities) else address
 
 
 def _unroutable(capabilities: Sequence[str]) -> Unroutable:
+    """Return what becomes of messages that reach no queue; who says that it sends to a topic need not care."""
     for capability, unroutable in _UNROUTABLE.items():
         if capability in capabilities:
             return unroutable
-    return Unroutable.RELEASE
+    return Unroutable.RELEASE if TOPIC_CAPABILITIES.isdisjoint(capabilities) else Unroutable.DISCARD
 
 
-def _honoured(capabilities: Sequence[str]) -> tuple[Symbol, ...]:
-    return tuple(Symbol(one) for one in capabilities if one in _UNROUTABLE or one in _NODE_CAPABILITIES)
+def _honoured(capabilities: Sequence[str], known: Collection[str]) -> tuple[Symbol, ...]:
+    return tuple(Symbol(one) for one in capabilities if one in known)

@@ -55,14 +55,12 @@ def test_a_bad_address_refuses_the_link(peer: ProtonPeer, address: str, conditio
     ("attach", "condition"),
     [
         ({"role": RECEIVER, "source": Source(address="$none")}, "amqp:not-found"),
-        ({"role": RECEIVER, "source": None}, "amqp:invalid-field"),
-        ({"role": RECEIVER, "source": Source(dynamic=True)}, "amqp:not-implemented"),
+        ({"role": RECEIVER, "source": None}, "amqp:not-found"),
+        ({"role": RECEIVER, "source": Source()}, "amqp:invalid-field"),
         ({"role": RECEIVER, "source": Source(address="none", distribution_mode="copy")}, "amqp:not-found"),
         ({"role": RECEIVER, "source": Source(address="q", filter={symbol("ambermq:at"): 7})}, "amqp:invalid-field"),
         ({"role": not RECEIVER, "target": Target(address="/none")}, "amqp:not-found"),
         ({"role": not RECEIVER, "target": None}, "amqp:invalid-field"),
-        ({"role": not RECEIVER, "target": Target()}, "amqp:not-implemented"),
-        ({"role": not RECEIVER, "target": Target(dynamic=True)}, "amqp:not-implemented"),
         ({"role": not RECEIVER, "target": Coordinator()}, "amqp:not-implemented"),
     ],
 )

@@ -1,0 +1,62 @@
+"""Nodes that a peer has made for it: what it asks for, and what it is told (messaging, 3.5.3 and 3.5.9 to 3.5.13).
+
+    dynamic-node-properties   lifetime-policy -> one of the four policies, delete-on-close where nothing is said
+    capabilities              temporary-topic (or topic): a topic; anything else: a queue
+
+Rule: properties that are not known are not echoed; a policy that is none is refused.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from engine.lifetime import Dynamic, Lifetime
+from protocol.errors import LinkFault
+from protocol.performatives import (
+    DeleteOnClose,
+    DeleteOnNoLinks,
+    DeleteOnNoLinksOrMessages,
+    DeleteOnNoMessages,
+    Source,
+    Target,
+)
+from protocol.spec import AmqpCondition
+from protocol.values import Described, Map, Symbol
+
+__all__ = ["TOPIC_CAPABILITIES", "policy_of", "read_dynamic"]
+
+TOPIC_CAPABILITIES: Final = frozenset(("topic", "temporary-topic"))
+_POLICY: Final = Symbol("lifetime-policy")
+_POLICIES: Final = {
+    Lifetime.ON_CLOSE: DeleteOnClose,
+    Lifetime.NO_LINKS: DeleteOnNoLinks,
+    Lifetime.NO_MESSAGES: DeleteOnNoMessages,
+    Lifetime.NO_LINKS_OR_MESSAGES: DeleteOnNoLinksOrMessages,
+}
+
+
+def read_dynamic(terminus: Source | Target) -> Dynamic | None:
+    """Return the node that a terminus asks for, None where it names one. Raises LinkFault (amqp:invalid-field)."""
+    if not terminus.dynamic:
+        return None
+    is_topic = not TOPIC_CAPABILITIES.isdisjoint(terminus.capabilities)
+    return Dynamic(_lifetime(terminus.dynamic_node_properties), is_topic)
+
+
+def policy_of(dynamic: Dynamic) -> dict[Any, Any]:
+    """Return the properties of a node that was made."""
+    return {_POLICY: _POLICIES[dynamic.lifetime]()}
+
+
+def _lifetime(properties: Any) -> Lifetime:
+    asked = next((value for key, value in _pairs(properties) if key == _POLICY), None)
+    if asked is None:
+        return Lifetime.ON_CLOSE
+    descriptor = asked.descriptor if isinstance(asked, Described) else getattr(asked, "CODE", None)
+    for lifetime, policy in _POLICIES.items():
+        if descriptor in (policy.CODE, policy.NAME):
+            return lifetime
+    raise LinkFault(AmqpCondition.INVALID_FIELD, f"the lifetime-policy {asked!r:.80} is none of the four")
+
+
+def _pairs(properties: Any) -> Iterable[tuple[Any, Any]]:
+    return properties.pairs if isinstance(properties, Map) else (properties or {}).items()
