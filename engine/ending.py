@@ -36,7 +36,8 @@ def ended(state: State, nodes: Iterable[int], moment: Moment, *, closed: Collect
     for node in ahead:
         if not _is_over(state, node, is_closed=node in closed):
             continue
-        ahead += [muxer for muxer in _muxers_before(state, node, moment) if muxer not in ahead]
+        # Though looked at already: each lives by the links that it has now.
+        ahead += _muxers_before(state, node, moment)
         more, answers = _gone(state, node, later(moment, events))
         state = fold(state, more)
         events += more

@@ -3,7 +3,7 @@
 Rule 1. What is not shared has one link at a time: the newest has it, the one before is ended as stolen.
 Rule 2. Asking for another topic, selector or no-local by the same key ends the subscription that there was, with its
         messages, and makes another (JMS 2.0, 8.3.3). While others use a shared one that is refused.
-Rule 3. One key is not durable both shared and unshared.
+Rule 3. One name is not durable both shared and unshared; nothing at a temporary topic is durable.
 """
 
 from typing import NamedTuple
@@ -111,6 +111,8 @@ def _check(state: State, wanted: Subscription, moment: Moment) -> None:
     muxer = state.muxers[topic_muxer(state, wanted.topic)]
     if muxer.name == TOPIC_MUXER:
         check_argument(muxer, wanted.topic, moment.config)
+    elif not wanted.is_volatile:
+        raise Refused("amqp:not-allowed", f"topic {wanted.topic!r} is temporary: it has no durable subscriptions")
     compiled(wanted.selector, moment)
     other = replace(wanted, is_shared=not wanted.is_shared).key
     if not wanted.is_volatile and other is not None and other in state.subscription_queues:

@@ -2,16 +2,30 @@
 
 import random
 
-from engine.commands import DeclareQueue, DeleteQueue, DetachConsumer, DetachProducer, PurgeQueue, ReportDamage
+from engine.commands import (
+    AttachConsumer,
+    AttachProducer,
+    DeclareQueue,
+    DeleteQueue,
+    DetachConsumer,
+    DetachProducer,
+    PurgeQueue,
+    ReportDamage,
+)
 from engine.config import EngineConfig
 from engine.decide import started
+from engine.demand import Want
+from engine.effects import ConsumerReady
+from engine.lifetime import Dynamic, Lifetime
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
+from engine.subscription import Subscribing
 from tests.engine.world import World
 
 __all__ = ["lived", "play"]
 
 NAMES = ("one", "two", "zwölf")
+CONTAINERS = ("container", "other")
 OUTCOMES = (
     ACCEPTED,
     REJECTED,
@@ -35,7 +49,7 @@ def play(world: World, rng: random.Random) -> None:
     world.now_us += rng.randrange(1000)
     name = rng.choice(NAMES)
     state = world.state
-    match rng.randrange(14):
+    match rng.randrange(17):
         case 0:
             world.do(DeclareQueue("key", name, Settings(messages_max=rng.choice([0, 40]))))
         case 1 if rng.random() < 0.3:
@@ -47,7 +61,7 @@ def play(world: World, rng: random.Random) -> None:
         case 4 if state.consumers:
             consumer = rng.choice(sorted(state.consumers.keys()))
             world.demand.remove(consumer)
-            world.do(DetachConsumer(consumer))
+            world.do(DetachConsumer(consumer, is_closed=rng.random() < 0.5))
         case 5 if state.producers:
             world.do(DetachProducer(rng.choice(sorted(state.producers.keys()))))
         case 6 if rng.random() < 0.2:
@@ -61,9 +75,48 @@ def play(world: World, rng: random.Random) -> None:
             _settle(world, rng)
         case 11:
             _damage(world, rng)
+        case 14:
+            subscribe(world, rng)
+        case 15:
+            dynamic = Dynamic(rng.choice(list(Lifetime)[1:]), rng.random() < 0.4)
+            world.do(AttachProducer("key", "", rng.choice(CONTAINERS), "link", dynamic=dynamic))
+        case 16:
+            given = [queue.name for queue in state.queues.values() if queue.lifetime]
+            given += [muxer.name for muxer in state.muxers.values() if muxer.options.lifetime]
+            if given:
+                name = rng.choice(sorted(given))
+                world.do(AttachProducer("key", f"/{rng.choice(['queues', 'topics'])}/{name}", "container", "link"))
         case _:
             producer = world.producer(name) if not state.producers else rng.choice(sorted(state.producers.keys()))
             world.publish(producer, *[rng.choice([0, 5, 300, 2000]) for _ in range(rng.randrange(1, 9))])
+
+
+def subscribe(world: World, rng: random.Random) -> None:
+    """Let a receiver ask for a topic, in any of the ways that there are."""
+    asked = Subscribing(
+        rng.choice(NAMES),
+        is_durable=rng.random() < 0.5,
+        is_shared=rng.random() < 0.5,
+        is_global=rng.random() < 0.3,
+        is_no_local=rng.random() < 0.3,
+    )
+    topics = [f"/topics/{name}" for name in (*NAMES, "#", "*")]
+    topics += [f"/topics/{muxer.name}" for muxer in world.state.muxers.values() if muxer.options.lifetime]
+    kind = rng.random()
+    command = AttachConsumer(
+        "key",
+        rng.choice(sorted(topics)),
+        rng.choice(CONTAINERS),
+        "link",
+        selector="size > 0" if rng.random() < 0.3 else "",
+        subscribing=asked,
+        dynamic=Dynamic(rng.choice(list(Lifetime)[1:]), rng.random() < 0.5) if kind < 0.2 else None,
+        is_recalled=kind > 0.9,
+    )
+    for effect in world.do(command):
+        if type(effect) is ConsumerReady:
+            world.demand.add(Want(effect.consumer, world.state.consumers[effect.consumer].queue, "link"))
+            world.set_credit(effect.consumer, rng.randrange(9))
 
 
 def _settle(world: World, rng: random.Random) -> None:

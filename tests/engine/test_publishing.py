@@ -6,7 +6,7 @@ import pytest
 
 from engine.apply import fold
 from engine.attachment import Condition
-from engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, Publish
+from engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, DetachConsumer, Publish
 from engine.config import EngineConfig
 from engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
 from engine.events import Drawn, Published, QueueDeclared
@@ -195,3 +195,28 @@ def test_a_message_is_stored_once_for_all_its_queues() -> None:
     _, (published,) = sending(world, "/muxers/all/x", Unroutable.RELEASE, "m")
     assert names(world, published) == ["a", "b"]
     assert [world.queue(name).available for name in ("a", "b")] == [1, 1]
+
+
+@pytest.mark.parametrize("address", ["/muxers/m/x", "/muxers/m", ""])
+def test_for_consumers_that_are_there_now(address: str) -> None:
+    """IMMEDIATE: queues without a consumer are left out; where none is left the message is unroutable."""
+    world = World(fields_of=fields_of)
+    world.do(DeclareMuxer("key", "m", MuxerKind.SIMPLE))
+    for name in ("q", "r"):
+        world.do(DeclareQueue("key", name, Settings()))
+        world.do(AttachMember("key", "m", name))
+    (ready,) = world.do(AttachProducer("key", address, "container", "link", is_immediate=True))
+    assert type(ready) is ProducerReady
+    text = b"properties.to=/muxers/m/x"
+
+    def outcome() -> OutcomeKind:
+        (done,) = world.do(Publish("link", ready.producer, 0, [text], [0], len(text)))
+        assert type(done) is PublishDone
+        return done.kind
+
+    assert outcome() is OutcomeKind.RELEASED
+    consumer = world.consumer("r")
+    assert outcome() is OutcomeKind.ACCEPTED
+    assert (world.queue("q").depth, world.queue("r").depth) == (0, 1)
+    world.do(DetachConsumer(consumer))
+    assert outcome() is OutcomeKind.RELEASED

@@ -1,0 +1,193 @@
+"""A subscription is found, made, or made anew."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.commands import AttachConsumer, DetachConsumer
+from engine.config import EngineConfig
+from engine.effects import ConsumerEnded, ConsumerReady, Effect, RefusedCommand
+from engine.subscription import Subscribing
+from tests.engine.world import World
+
+DURABLE = Subscribing("s", is_durable=True)
+SHARED = Subscribing("s", is_durable=True, is_shared=True)
+
+
+def subscribe(world: World, topic: str = "t", container: str = "me", **fields: Any) -> int:
+    """Subscribe; return the queue."""
+    ready = attach(world, topic, container, **fields)[-1]
+    assert type(ready) is ConsumerReady, ready
+    return world.state.consumers[ready.consumer].queue
+
+
+def attach(world: World, topic: str = "t", container: str = "me", **fields: Any) -> list[Effect]:
+    """Subscribe; return what comes of it."""
+    return world.do(AttachConsumer("key", f"/topics/{topic}", container, "link", **fields))
+
+
+def refused(world: World, *arguments: str, **fields: Any) -> tuple[str, str]:
+    """Subscribe in vain."""
+    (effect,) = attach(world, *arguments, **fields)
+    assert type(effect) is RefusedCommand
+    return effect.condition, effect.description
+
+
+def leave(world: World, queue: int, *, is_closed: bool = False) -> None:
+    """Let every receiver of a queue go."""
+    for consumer in [one.id for one in world.state.consumers.values() if one.queue == queue]:
+        world.do(DetachConsumer(consumer, is_closed=is_closed))
+
+
+NAMES = st.sampled_from(["a", "b", "a/b", "b/a", "a|b", ""])
+ASKED = st.tuples(NAMES, NAMES, st.booleans(), st.booleans())
+
+
+@given(ASKED, ASKED)
+@settings(deadline=None)
+def test_keys_are_tuples(one: tuple[str, str, bool, bool], other: tuple[str, str, bool, bool]) -> None:
+    """Two durable subscriptions are one where container (of global ones: none) and name are the same, and else two."""
+    world = World()
+    queues = []
+    for container, name, is_shared, is_global in (one, other):
+        asked = Subscribing(name or "link", is_durable=True, is_shared=is_shared, is_global=is_global)
+        effect = attach(world, container=container, subscribing=asked)[-1]
+        queues.append(world.state.consumers[effect.consumer].queue if type(effect) is ConsumerReady else 0)
+    keys = [(None if is_global else container, name or "link") for container, name, _, is_global in (one, other)]
+    if keys[0] != keys[1]:
+        assert queues[0] != queues[1] > 0
+    elif one[2] == other[2]:
+        assert queues[0] == queues[1]
+    else:
+        assert queues[1] == 0
+
+
+def test_a_volatile_one_belongs_to_its_link() -> None:
+    """Two links of one name, as of nameless containers, have two; each ends with its link."""
+    world = World()
+    one, other = subscribe(world, container=""), subscribe(world, container="")
+    assert one != other
+    leave(world, one)
+    assert set(world.state.subscriptions) == {other}
+
+
+def test_a_durable_one_is_left_and_found_again() -> None:
+    """With its messages; a link that is closed for good ends it."""
+    world = World()
+    queue = subscribe(world, subscribing=DURABLE)
+    leave(world, queue)
+    world.publish(world.producer("/topics/t"), 5)
+    assert subscribe(world, subscribing=DURABLE) == queue
+    assert world.state.queues[queue].depth == 1
+    leave(world, queue, is_closed=True)
+    assert not world.state.subscriptions
+    assert subscribe(world, subscribing=DURABLE) != queue
+
+
+def test_the_newest_link_has_what_is_not_shared() -> None:
+    """The other one is ended as stolen."""
+    world = World()
+    queue = subscribe(world, subscribing=DURABLE)
+    ended, ready = attach(world, subscribing=DURABLE)
+    assert type(ended) is ConsumerEnded
+    assert ended.condition == "amqp:link:stolen"
+    assert type(ready) is ConsumerReady
+    assert world.state.queues[queue].consumers == 1
+
+
+NO_LOCAL = Subscribing("s", is_durable=True, is_no_local=True)
+
+
+@pytest.mark.parametrize("change", [("u", {}), ("t", {"selector": "a = 1"}), ("t", {"subscribing": NO_LOCAL})])
+def test_what_is_asked_otherwise_is_made_anew(change: tuple[str, dict[str, Any]]) -> None:
+    """Topic, selector or no-local: the queue that there was is gone with its messages."""
+    world = World()
+    queue = subscribe(world, subscribing=DURABLE)
+    leave(world, queue)
+    world.publish(world.producer("/topics/t"), 5)
+    topic, fields = change
+    other = subscribe(world, topic, **{"subscribing": DURABLE, **fields})
+    assert set(world.state.queues) == {other}
+    assert not world.state.queues[other].depth
+    assert world.state.subscriptions[other].topic == topic
+
+
+def test_a_shared_one_in_use_stays_as_it_is() -> None:
+    """Another topic is refused while anybody receives; when nobody does it is made anew."""
+    world = World()
+    queue = subscribe(world, subscribing=SHARED)
+    assert subscribe(world, subscribing=SHARED) == queue
+    assert refused(world, "u", subscribing=SHARED)[0] == "amqp:resource-locked"
+    leave(world, queue)
+    assert subscribe(world, "u", subscribing=SHARED) != queue
+
+
+def test_a_link_of_several_ends_nothing() -> None:
+    """Closed for good, it leaves a shared subscription to the others; the last one ends it."""
+    world = World()
+    queue = subscribe(world, subscribing=SHARED)
+    subscribe(world, subscribing=SHARED)
+    first = min(world.state.consumers)
+    world.do(DetachConsumer(first, is_closed=True))
+    assert queue in world.state.subscriptions
+    leave(world, queue, is_closed=True)
+    assert queue not in world.state.subscriptions
+
+
+def test_who_names_no_topic_is_told_it() -> None:
+    """Shared or not, by container or global; what is in use elsewhere is locked, what is not there not found."""
+    world = World()
+    for asked in (DURABLE, Subscribing("g", True, True, True), Subscribing("h", True, True)):
+        queue = subscribe(world, selector="a = 1", subscribing=asked)
+        command = AttachConsumer("key", "", "me", "link", subscribing=asked, is_recalled=True)
+        if asked.is_shared:
+            (locked,) = world.do(command)
+            assert type(locked) is RefusedCommand
+            assert locked.condition == "amqp:resource-locked"
+        leave(world, queue)
+        (ready,) = world.do(command)
+        assert type(ready) is ConsumerReady
+        assert ready.subscription == world.state.subscriptions[queue]
+    (none,) = world.do(AttachConsumer("key", "", "you", "link", subscribing=DURABLE, is_recalled=True))
+    assert type(none) is RefusedCommand
+    assert none.condition == "amqp:not-found"
+
+
+def test_the_own_containers_messages_stay_away() -> None:
+    """From a no-local subscription alone, and by container, not by link."""
+    world = World()
+    closed = subscribe(world, container="container", subscribing=Subscribing("n", is_no_local=True))
+    others = subscribe(world, container="you", subscribing=Subscribing("o", is_no_local=True))
+    open_ = subscribe(world, container="container")
+    world.publish(world.producer("/topics/t"), 5)
+    assert [world.state.queues[queue].depth for queue in (closed, others, open_)] == [0, 1, 1]
+
+
+def test_what_cannot_be_is_refused() -> None:
+    """A pattern or selector that is none, by position and token; a temporary topic's durable subscription."""
+    world = World()
+    condition, said = refused(world, selector="a = = 1")
+    assert condition == "amqp:invalid-field"
+    assert "character 4" in said
+    assert "'='" in said
+    assert refused(world, "a.b*")[0] == "amqp:invalid-field"
+    assert not world.state.queues
+
+
+def test_selectors_are_bounded_by_the_muxers_that_they_need() -> None:
+    """Each has one of its own."""
+    world = World(EngineConfig(muxers_max=3))
+    subscribe(world, selector="a = 1")
+    assert refused(world, selector="a = 2") == ("amqp:resource-limit-exceeded", "at most 3 muxers (muxers_max)")
+
+
+def test_nobody_else_receives_from_a_subscriptions_queue() -> None:
+    """It is private: the topic leads there."""
+    world = World()
+    queue = subscribe(world)
+    name = world.state.queues[queue].name
+    (effect,) = world.do(AttachConsumer("key", f"/queues/{name}", "c", "l"))
+    assert type(effect) is RefusedCommand
+    assert effect.condition == "amqp:not-allowed"
