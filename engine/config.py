@@ -37,6 +37,8 @@ class EngineConfig:
     """Producers of a virtual host."""
     muxers_max: int = 100_000
     """Muxers of a virtual host."""
+    message_queues_max: int = 100_000
+    """Queues that one message reaches; one that would reach more is rejected."""
     attachments_max: int = 2_000_000
     """Attachments of a virtual host, those of its queues by name included."""
     argument_bytes_max: int = 4096

@@ -113,11 +113,11 @@ class DurableLoop:
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
-        begun = Moment(event_us, self.log.draft.next_offset, self.log.room_bytes(), self.config, self.router)
-        for event in started(self.state, begun):
+        for event in started(self.state, self._moment(event_us, self.log.room_bytes())):
             self._happened(event)
-            # Each stands alone: cut between two of them, the next start does the rest.
-            self.log.draft.end_command()
+            # Cut between two parts, the next start does the rest, but for what is attached to QUEUE again.
+            self.log.draft.end_part()
+        self.log.draft.end_command()
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
             self._happened(damage)
             self.log.draft.end_command()
@@ -328,9 +328,7 @@ class DurableLoop:
         room_bytes = self.log.room_bytes()
         for command in commands:
             try:
-                events, answers = decide(
-                    self.state, command, Moment(now_us, draft.next_offset, room_bytes, self.config, self.router)
-                )
+                events, answers = decide(self.state, command, self._moment(now_us, room_bytes - draft.byte_count))
             except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                 events, answers = [], [CommandFailed(command, error)]
             for event in events:
@@ -338,6 +336,9 @@ class DurableLoop:
                 if type(command) is Publish:
                     # Messages stand alone, and a large one is more than a batch may hold.
                     draft.end_command()
+                else:
+                    # So may be what deletes a muxer with all its attachments.
+                    draft.end_part()
             if events and type(command) is not Publish:
                 draft.end_command()
             for effect in answers:
@@ -348,6 +349,10 @@ class DurableLoop:
                     self._take_back(effect.consumer)
             effects += answers
         return effects
+
+    def _moment(self, now_us: int, room_bytes: int) -> Moment:
+        log = self.log
+        return Moment(now_us, log.draft.next_offset, room_bytes, self.config, self.router, log.config.batch_bytes_max)
 
     def _happened(self, event: Event) -> None:
         offset = write_event(self.log.draft, event)

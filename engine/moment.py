@@ -21,6 +21,8 @@ class Moment(Struct, frozen=True):
     config: EngineConfig
     router: Router
     """Derived from the state that is decided upon."""
+    batch_bytes_max: int = 4 << 20
+    """What the log writes as a whole: no record may be larger."""
 
 
 Decision = tuple[list[Event], list[Effect]]

@@ -4,11 +4,12 @@ Rule 1. A run goes as a whole where nothing on its way looks into messages, and 
         for. Else each message has a route of its own, and neighbours that fare alike are one run again.
 Rule 2. What reaches no queue is released, or what its producer asked for. What a LOSSY muxer dropped counts as
         accepted: the sender sees what it would see of a network that loses messages behind the broker.
-Rule 3. A message is stored once, whatever the number of its queues; a large one in pieces.
+Rule 3. A message is stored once, whatever the number of its queues; a large one in pieces. Its record names them all,
+        which bounds their number, and that of messages in a run.
 """
 
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,9 +29,12 @@ from engine.routing.fields import ABSENT, Fields
 from engine.sending import Unroutable
 from engine.state import Producer, State
 from engine.wiring import create_queue
-from engine.word import make_words, total_size
+from engine.word import WORD_BYTES, make_words, total_size
+from log.record import RECORD
 
 __all__ = ["publish"]
+
+_RECORD_BYTES: Final = RECORD.size
 
 
 def publish(state: State, command: Publish, moment: Moment) -> Decision:
@@ -106,7 +110,7 @@ class _Each:
         """Let what was decided be so for what is decided next."""
         self._state = fold(self._state, events)
         self._events += events
-        count = sum(len(one.words) // 8 if isinstance(one, Published) else 1 for one in events)
+        count = sum(len(one.words) // WORD_BYTES if isinstance(one, Published) else 1 for one in events)
         self._moment = replace(self._moment, next_offset=self._moment.next_offset + count)
 
     def _run(self, way: _Way, part: Publish) -> list[Effect]:
@@ -115,6 +119,8 @@ class _Each:
         if way.queues:
             events, effects = _to_queues(self._state, part, way.queues, self._moment)
             self._happened(events)
+            left = self._moment.room_bytes - _log_bytes(part, way.queues)
+            self._moment = replace(self._moment, room_bytes=left)
             return effects
         if way.is_lost:
             return [_done(part, OutcomeKind.ACCEPTED, after=AT_CLOSE)]
@@ -170,8 +176,11 @@ def _text(fields: Fields, name: str) -> str | None:
 
 def _to_queues(state: State, command: Publish, queues: tuple[int, ...], moment: Moment) -> Decision:
     """Publish a run to queues, as far as they have room."""
-    count = len(command.bodies)
-    if moment.room_bytes < command.size:
+    count, size = len(command.bodies), _log_bytes(command, queues)
+    if len(queues) > 1 and len(queues) > (queues_max := _queues_max(moment)):
+        why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
+        return [], [_undone(command, "amqp:resource-limit-exceeded", why)]
+    if moment.room_bytes < size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
     fullest, room = _fullest(state, queues, moment.config)
     if room < count:
@@ -180,9 +189,20 @@ def _to_queues(state: State, command: Publish, queues: tuple[int, ...], moment: 
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
     if command.size > moment.config.chunk_bytes:
         return _large_run(command, queues, moment), [done]
-    words = make_words(moment.next_offset, map(len, command.bodies))
-    event = Published(
-        moment.next_offset,
+    if size <= moment.batch_bytes_max // 2:
+        return [_run_event(command, queues, moment, moment.next_offset)], [done]
+    at_once = max(1, moment.batch_bytes_max // 2 // _head_bytes(queues))
+    return [
+        _run_event(command.part(start, start + at_once), queues, moment, moment.next_offset + start)
+        for start in range(0, count, at_once)
+    ], [done]
+
+
+def _run_event(command: Publish, queues: tuple[int, ...], moment: Moment, offset: int) -> Published:
+    """Return a run as an event; its messages fit into half of a batch, what is beside them into the other."""
+    words = make_words(offset, map(len, command.bodies))
+    return Published(
+        offset,
         moment.now_us,
         queues,
         command.producer,
@@ -193,7 +213,21 @@ def _to_queues(state: State, command: Publish, queues: tuple[int, ...], moment: 
         command.bodies,
         command.id_hashes,
     )
-    return [event], [done]
+
+
+def _head_bytes(queues: tuple[int, ...]) -> int:
+    """Return what the record of a message takes in the log beside the message, at most."""
+    return _RECORD_BYTES + WORD_BYTES * len(queues)
+
+
+def _log_bytes(command: Publish, queues: tuple[int, ...]) -> int:
+    """Return what a run takes in the log, about."""
+    return command.size + len(command.bodies) * _head_bytes(queues)
+
+
+def _queues_max(moment: Moment) -> int:
+    """Return how many queues a message may reach: half of a batch is for naming them, the other half for a piece."""
+    return min(moment.config.message_queues_max, (moment.batch_bytes_max // 2 - 2 * _RECORD_BYTES) // WORD_BYTES)
 
 
 def _fullest(state: State, queue_ids: tuple[int, ...], config: EngineConfig) -> tuple[Queue, int]:

@@ -2,7 +2,8 @@
 
 Rule 1. An offset is given when a record is added, and never again to another one.
 Rule 2. A batch is closed only between commands, so that a command is on the disk whole or not at all: at the end of the
-        command that took it to `batch_bytes_target`, or before one that would take it past `batch_bytes_max`.
+        command that took it to `batch_bytes_target`, or before one that would take it past `batch_bytes_max`. A command
+        that comes to `batch_bytes_target` by itself goes on in another batch, where its caller ends a part of it.
 Rule 3. Bodies are referenced, never copied; they must not change until they are written and dropped from the hot cache.
 
 A run of records is packed without a line of Python a record: the columns in which they differ come from `map`, and
@@ -65,6 +66,7 @@ class Draft:
         "_closed_bytes",
         "_closed_count",
         "_ended_count",
+        "_ended_size",
         "_open",
         "next_offset",
     )
@@ -77,7 +79,7 @@ class Draft:
         self._closed_bytes = 0
         self._closed_count = 0
         self._open = DraftBatch(next_offset)
-        self._ended_count = 0
+        self._ended_count = self._ended_size = 0
         self.next_offset = next_offset
         """The offset that the next record gets."""
 
@@ -173,11 +175,19 @@ class Draft:
         """End the records of one command, which stay together; asserts that they fit into one batch."""
         batch = self._open
         if batch.size < self._bytes_target:
-            self._ended_count = batch.count
+            self._ended_count, self._ended_size = batch.count, batch.size
             return
         if batch.size > self._bytes_max - BATCH_ALIGNMENT:
             self._split()
         self._close()
+
+    def end_part(self) -> None:
+        """End a part of a command that may be more than a batch holds: once it is too large, the rest stands apart.
+
+        A part is what stays together in any case; asserts that it fits into one batch.
+        """
+        if self._open.size - self._ended_size >= self._bytes_target:
+            self.end_command()
 
     def take(self) -> list[DraftBatch]:
         """Hand over what was added since the last time, in order, and begin anew."""
@@ -194,7 +204,7 @@ class Draft:
         batch.size += -batch.size % BATCH_ALIGNMENT
         self._closed.append(batch)
         self._open = DraftBatch(batch.base_offset + batch.count)
-        self._ended_count = 0
+        self._ended_count = self._ended_size = 0
 
     def _split(self) -> None:
         """Close the batch at its last command and move the running one, which made it too large, into a new one."""

@@ -86,9 +86,14 @@ def read_settings(text: str, path: str) -> Settings:
             raise _unknown(path, f"table [{name}]", name, (*known, "templates"))
         if not isinstance(table, dict):
             raise _wrong(path, name, f"a table [{name}]", repr(table))
+    engine = replace(_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"), templates=templates)
+    log = _read_table(LogConfig, tables.get("log", {}), f"{path} [log]")
+    if not 0 < engine.chunk_bytes <= log.batch_bytes_max // 2:
+        expected = f"1 to {log.batch_bytes_max // 2}, half of batch_bytes_max"
+        raise _wrong(f"{path} [engine]", "chunk_bytes", expected, str(engine.chunk_bytes))
     return Settings(
-        engine=replace(_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"), templates=templates),
-        log=_read_table(LogConfig, tables.get("log", {}), f"{path} [log]"),
+        engine=engine,
+        log=log,
         connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
         server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
         compaction=_read_table(CompactionConfig, tables.get("compaction", {}), f"{path} [compaction]"),

@@ -220,13 +220,17 @@ def test_a_run_that_cannot_be_stored_is_undone_as_a_whole(
 
 
 def test_a_limit_is_what_still_fits() -> None:
-    """The last message, the last byte."""
+    """The last message, the last byte, with what the log keeps beside it: a record and the queue."""
     world = World(LIMITS)
     producer = world.producer()
-    world.room_bytes = 3
+    world.room_bytes = 3 * (48 + 8 + 1)
     (done,) = world.do(publish(producer, [b"a", b"b", b"c"]))
     assert type(done) is PublishDone
     assert done.kind is OutcomeKind.ACCEPTED
+    world.room_bytes -= 1
+    (done,) = world.do(publish(producer, [b"a", b"b", b"c"]))
+    assert type(done) is PublishDone
+    assert done.kind is OutcomeKind.REJECTED
 
 
 def test_a_large_message_is_cut_into_chunks_that_its_record_names() -> None:

@@ -35,12 +35,13 @@ class World:
         self.next_offset = 0
         self.now_us = 1_000
         self.room_bytes = 1 << 40
+        self.batch_bytes_max = 4 << 20
         for event in started(self.state, self.moment):
             self.happened(event)
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.now_us, self.next_offset, self.room_bytes, self.config, self.router)
+        return Moment(self.now_us, self.next_offset, self.room_bytes, self.config, self.router, self.batch_bytes_max)
 
     def happened(self, event: Event) -> None:
         assert event.offset == self.next_offset

@@ -56,6 +56,12 @@ def test_every_table_reaches_its_configuration() -> None:
             "[log]\nbatch_bytes_max = 1",
             r"f \[log\]: the table is wrong: expected values that work together, found batch",
         ),
+        (
+            "[engine]\nchunk_bytes = 2097153",
+            r"f \[engine\]: chunk_bytes is wrong: expected 1 to 2097152, half of batch",
+        ),
+        ("[engine]\nchunk_bytes = 0", r"f \[engine\]: chunk_bytes is wrong: expected 1 to 2097152"),
+        ("[log]\nbatch_bytes_target=4096\nbatch_bytes_max = 1048576", "chunk_bytes is wrong: expected 1 to 524288"),
         ("[users]\nalice = ''", r"f \[users\]: alice is wrong: expected a password"),
         ("[users]\nalice = 1", r"f \[users\]: alice is wrong: expected a password in quotes, found int"),
         ("[", "f: the file is wrong: expected TOML"),

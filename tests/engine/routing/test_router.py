@@ -155,7 +155,12 @@ def test_a_muxer_is_indexed_from_the_oldest_attachment_on(monkeypatch: pytest.Mo
     """When a broker starts and as attachments come: to take up an older one late moves the numbers of all younger."""
     world, taken = World(), list[int]()
     add = MuxerIndex.add
-    monkeypatch.setattr(MuxerIndex, "add", lambda index, one: (taken.append(one.id), add(index, one)))
+
+    def added(index: MuxerIndex, attachment: Attachment) -> None:
+        taken.append(attachment.id)
+        add(index, attachment)
+
+    monkeypatch.setattr(MuxerIndex, "add", added)
     world.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
     for number in range(100):
         world.do(DeclareQueue("key", f"q{number}", Settings()))
