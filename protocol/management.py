@@ -189,21 +189,27 @@ class ManagementNode:
         self, request: _Request, status: int, description: str, body: Mapping[str, Any], *, condition: str = ""
     ) -> None:
         self._settle(request.link, request.delivery_id)
-        link = self._replies.get(request.reply_to)
-        if link is not None:
-            told: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
-            if condition:
-                told["errorCondition"] = Symbol(condition)
-            message = Message(
-                properties=Properties(
-                    correlation_id=request.correlation_id,
-                    to=request.reply_to if _is_short(request.reply_to) else None,
-                ),
-                application_properties=told,
-                body=(AmqpValue(dict(body)),),
-            )
-            self._answers.send(link, message.encode())
+        told: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
+        if condition:
+            told["errorCondition"] = Symbol(condition)
+        message = Message(
+            properties=Properties(
+                correlation_id=request.correlation_id,
+                to=request.reply_to if _is_short(request.reply_to) else None,
+            ),
+            application_properties=told,
+            body=(AmqpValue(dict(body)),),
+        )
+        self._send(request.reply_to, message.encode())
         self._grant()
+
+    def _send(self, reply_to: str, answer: bytes) -> None:
+        """Send an answer on the connection's own link of that name, else to the queue or topic of that address."""
+        link = self._replies.get(reply_to)
+        if link is not None:
+            self._answers.send(link, answer)
+        elif _is_short(reply_to):
+            self._peer.post(reply_to, answer)
 
     def _settle(self, link: Receiver, delivery_id: int) -> None:
         if link.is_live:

@@ -28,6 +28,7 @@ from protocol.events import (
 )
 from protocol.link import Link
 from protocol.performatives import Attach, Error
+from protocol.posting import Posting
 from protocol.producing import Producing
 from protocol.receiver import Receiver
 from protocol.sender import Sender
@@ -59,6 +60,7 @@ class Peer:
         "_authenticate",
         "_consuming",
         "_management",
+        "_posting",
         "_producing",
         "_sources",
         "connection",
@@ -81,6 +83,7 @@ class Peer:
         self._consuming: dict[Link, Consuming] = {}
         self._sources: dict[Link, Source] = {}
         self._management: management.ManagementNode | None = None
+        self._posting: Posting | None = None
         gateway.peers[self] = None
 
     def handle_events(self) -> None:
@@ -165,10 +168,26 @@ class Peer:
         for link in (*self._producing, *self._consuming, *self._sources):
             self._forget(link)
         self._management = None
+        if self._posting is not None:
+            self._posting.close()
+            self._posting = None
         self.gateway.peers.pop(self, None)
 
-    def producer_ready(self, producing: Producing, ready: ProducerReady) -> None:
+    def post(self, address: str, message: bytes) -> bool:
+        """Send a message of the broker's own to an address, which it names in `to`; tell whether it is one of ours."""
+        is_path = address.startswith(("/queues/", "/topics/", "/muxers/"))
+        if not is_path and address not in self.gateway.engine.state.queue_names:
+            return False
+        if self._posting is None:
+            self._posting = Posting(self, management.ADDRESS)
+        self._posting.post(message)
+        return True
+
+    def producer_ready(self, producing: Producing | Posting, ready: ProducerReady) -> None:
         """Answer a producer's attach; it gets its first credit."""
+        if isinstance(producing, Posting):
+            producing.ready(ready)
+            return
         if not producing.is_open:
             self.gateway.engine.submit(DetachProducer(ready.producer))
             return
@@ -223,6 +242,10 @@ class Peer:
         if isinstance(key, Browsing):
             assert isinstance(effect, Answered)
             self.gateway.sources.answer(key, effect.value)
+            return
+        if isinstance(key, Posting):
+            # There are too many producers: its answers are dropped, and the next one tries again.
+            self._posting = None
             return
         if isinstance(key, Producing | Consuming):
             assert isinstance(effect, RefusedCommand)

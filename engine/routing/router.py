@@ -64,7 +64,7 @@ class Route(NamedTuple):
 class Router:
     """The routes of one virtual host. One thread calls it, with states that follow each other."""
 
-    __slots__ = ("_cached_max", "_fields_of", "_indexed", "_members", "_muxers", "_plain", "_routes")
+    __slots__ = ("_cached_max", "_fields_of", "_indexed", "_members", "_muxers", "_routes")
 
     def __init__(self, fields_of: FieldsOf = no_fields, *, cached_max: int = 10_000) -> None:
         """`cached_max`: destinations remembered, of each muxer and of all together."""
@@ -73,8 +73,7 @@ class Router:
         self._indexed: dict[int, IndexedMuxer] = {}
         self._members: Members | None = None
         self._muxers: PersistentMap[int, Muxer] | None = None
-        self._plain: dict[int, bool] = {}
-        self._routes: dict[tuple[int, str], tuple[int, ...]] = {}
+        self._routes: dict[tuple[int, str], tuple[int, ...] | None] = {}
 
     def prepare(self, state: State) -> None:
         """Index all muxers now, before anybody waits for it."""
@@ -114,17 +113,14 @@ class Router:
         """Return the queues of every message for a destination; None where the messages themselves must be seen."""
         if state.muxers is not self._muxers:
             self._muxers = state.muxers
-            self._plain.clear()
             self._routes.clear()
-        route = self._routes.get((muxer, destination))
-        if route is not None:
-            return route
-        if not self._is_plain(state, muxer):
-            return None
-        route = self.route(state, muxer, destination, None).queues
-        if len(self._routes) >= self._cached_max:
-            self._routes.clear()
-        self._routes[muxer, destination] = route
+        key = (muxer, destination)
+        route = self._routes.get(key)
+        if route is None and key not in self._routes:
+            route = self._find_plain(state, muxer, destination)
+            if len(self._routes) >= self._cached_max:
+                self._routes.clear()
+            self._routes[key] = route
         return route
 
     def route(
@@ -193,22 +189,18 @@ class Router:
                     ahead.append(onward)
         return []
 
-    def _is_plain(self, state: State, muxer: int) -> bool:
-        known = self._plain.get(muxer)
-        if known is None:
-            known = self._plain[muxer] = all(one.kind in PLAIN_KINDS for one in self._reachable(state, muxer))
-        return known
-
-    def _reachable(self, state: State, muxer: int) -> Iterator[Muxer]:
-        seen, ahead = {muxer}, [muxer]
-        while ahead:
-            one = state.muxers.get(ahead.pop())
-            if one is None:
-                continue
-            yield one
-            fresh = [onward for onward in self._index_of(state, one).passes_to if onward not in seen]
-            seen.update(fresh)
-            ahead += fresh
+    def _find_plain(self, state: State, muxer: int, destination: str) -> tuple[int, ...] | None:
+        """Return the queues of a destination where every muxer on the way looks at nothing else."""
+        if not _is_plain(state, muxer):
+            return None
+        queues: dict[int, None] = {}
+        for hop in self.hops(state, muxer, destination, None, None):
+            members = [one.member for one in hop.attachments]
+            # Asked before the walk goes on to any of them.
+            if not all(_is_plain(state, member) for member in members):
+                return None
+            queues.update(dict.fromkeys(member for member in members if member in state.queues))
+        return tuple(queues)
 
     def _index_of(self, state: State, muxer: Muxer) -> IndexedMuxer:
         indexed = self._indexed.get(muxer.id)
@@ -220,6 +212,12 @@ class Router:
         if self._members is None:
             self._members = Members(state)
         return self._members
+
+
+def _is_plain(state: State, member: int) -> bool:
+    """Return whether a member is anything but a muxer that looks into messages."""
+    muxer = state.muxers.get(member)
+    return muxer is None or muxer.kind in PLAIN_KINDS
 
 
 def _draw(state: State, muxer: Muxer, draws: dict[int, int]) -> bool:

@@ -106,3 +106,23 @@ def test_a_kill_ends_what_lived_by_links(start_broker: StartBroker, connect: Con
         receiver.next().settle(Delivery.ACCEPTED)
         receiver.close()
         assert not is_there(Manager(connect(broker.url)), address)
+
+
+@pytest.mark.parametrize("reply_to", ["", "/queues/{}", "{}", "/topics/{}"])
+def test_management_answers_to_any_address_of_ours(connect: Connect, reply_to: str) -> None:
+    """A temporary queue that was there before the requests, a queue by path or name, a topic; of another connection."""
+    address = reply_to.format("answers")
+    receiver = connect().receiver(address or None, dynamic=not address, credit=2)
+    peer = connect()
+    asked = {"operation": "QUERY", "entityType": "org.ambermq.queue"}
+    to = receiver.link.remote_source.address
+    requests = peer.sender("$management")
+    requests.send(*[Message(None, id=number, reply_to=to, properties=asked) for number in ("a", "b")])
+    assert [got.message.correlation_id for got in receiver.wait(2)] == ["a", "b"]
+
+
+def test_management_makes_no_queue_to_answer_to(connect: Connect, queue: str) -> None:
+    """A plain name that is neither a link's nor a queue's gets nothing."""
+    peer = connect()
+    peer.sender("$management").send(Message(None, reply_to=queue, properties={"operation": "QUERY"}))
+    assert not is_there(Manager(connect()), queue)
