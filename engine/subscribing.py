@@ -25,7 +25,7 @@ from engine.routing.selector import Selector, parse_selector
 from engine.state import State
 from engine.subscription import Subscription
 from engine.template import SUBSCRIPTION
-from engine.wiring import new_queue
+from engine.wiring import check_room, new_queue
 
 __all__ = ["Place", "compiled", "recall", "subscribe"]
 
@@ -157,5 +157,6 @@ def _made(state: State, wanted: Subscription, moment: Moment) -> list[Event]:
         events.append(MuxerDeclared(member, now_us, name, MuxerKind.SELECTOR))
         events.append(Attached(queue + len(events), now_us, member, queue, wanted.selector))
     events.append(Attached(queue + len(events), now_us, muxer.id, member, pattern))
+    check_room(state, moment, sum(type(event) is Attached for event in events))
     events.append(Subscribed(queue + len(events), now_us, queue, wanted))
     return events

@@ -26,7 +26,7 @@ from engine.queue import Queue, Settings
 from engine.routing.pattern import check_separator
 from engine.state import State
 
-__all__ = ["DECIDE_WIRING", "create_queue", "existing_queue", "new_queue", "predeclared"]
+__all__ = ["DECIDE_WIRING", "check_room", "create_queue", "existing_queue", "new_queue", "predeclared"]
 
 _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WILD_DESTINATION))
 
@@ -88,11 +88,18 @@ def new_queue(
     wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
     wanted += _of_template(state, settings.template, moment.config)
     alike = {(muxer, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
+    check_room(state, moment, len(alike))
     events += [
         Attached(offset + 1 + index, now_us, muxer, offset, argument)
         for index, (muxer, argument) in enumerate(alike.values())
     ]
     return events
+
+
+def check_room(state: State, moment: Moment, count: int) -> None:
+    """Raise Refused where so many attachments more would be too many."""
+    if moment.router.attachment_count(state) + count > moment.config.attachments_max:
+        raise too_many("attachments", moment.config.attachments_max)
 
 
 def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[int, Argument]]:
@@ -180,8 +187,7 @@ def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decis
     check_argument(muxer, command.argument, moment.config)
     if moment.router.find(state, muxer.id, member, command.argument) is not None:
         return [], [Answered(command.key, {"created": False})]
-    if sum(len(one.attachments) for one in state.muxers.values()) >= moment.config.attachments_max:
-        raise too_many("attachments", moment.config.attachments_max)
+    check_room(state, moment, 1)
     if member in state.muxers:
         way = moment.router.way(state, member, muxer.id)
         if way:

@@ -1,11 +1,12 @@
 """What each queue or muxer is attached by: the other direction of the wiring in State.
 
-Rule: most members have one attachment, which costs an entry of a dict and no object of its own. Those of a member that
-has several are found by a hash of muxer and argument: attaching one queue for a hundred thousand patterns compares none
-of them with the others.
+Rule 1. Most members have one attachment, which costs an entry of a dict and a number. Those of a member that has
+        several are found by a hash of muxer and argument: attaching one queue for a hundred thousand patterns compares
+        none of them with the others.
+Rule 2. Nothing is looked for in all muxers, since every subscription with a selector may have made one.
 """
 
-from typing import final
+from typing import Final, final
 
 from engine.attachment import Argument, Attachment, argument_text
 from engine.state import State
@@ -13,45 +14,55 @@ from engine.state import State
 __all__ = ["Members"]
 
 _Several = dict[int, tuple[int, ...]]
-"""Hash of muxer and argument -> ids of attachments, mostly one."""
+"""Hash of muxer and argument -> places of attachments, mostly one."""
+
+_ID_BITS: Final = 64
+_ID: Final = (1 << _ID_BITS) - 1
+"""A place is the id of a muxer and that of an attachment in one number."""
 
 
 @final
 class Members:
-    """Attachments by member, of one virtual host."""
+    """Attachments by member, of one virtual host; its length is their number."""
 
-    __slots__ = ("_by_member",)
+    __slots__ = ("_by_member", "_count")
 
     def __init__(self, state: State) -> None:
         """Take all that State has."""
         self._by_member: dict[int, int | _Several] = {}
+        self._count = 0
         for muxer in state.muxers.values():
             for attachment in muxer.attachments.values():
                 self.add(state, muxer.id, attachment)
 
+    def __len__(self) -> int:
+        return self._count
+
     def add(self, state: State, muxer: int, attachment: Attachment) -> None:
         """Take one more, which State has already."""
-        member = attachment.member
+        member, place = attachment.member, muxer << _ID_BITS | attachment.id
+        self._count += 1
         known = self._by_member.get(member)
         if known is None:
-            self._by_member[member] = attachment.id
+            self._by_member[member] = place
             return
         if isinstance(known, int):
             first = _found(state, known)
             known = {} if first is None else {_key(first[0], first[1].argument): (known,)}
             self._by_member[member] = known
         key = _key(muxer, attachment.argument)
-        known[key] = (*known.get(key, ()), attachment.id)
+        known[key] = (*known.get(key, ()), place)
 
     def remove(self, muxer: int, attachment: Attachment) -> None:
-        """Let one go."""
-        member = attachment.member
+        """Let one go that is here."""
+        member, place = attachment.member, muxer << _ID_BITS | attachment.id
+        self._count -= 1
         known = self._by_member.get(member)
-        if known == attachment.id:
+        if known == place:
             del self._by_member[member]
         elif isinstance(known, dict):
             key = _key(muxer, attachment.argument)
-            left = tuple(one for one in known.get(key, ()) if one != attachment.id)
+            left = tuple(one for one in known.get(key, ()) if one != place)
             if left:
                 known[key] = left
             else:
@@ -62,19 +73,18 @@ class Members:
     def find(self, state: State, muxer: int, member: int, argument: Argument) -> Attachment | None:
         """Return the attachment of a member to a muxer by an argument."""
         known = self._by_member.get(member, {})
-        ids = (known,) if isinstance(known, int) else known.get(_key(muxer, argument), ())
-        attachments = state.muxers[muxer].attachments
-        for one in ids:
-            attachment = attachments.get(one)
-            if attachment is not None and _alike(attachment.argument, argument):
-                return attachment
+        for place in (known,) if isinstance(known, int) else known.get(_key(muxer, argument), ()):
+            found = _found(state, place)
+            if found is not None and found[0] == muxer and _alike(found[1].argument, argument):
+                return found[1]
         return None
 
     def attachments_of(self, state: State, member: int) -> list[tuple[int, Attachment]]:
-        """Return all of a member, as (muxer, attachment), in order of id."""
+        """Return all of a member, as (muxer, attachment), in order of id; those that this state has."""
         known = self._by_member.get(member, {})
-        ids = [known] if isinstance(known, int) else sorted(one for several in known.values() for one in several)
-        return [found for one in ids if (found := _found(state, one)) is not None]
+        places = [known] if isinstance(known, int) else [one for several in known.values() for one in several]
+        places.sort(key=_ID.__and__)
+        return [found for one in places if (found := _found(state, one)) is not None]
 
 
 def _alike(one: Argument, other: Argument) -> bool:
@@ -86,10 +96,8 @@ def _key(muxer: int, argument: Argument) -> int:
     return hash((muxer, argument))
 
 
-def _found(state: State, attachment: int) -> tuple[int, Attachment] | None:
-    """Return the muxer that has an attachment, and the attachment."""
-    for muxer in state.muxers.values():
-        found = muxer.attachments.get(attachment)
-        if found is not None:
-            return muxer.id, found
-    return None
+def _found(state: State, place: int) -> tuple[int, Attachment] | None:
+    """Return the muxer and the attachment at a place, None where this state has them not."""
+    muxer = state.muxers.get(place >> _ID_BITS)
+    attachment = None if muxer is None else muxer.attachments.get(place & _ID)
+    return None if muxer is None or attachment is None else (muxer.id, attachment)

@@ -103,8 +103,12 @@ class Router:
                 indexed.detached(event.attachment, muxer)
                 if self._members is not None and gone is not None:
                     self._members.remove(muxer.id, gone)
+            else:
+                self._members = None
         elif type(event) is MuxerDeleted:
-            self._indexed.pop(event.muxer, None)
+            indexed = self._indexed.pop(event.muxer, None)
+            if indexed is None or indexed.attachments:
+                self._members = None
         elif type(event) is Reset:
             self._indexed.clear()
             self._members = None
@@ -166,6 +170,10 @@ class Router:
     def fields_of(self, body: Buffer) -> Fields:
         """Return what matching may ask of a message."""
         return self._fields_of(body)
+
+    def attachment_count(self, state: State) -> int:
+        """Return how many attachments all muxers have together."""
+        return len(self._known_members(state))
 
     def find(self, state: State, muxer: int, member: int, argument: Argument) -> Attachment | None:
         """Return the attachment of a member by an argument, None where there is none."""

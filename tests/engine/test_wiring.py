@@ -5,6 +5,7 @@ import pytest
 from engine.apply import fold
 from engine.attachment import Argument, Condition
 from engine.commands import (
+    AttachConsumer,
     AttachMember,
     AttachProducer,
     Command,
@@ -15,11 +16,12 @@ from engine.commands import (
     DetachMember,
 )
 from engine.config import EngineConfig
-from engine.effects import Answered, ProducersEnded, RefusedCommand
+from engine.effects import Answered, ConsumerReady, ProducersEnded, RefusedCommand
 from engine.events import Attached, Detached, MuxerDeclared, MuxerDeleted, QueueDeleted
 from engine.muxer import MuxerKind, Options
 from engine.queue import Settings
 from engine.state import EMPTY_STATE
+from engine.template import Template, TemplateAttachment, Templates
 from tests.engine.world import World
 
 _RED = (Condition("colour", True, "red"),)
@@ -148,6 +150,25 @@ def test_detaching_lets_go_of_one_attachment() -> None:
     muxer = world.state.muxer_names["destination"]
     assert world.router.plain_route(world.state, muxer, "a") == ()
     assert world.router.plain_route(world.state, muxer, "b") == (attached.member,)
+
+
+def test_attachments_that_come_with_a_queue_or_a_subscription_count() -> None:
+    """What its name and its template attach it by: it is refused as a whole where one of them is too many."""
+    template = Template(Settings(template="wired"), attach=(TemplateAttachment("m"), TemplateAttachment("n")))
+    world = World(EngineConfig(attachments_max=4, templates=Templates((template,)).with_defaults()))
+    for name in "mn":
+        world.do(DeclareMuxer("key", name, MuxerKind.SIMPLE))
+    assert type(world.do(DeclareQueue("key", "q", Settings(template="wired")))[-1]) is Answered
+    before = world.state
+    for command in (
+        DeclareQueue("key", "r", Settings(template="wired")),
+        AttachConsumer("key", "/topics/t", "container", "link", selector="a = 1"),
+    ):
+        (refused,) = world.do(command)
+        assert type(refused) is RefusedCommand
+        assert refused.description == "at most 4 attachments (attachments_max)"
+    assert world.state == before
+    assert type(world.do(AttachConsumer("key", "/topics/t", "container", "link"))[-1]) is ConsumerReady
 
 
 @pytest.mark.parametrize("limit", ["muxers_max", "attachments_max"])
