@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from engine.attachment import Argument, Attachment
 from engine.routing.field_terms import FieldTerms, Hit, Key, Sign, key_of
 from engine.routing.fields import ABSENT, Fields
-from engine.routing.recent import Recent
+from engine.routing.recent import Recent, recent_answers, weight_of
 from engine.routing.selector import Selector, parse_selector
 from engine.routing.term_index import Term, TermIndex
 
@@ -19,9 +19,6 @@ __all__ = ["Destinations", "Everything", "Matcher", "Patterns", "Properties", "S
 
 _WHOLE: Final = ""
 """The one field where terms have no names: the destination, or a selector's text."""
-_WEIGHT_EACH: Final = 100
-"""An answer that is remembered may weigh so much in the middle: a pointer an attachment, and its question's text."""
-_POINTER_BYTES: Final = 8
 
 
 class Matcher(ABC):
@@ -102,7 +99,7 @@ class Patterns(Matcher):
 
     def __init__(self, separator: str, cached_max: int) -> None:
         super().__init__(separator)
-        self._recent: Recent[str, tuple[Attachment, ...]] = _recent(cached_max)
+        self._recent: Recent[str, tuple[Attachment, ...]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
         """Take an attachment up."""
@@ -121,7 +118,7 @@ class Patterns(Matcher):
             return known
         field = self._index.field(_WHOLE)
         found = self._index.any_of(field.match(destination)) if field is not None else ()
-        self._recent.put(destination, found, _weight(destination, found))
+        self._recent.put(destination, found, weight_of(destination, found))
         return found
 
 
@@ -138,8 +135,8 @@ class Properties(Matcher):
     def __init__(self, separator: str | None, cached_max: int) -> None:
         super().__init__(separator)
         self._is_wild = separator is not None
-        self._joined: Recent[tuple[int, ...], tuple[Attachment, ...]] = _recent(cached_max)
-        self._texts: Recent[tuple[str, str], list[Hit]] = _recent(cached_max)
+        self._joined: Recent[tuple[int, ...], tuple[Attachment, ...]] = recent_answers(cached_max)
+        self._texts: Recent[tuple[str, str], list[Hit]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
         """Take an attachment up."""
@@ -172,7 +169,7 @@ class Properties(Matcher):
         known = self._joined.get(key)
         if known is None:
             known = self._index.all_of(hits)
-            self._joined.put(key, known, _weight("", known))
+            self._joined.put(key, known, weight_of("", known))
         return known
 
     def _hits(self, name: str, field: FieldTerms, value: Any) -> list[Hit]:
@@ -181,7 +178,7 @@ class Properties(Matcher):
         known = self._texts.get((name, value))
         if known is None:
             known = field.match(value)
-            self._texts.put((name, value), known, _weight(value, known))
+            self._texts.put((name, value), known, weight_of(value, known))
         return known
 
     def _forget(self) -> None:
@@ -232,11 +229,3 @@ class Selectors(Matcher):
             if selector.matches(fields):
                 hits += field.match(text)
         return self._index.any_of(hits)
-
-
-def _recent(cached_max: int) -> Recent[Any, Any]:
-    return Recent(cached_max, cached_max * _WEIGHT_EACH)
-
-
-def _weight(text: str, answer: Sequence[object]) -> int:
-    return 1 + len(answer) + len(text) // _POINTER_BYTES

@@ -1,10 +1,14 @@
 """Answers that were found lately, as many and as large as allowed: the one asked for longest ago goes first."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Generic, TypeVar, final
+from collections.abc import Hashable, Sized
+from typing import Any, Final, Generic, TypeVar, final
 
-__all__ = ["Recent"]
+__all__ = ["Recent", "recent_answers", "weight_of"]
+
+_WEIGHT_EACH: Final = 100
+"""An answer that is remembered may weigh so much in the middle: a pointer an attachment, and its question's text."""
+_POINTER_BYTES: Final = 8
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -48,3 +52,13 @@ class Recent(Generic[Key, Answer]):
         if self._answers:
             self._answers.clear()
             self._weight = 0
+
+
+def recent_answers(cached_max: int) -> Recent[Any, Any]:
+    """Return a table of so many answers of ordinary weight."""
+    return Recent(cached_max, cached_max * _WEIGHT_EACH)
+
+
+def weight_of(text: str, answer: Sized) -> int:
+    """Return what it weighs that a text, which may come from a peer, leads to so much."""
+    return 1 + len(answer) + len(text) // _POINTER_BYTES

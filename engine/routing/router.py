@@ -7,7 +7,7 @@ Rule 3. What is remembered by destination is bounded, and dropped as a whole whe
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, final
+from typing import Literal, NamedTuple, final
 
 from engine.attachment import Argument, Attachment
 from engine.events import Attached, Detached, Event, MuxerDeleted, Reset
@@ -16,6 +16,7 @@ from engine.routing.draw import passes
 from engine.routing.fields import ABSENT, Fields
 from engine.routing.indexed import IndexedMuxer
 from engine.routing.members import Members
+from engine.routing.recent import Recent, recent_answers, weight_of
 from engine.state import State
 from log.buffer import Buffer
 from snapshot.map import PersistentMap
@@ -73,7 +74,8 @@ class Router:
         self._indexed: dict[int, IndexedMuxer] = {}
         self._members: Members | None = None
         self._muxers: PersistentMap[int, Muxer] | None = None
-        self._routes: dict[tuple[int, str], tuple[int, ...] | None] = {}
+        self._routes: Recent[tuple[int, str], tuple[int, ...] | Literal[False]] = recent_answers(cached_max)
+        """By muxer and destination; False where the messages themselves must be seen."""
 
     def prepare(self, state: State) -> None:
         """Index all muxers now, before anybody waits for it."""
@@ -120,12 +122,11 @@ class Router:
             self._routes.clear()
         key = (muxer, destination)
         route = self._routes.get(key)
-        if route is None and key not in self._routes:
-            route = self._find_plain(state, muxer, destination)
-            if len(self._routes) >= self._cached_max:
-                self._routes.clear()
-            self._routes[key] = route
-        return route
+        if route is None:
+            found = self._find_plain(state, muxer, destination)
+            route = False if found is None else found
+            self._routes.put(key, route, weight_of(destination, found or ()))
+        return None if route is False else route
 
     def route(
         self, state: State, muxer: int, destination: str, fields: Fields | None, drawn: dict[int, int] | None = None

@@ -171,3 +171,22 @@ def test_a_muxer_is_indexed_from_the_oldest_attachment_on(monkeypatch: pytest.Mo
         taken.clear()
         IndexedMuxer(muxer, world.state.muxers, cached_max=10)
         assert taken == sorted(muxer.attachments.keys())
+
+
+def test_what_peers_ask_for_is_remembered_within_bounds() -> None:
+    """Many destinations, long ones, and such that lead to many queues: who asks often pays for none of them."""
+    world = World()
+    world.router = router = Router(cached_max=3)
+    world.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(200):
+        world.do(DeclareQueue("key", f"q{number}", Settings()))
+        world.do(AttachMember("key", "all", f"q{number}"))
+    muxer, everywhere = world.state.muxer_names["all"], world.state.muxer_names["QUEUE"]
+    known = router.plain_route(world.state, everywhere, "q1")
+    for destination in ("a", "b", "c", "long" * 1000, "d"):
+        assert router.plain_route(world.state, everywhere, destination) == ()
+        assert router.plain_route(world.state, everywhere, "q1") is known
+    assert len(router._routes) == 3
+    assert len(router.plain_route(world.state, muxer, "x") or ()) == 200
+    assert len(router.plain_route(world.state, muxer, "y") or ()) == 200
+    assert len(router._routes) == 1
