@@ -9,11 +9,11 @@ selector = "size > 3"              SELECTOR
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from engine.attachment import Argument
+from engine.attachment import Argument, Condition
 from engine.condition_text import condition_text, parse_condition
 from engine.errors import EngineError
 
-__all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "said_in"]
+__all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "said_by", "said_in", "said_text"]
 
 ARGUMENT_KEYS: Final = ("destination", "pattern", "property", "selector")
 
@@ -42,13 +42,29 @@ def said_in(values: Mapping[str, Any]) -> Said:
     return Said(values[key], key)
 
 
-def keys_of(called: str, argument: Argument) -> dict[str, str | list[str]]:
+def said_by(row: Mapping[str, Any]) -> Said:
+    """Return what an attachment says, by its attributes as `$management` tells them."""
+    for called in ("destination", "pattern", "selector"):
+        if row.get(called) is not None:
+            return Said(str(row[called]), called)
+    if row.get("conditions") is None:
+        return Said()
+    conditions = (Condition(one["name"], "value" in one, one.get("value")) for one in row["conditions"])
+    return Said(tuple(conditions), "conditions")
+
+
+def keys_of(said: Said) -> dict[str, str | list[str]]:
     """Return the keys that say an argument, none where there is none."""
-    if argument is None:
-        return {}
-    if isinstance(argument, str):
-        return {called: argument}
-    return {"property": [condition_text(condition) for condition in argument]}
+    if isinstance(said.argument, tuple):
+        return {"property": [condition_text(condition) for condition in said.argument]}
+    return {} if said.argument is None else {said.called: said.argument}
+
+
+def said_text(said: Said) -> str:
+    """Return what an attachment says in one line, empty where that is nothing."""
+    if isinstance(said.argument, tuple):
+        return " and ".join(condition_text(condition) for condition in said.argument)
+    return said.argument or ""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -12,14 +12,30 @@ from tools.standard_streams import check_streams
 __all__ = ["main"]
 
 _COMMANDS: Final = {
+    "attach": (
+        "tools.attachments:attach",
+        "Let MUXER pass messages on to MEMBER, a queue or muxer:NAME, by what the muxer's class wants.",
+    ),
     "bench": (
         "tools.bench_command:bench",
         "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
     ),
+    "detach": (
+        "tools.attachments:detach",
+        "Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not.",
+    ),
     "history": ("tools.history:history", "Tell what happened to queues and messages, and when."),
     "log": ("tools.logs:log", "Read, verify, repair and compact the log in a data directory."),
+    "muxer": (
+        "tools.muxers:muxer",
+        "List, show, declare and delete muxers, which producers send to and queues attach to.",
+    ),
     "queue": ("tools.queues:queue", "List, show, browse, declare, delete and purge queues."),
     "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
+    "route": (
+        "tools.route:route",
+        "Tell where a message to ADDRESS would go, and why: each muxer on the way, and each attachment that matched.",
+    ),
     "send": ("tools.send:send", "Send messages to ADDRESS and wait until the broker has accepted them."),
     "serve": ("tools.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
     "snapshot": (
@@ -29,6 +45,10 @@ _COMMANDS: Final = {
     "vhost": (
         "tools.vhosts:vhost",
         "List, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log.",
+    ),
+    "wiring": (
+        "tools.wiring:wiring",
+        "Export, compare and apply a broker's muxers, queues and attachments as a file, and draw them.",
     ),
 }
 """Name to where the command stands, and the first sentence of its help."""

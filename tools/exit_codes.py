@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     """The queue, file or directory does not exist."""
     NOT_INSTALLED = 7
     """Java, or a package that the command needs, is not installed; the message says which."""
+    DIFFERENT = 8
+    """What was compared differs."""
     LOG_FAILED = 74
     """The broker's log could not be written or synced. Do not restart blindly: look at the disk first."""
 
@@ -42,5 +44,6 @@ _MEANINGS = {
     ExitCode.DAMAGED: "the log is damaged",
     ExitCode.NOT_FOUND: "queue, file or directory not found",
     ExitCode.NOT_INSTALLED: "Java or a package that the command needs is not installed",
+    ExitCode.DIFFERENT: "what was compared differs",
     ExitCode.LOG_FAILED: "the log could not be written or synced: do not restart blindly",
 }

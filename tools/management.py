@@ -50,11 +50,11 @@ class Management:
         self._replies.grant(_CREDIT)
         self._numbers = itertools.count(1)
 
-    def rows(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield the attributes of everything of a type, a page at a time."""
+    def rows(self, kind: str, **asked: Any) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of everything of a type, as far as asked for, a page at a time."""
         offset = 0
         while True:
-            page = {"entityType": kind, "offset": offset, "count": _PAGE_COUNT}
+            page = {"entityType": kind, "offset": offset, "count": _PAGE_COUNT, **asked}
             _, body = self.request("QUERY", kind, page)
             names, rows = list(body.get("attributeNames", ())), list(body.get("results", ()))
             yield from (dict(zip(names, row, strict=True)) for row in rows)
@@ -70,8 +70,12 @@ class Management:
         attributes: Mapping[str, Any] | None = None,
         *,
         timeout_s: float = TIMEOUT_SECONDS,
+        where: str = "",
     ) -> tuple[int, dict[str, Any]]:
-        """Send a request and return status and body of its answer; ToolError where it says no."""
+        """Send a request and return status and body of its answer; ToolError where it says no, about its name.
+
+        `where` is said instead where it has none.
+        """
         number = next(self._numbers)
         self._await_credit()
         request = Message(
@@ -85,7 +89,7 @@ class Management:
         status = int(told.get("statusCode", 500))
         if not 200 <= status < 300:
             description = str(told.get("statusDescription") or "nothing more")
-            raise RequestRefused(status, description, where=str(properties.get("name", operation)))
+            raise RequestRefused(status, description, where=where or str(properties.get("name", operation)))
         body = answer.body[0].value if answer.body else None
         return status, body if isinstance(body, dict) else {}
 
@@ -115,9 +119,16 @@ class Management:
 class QueueManagement(Management):
     """What a broker can be asked about its queues."""
 
-    def declare(self, name: str, *, messages_max: int = 0) -> tuple[bool, dict[str, Any]]:
-        """Create a queue; returns whether it is new, and its attributes. `messages_max` 0: the broker's bound."""
-        attributes = {"messages_max": ULong(messages_max)} if messages_max else {}
+    def declare(
+        self, name: str, *, messages_max: int | None = None, template: str | None = None
+    ) -> tuple[bool, dict[str, Any]]:
+        """Create a queue; returns whether it is new, and its attributes.
+
+        `messages_max` None: as the template says, 0: the broker's bound. `template` None: that of the queue's name.
+        """
+        attributes: dict[str, Any] = {} if messages_max is None else {"messages_max": ULong(messages_max)}
+        if template is not None:
+            attributes["template"] = template
         status, body = self.request("CREATE", _QUEUE_TYPE, {"name": name}, attributes)
         return status == 201, body
 

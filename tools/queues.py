@@ -65,13 +65,16 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 
 @queue.command("declare", epilog="Example: ambermq queue declare orders --messages-max 1000000 --data ./data")
 @click.argument("name")
-@click.option("--messages-max", type=click.IntRange(1), help="Refuse messages beyond so many; else the broker's bound.")
+@click.option("--template", metavar="T", help="What it is made with; else the one whose pattern takes NAME.")
+@click.option("--messages-max", type=click.IntRange(1), help="Refuse messages beyond so many; else the template's.")
 @broker_options
 @output_option
-def declare(name: str, messages_max: int | None, url: str | None, data: str | None, output: str) -> None:
+def declare(
+    name: str, template: str | None, messages_max: int | None, url: str | None, data: str | None, output: str
+) -> None:
     """Declare the queue NAME; done as well where it exists alike, exits 1 where it exists otherwise."""
     with _management(url, data) as management:
-        is_new, attributes = management.declare(name, messages_max=messages_max or 0)
+        is_new, attributes = management.declare(name, messages_max=messages_max, template=template)
     _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes})
 
 

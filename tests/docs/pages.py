@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["PAGES", "ROOT", "blocks", "drawing", "rows", "text_of"]
+__all__ = ["PAGES", "ROOT", "blocks", "drawing", "rows", "steps", "text_of"]
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -27,6 +27,12 @@ def text_of(page: str) -> str:
 def blocks(page: str, language: str) -> list[str]:
     """Return a page's code blocks of one language."""
     return [block[2] for block in _BLOCK.finditer(text_of(page)) if block[1] == language]
+
+
+def steps(page: str) -> list[tuple[str, str]]:
+    """Return the commands of a page's consoles, each with what it is shown to print."""
+    told = [step for block in blocks(page, "console") for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(command, shown) for command, _, shown in (step.partition("\n") for step in told)]
 
 
 def rows(page: str, heading: str) -> Iterator[list[str]]:

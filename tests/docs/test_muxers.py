@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from engine.attachment import Argument, Attachment, Condition
 from engine.muxer import MuxerKind
 from engine.routing.muxer_index import MuxerIndex
 from engine.routing.pattern import PATTERN_LENGTH_MAX, SEPARATOR_LENGTH_MAX, WORDS_MAX
+from tests.docs.consoles import check_consoles
 from tests.docs.pages import rows, text_of
 from tests.engine.routing.naive import Given
 
@@ -65,3 +67,8 @@ def test_the_limits_are_those_of_the_code() -> None:
     text = text_of(_PAGE)
     assert f"1 to {PATTERN_LENGTH_MAX:,} characters and at most {WORDS_MAX} words" in text
     assert f"1 to {SEPARATOR_LENGTH_MAX} printable characters" in text
+
+
+def test_the_blocks_are_built_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the page prints what the page shows."""
+    assert check_consoles(_PAGE, tmp_path, monkeypatch) > 30

@@ -1,0 +1,43 @@
+"""A page's commands run one after the other on a new broker, each against what the page shows."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.docs.pages import steps
+from tests.docs.test_readme import Tour
+from tools.cli import main
+
+__all__ = ["check_consoles"]
+
+_SECONDS = re.compile(r"[\d.]+ s$", re.MULTILINE)
+_SHELL = frozenset("|<>&$")
+
+
+def check_consoles(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Assert that each command prints what the page shows, but for seconds; return how many there are."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("AMBERMQ_DATA", "./data")
+    monkeypatch.delenv("AMBERMQ_URL", raising=False)
+    tour = Tour(place)
+    tour.broker.start()
+    told = steps(page)
+    try:
+        for command, shown in told:
+            assert _SECONDS.sub("SECONDS", _run(tour, command)) == _SECONDS.sub("SECONDS", shown), command
+    finally:
+        tour.broker.kill()
+    return len(told)
+
+
+def _run(tour: Tour, command: str) -> str:
+    """Run a command: in this process where no shell is needed, which saves its start."""
+    words = shlex.split(command)
+    if words[0] != "ambermq" or _SHELL & set(command):
+        return tour.run(command)
+    result = CliRunner().invoke(main, words[1:], prog_name="ambermq")
+    # What is refused is shown as well, where the page shows a refusal.
+    return result.stdout if result.exit_code == 0 else result.stderr

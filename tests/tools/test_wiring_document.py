@@ -1,0 +1,82 @@
+"""Wiring as a document."""
+
+import pytest
+from hypothesis import given
+
+from engine.attachment import Condition
+from engine.muxer import MuxerKind, Options
+from tests.tools.wirings import documents
+from tools.argument_options import Said
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, read_wiring, write_wiring
+
+
+@given(documents())
+def test_a_document_is_read_as_it_was_written(wiring: Wiring) -> None:
+    """In TOML and in JSON, values with their types."""
+    for path in ("w.toml", "w.json"):
+        again = read_wiring(write_wiring(wiring, is_json=path.endswith("json")), path)
+        assert (again, repr(again)) == (wiring, repr(wiring))
+
+
+def test_a_document_says_what_there_shall_be() -> None:
+    """Each array and each key; what is left out is the default."""
+    text = """
+        [[muxers]]
+        name = "net"
+        class = "lossy"
+        probability = 1
+        seed = 3
+
+        [[queues]]
+        name = "q"
+
+        [[attachments]]
+        muxer = "colours"
+        member = "muxer:net"
+        property = ["urgent", "size=3"]
+    """
+    conditions = (Condition("urgent"), Condition("size", True, 3))
+    assert read_wiring(text, "w.toml") == Wiring(
+        (MuxerEntry("net", MuxerKind.LOSSY, Options(seed=3)),),
+        (QueueEntry("q"),),
+        (AttachmentEntry("colours", "muxer:net", Said(conditions, "conditions")),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[", "w.toml: the file is wrong: expected TOML"),
+        ("muxer = 1", "w.toml: muxer is unknown; known are muxers, queues, attachments"),
+        ("muxers = 1", r"w.toml: muxers is wrong: expected tables \[\[muxers\]\], found 1"),
+        ("[[muxers]]\nname = 'a'", r"w.toml \[\[muxers\]\] 1: class is wrong: expected text in quotes, found none"),
+        ("[[muxers]]\nclass = 'fast'", "class is wrong: expected one of simple, destination, .*found 'fast'"),
+        ("[[muxers]]\nclass = 'simple'", "name is wrong: expected text in quotes, found none"),
+        ("[[muxers]]\nkind = 'simple'", "kind is unknown; known are name, class, separator, probability, seed"),
+        ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nseed = 1.5", "seed is wrong: expected a whole number, found 1.5"),
+        ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nprobability = true", "probability is wrong: expected a number"),
+        ("[[queues]]\nname = 'a'\n[[queues]]\nname = 1", r"\[\[queues\]\] 2: name is wrong: expected text in quotes"),
+        ("[[queues]]\nname = 'a'\nmessages_max = -1", "messages_max is wrong: expected a whole number, at least 0"),
+        ("[[attachments]]\nmuxer = 'a'", "member is wrong: expected text in quotes, found none"),
+        (
+            "[[attachments]]\nmuxer = 'a'\nmember = 'b'\npattern = 'c'\nselector = 'd'",
+            "expected an attachment, found pattern and selector are given",
+        ),
+        ("[[attachments]]\nmuxer = 'a'\nmember = 'b'\nproperty = ['=1']", "names no property"),
+        ("[[attachments]]\nmuxer = 'a'\nmember = 'b'\nproperty = [1]", "property must be text"),
+    ],
+)
+def test_what_is_no_document_is_one_message(text: str, words: str) -> None:
+    """With file, table, key, what was expected and what was found; exit code 2."""
+    with pytest.raises(ToolError, match=words) as refused:
+        read_wiring(text, "w.toml")
+    assert refused.value.exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "[" * 100_000])
+def test_json_that_is_none_is_told(text: str) -> None:
+    """Alike."""
+    with pytest.raises(ToolError, match="the file is wrong"):
+        read_wiring(text, "w.json")

@@ -1,0 +1,202 @@
+"""What is to be done so that a broker has a document's wiring, done to a broker in memory."""
+
+import pytest
+from hypothesis import given, settings
+
+from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
+from engine.muxer import MuxerKind
+from engine.queue import Settings
+from tests.tools.wirings import TEMPLATES, documents
+from tools.argument_options import Said
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.past_wiring import rows_of
+from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
+from tools.wiring_plan import Change, ChangeKind, Plan, plan_for
+from tools.wiring_rehearsal import Rehearsal, templates_of
+from tools.wiring_rows import WiringRows
+
+
+class Broker:
+    """What changes are done to."""
+
+    def __init__(self) -> None:
+        self._engine = Rehearsal(TEMPLATES)
+
+    @property
+    def rows(self) -> WiringRows:
+        return rows_of(self._engine.state)
+
+    def plan(self, wanted: Wiring, *, prunes: bool = False) -> Plan:
+        return plan_for(self.rows, wanted, TEMPLATES, path="w.toml", prunes=prunes)
+
+    def apply(self, plan: Plan) -> None:
+        for change in plan.changes:
+            if change.kind is not ChangeKind.CONFLICT:
+                self._engine.do(_command(change))
+
+
+def _command(change: Change) -> Command:
+    is_added = change.kind is ChangeKind.ADD
+    match change.entry:
+        case MuxerEntry(name, kind, options):
+            return DeclareMuxer("", name, kind, options) if is_added else DeleteMuxer("", name, if_unused=True)
+        case QueueEntry(name, template, messages_max):
+            made = TEMPLATES.for_queue(name) if template is None else TEMPLATES.named(template)
+            assert made is not None
+            limit = made.settings.messages_max if messages_max is None else messages_max
+            settings = Settings(made.name, messages_max=limit)
+            return DeclareQueue("", name, settings) if is_added else DeleteQueue("", name, if_unused=True)
+        case AttachmentEntry(muxer, member, said):
+            done = AttachMember if is_added else DetachMember
+            return done("", muxer, member, said.argument, said.called)
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(), documents())
+def test_what_was_pruned_and_applied_is_what_the_document_says(before: Wiring, wanted: Wiring) -> None:
+    """Whatever was there, unless it was there otherwise; then nothing is left to be done."""
+    broker = Broker()
+    broker.apply(broker.plan(before))
+    assert [change for change in broker.plan(before).changes if change.kind is not ChangeKind.REMOVE] == []
+    plan = broker.plan(wanted, prunes=True)
+    if plan.of(ChangeKind.CONFLICT):
+        return
+    broker.apply(plan)
+    assert broker.plan(wanted, prunes=True).changes == ()
+    found = wiring_of(broker.rows)
+    assert {entry.name for entry in found.muxers} == {entry.name for entry in wanted.muxers}
+    assert {entry.name for entry in found.queues} == {entry.name for entry in wanted.queues}
+    by_template = {repr(AttachmentEntry("TOPIC", "orders.eu", Said("orders.#", "pattern")))}
+    named = {repr(entry) for entry in wanted.attachments if not _is_by_name(entry)}
+    assert named <= {repr(entry) for entry in found.attachments} <= named | by_template
+
+
+def _is_by_name(entry: AttachmentEntry) -> bool:
+    return entry.muxer == "QUEUE"
+
+
+@settings(max_examples=100, deadline=None)
+@given(documents(), documents())
+def test_without_pruning_nothing_goes(before: Wiring, wanted: Wiring) -> None:
+    """What was there is there afterwards, and what was exported is no different from what it was exported from."""
+    broker = Broker()
+    broker.apply(broker.plan(before))
+    assert broker.plan(wiring_of(broker.rows)).changes == ()
+    had = wiring_of(broker.rows)
+    try:
+        plan = broker.plan(wanted)
+    except ToolError:
+        return  # a name means something else there
+    if plan.of(ChangeKind.CONFLICT):
+        return  # nothing is applied then
+    broker.apply(Plan(plan.of(ChangeKind.ADD)))
+    has = wiring_of(broker.rows)
+    for mine, theirs in zip(had, has, strict=True):
+        assert {repr(entry) for entry in mine} <= {repr(entry) for entry in theirs}
+
+
+def test_what_would_go_round_is_taken_down_first_where_that_helps() -> None:
+    """A wire turned round needs the old one gone before the new one comes; without pruning it is refused."""
+    broker = Broker()
+    muxers = (MuxerEntry("a", MuxerKind.SIMPLE), MuxerEntry("b", MuxerKind.SIMPLE))
+    broker.apply(broker.plan(Wiring(muxers, (), (AttachmentEntry("a", "muxer:b"),))))
+    turned = Wiring(muxers, (), (AttachmentEntry("b", "muxer:a"),))
+    with pytest.raises(ToolError, match=r"w.toml \[\[attachments\]\] 1: messages would go round: b -> a -> b"):
+        broker.plan(turned)
+    plan = broker.plan(turned, prunes=True)
+    assert [change.sign for change in plan.changes] == ["-", "+"]
+    broker.apply(plan)
+    assert wiring_of(broker.rows) == turned
+
+
+def test_messages_always_have_a_way() -> None:
+    """Where nothing goes round, what is added is added before anything is removed."""
+    broker = Broker()
+    muxers, queues = (MuxerEntry("a", MuxerKind.DESTINATION),), (QueueEntry("q", "spare", 3),)
+    old, new = (AttachmentEntry("a", "q", Said(text, "destination")) for text in ("old", "new"))
+    broker.apply(broker.plan(Wiring(muxers, queues, (old,))))
+    plan = broker.plan(Wiring(muxers, queues, (new,)), prunes=True)
+    assert [(change.sign, change.text) for change in plan.changes] == [("+", "a -> q: new"), ("-", "a -> q: old")]
+
+
+def test_what_is_there_otherwise_is_a_conflict() -> None:
+    """Told with what it is and what it should be."""
+    broker = Broker()
+    broker.apply(broker.plan(Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (QueueEntry("q", "spare", 3),))))
+    wanted = Wiring((MuxerEntry("a", MuxerKind.LOSSY),), (QueueEntry("q", "normal"),))
+    muxer, queue = broker.plan(wanted).changes
+    assert (muxer.sign, queue.sign) == ("!", "!")
+    assert muxer.text == "muxer a (lossy): muxer 'a' exists as simple, asked for lossy, probability 1.0, seed 0"
+    assert queue.text.endswith(
+        "exists with messages_max 3 of template 'spare', asked for messages_max 0 of template 'normal'"
+    )
+
+
+def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
+    """It cannot be tried, but it is no other error."""
+    broker = Broker()
+    broker.apply(broker.plan(Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (QueueEntry("q"),))))
+    attachment = AttachmentEntry("a", "q", Said("x", "destination"))
+    wanted = Wiring((MuxerEntry("a", MuxerKind.DESTINATION),), (QueueEntry("q"),), (attachment,))
+    assert [change.sign for change in broker.plan(wanted).changes] == ["!", "+"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words", "code"),
+    [
+        (
+            Wiring((MuxerEntry("a/b", MuxerKind.SIMPLE),)),
+            r"w.toml \[\[muxers\]\] 1: a muxer's name holds no '/'",
+            ExitCode.USAGE,
+        ),
+        (Wiring((MuxerEntry("a" * 256, MuxerKind.SIMPLE),)), "1 to 255 bytes", ExitCode.USAGE),
+        (Wiring((), (QueueEntry("/x"),)), r"\[\[queues\]\] 1: no node at '/x'", ExitCode.NOT_FOUND),
+        (Wiring((), (QueueEntry("q", "none"),)), "no template 'none': there are orders, spare,", ExitCode.NOT_FOUND),
+        (
+            Wiring((), (), (AttachmentEntry("none", "q"),)),
+            r"\[\[attachments\]\] 1: no muxer 'none'",
+            ExitCode.NOT_FOUND,
+        ),
+        (Wiring((), (), (AttachmentEntry("TOPIC", "q", Said("#", "pattern")),)), "no queue 'q'", ExitCode.NOT_FOUND),
+        (
+            Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", Said("a*", "pattern")),)),
+            "stands for whole words",
+            ExitCode.USAGE,
+        ),
+        (
+            Wiring(
+                (MuxerEntry("s", MuxerKind.SELECTOR),),
+                (QueueEntry("q"),),
+                (AttachmentEntry("s", "q", Said("x = = 1", "selector")),),
+            ),
+            "character 4",
+            ExitCode.USAGE,
+        ),
+        (
+            Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", Said("x", "selector")),)),
+            "wants a pattern; selector was given",
+            ExitCode.USAGE,
+        ),
+        (
+            Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (), (AttachmentEntry("a", "muxer:a"),)),
+            "messages would go round: a -> a",
+            ExitCode.FAILED,
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_done(wanted: Wiring, words: str, code: ExitCode) -> None:
+    """With its place in the file, why, and the exit code that fits."""
+    for prunes in (False, True):
+        with pytest.raises(ToolError, match=words) as refused:
+            Broker().plan(wanted, prunes=prunes)
+        assert refused.value.exit_code == code
+
+
+def test_templates_come_as_the_broker_tells_them() -> None:
+    """Names, patterns, properties and attachments."""
+    attach = [{"muxer": "m"}, {"muxer": "n", "conditions": [{"name": "x"}, {"name": "y", "value": None}]}]
+    row = {"name": "t", "pattern": "t.#", "messages_max": 4, "attach": attach}
+    template = templates_of([row]).for_queue("t.x")
+    assert (template.name, template.settings.messages_max) == ("t", 4)
+    assert [(one.muxer, one.called) for one in template.attach] == [("m", ""), ("n", "conditions")]

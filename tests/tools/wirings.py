@@ -1,0 +1,70 @@
+"""Random documents of wiring, and a broker in memory that has one."""
+
+from hypothesis import strategies as st
+
+from engine.attachment import Condition
+from engine.muxer import MuxerKind, Options
+from engine.queue import Settings
+from engine.template import Template, TemplateAttachment, Templates
+from tools.argument_options import Said
+from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring
+
+__all__ = ["TEMPLATES", "documents"]
+
+TEMPLATES = Templates(
+    (
+        Template(Settings("orders", messages_max=7), "orders.#", (TemplateAttachment("TOPIC", "orders.#", "pattern"),)),
+        Template(Settings("spare", messages_max=3)),
+    )
+).with_defaults()
+
+_NAMES = ("a", "b", "c", "d")
+_QUEUES = ("p", "q", "orders.eu", "/queues/muxer%3Ap", "a/b")
+
+
+def _said(kind: MuxerKind) -> st.SearchStrategy[Said]:
+    match kind:
+        case MuxerKind.SIMPLE | MuxerKind.LOSSY:
+            return st.just(Said())
+        case MuxerKind.DESTINATION:
+            return st.sampled_from(("x", "", "p", 'say "it"\n')).map(lambda text: Said(text, "destination"))
+        case MuxerKind.WILD_DESTINATION:
+            return st.sampled_from(("x", "*", "#")).map(lambda text: Said(text, "pattern"))
+        case MuxerKind.SELECTOR:
+            return st.sampled_from(("x = 1", "y LIKE 'é%'")).map(lambda text: Said(text, "selector"))
+        case MuxerKind.PROPERTY | MuxerKind.WILD_PROPERTY:
+            values = (None, True, 1, 1.0, "1", "eu") if kind is MuxerKind.PROPERTY else ("*", "eu")
+            valued = st.builds(Condition, st.sampled_from(("x", "a=b")), st.just(True), st.sampled_from(values))
+            conditions = st.lists(valued | st.just(Condition("urgent")), min_size=1, max_size=2)
+            return conditions.map(lambda many: Said(tuple(many), "conditions"))
+
+
+def _options(kind: MuxerKind) -> st.SearchStrategy[Options]:
+    if kind is MuxerKind.LOSSY:
+        return st.builds(Options, probability=st.sampled_from((0.0, 0.25, 1.0)), seed=st.integers(-3, 3))
+    if kind in (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY):
+        return st.builds(Options, separator=st.sampled_from((".", "/", "::")))
+    return st.just(Options())
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Wiring:
+    """A document that a broker can have; muxers pass on to later ones alone, so that nothing goes round."""
+    muxers = []
+    for name in draw(st.lists(st.sampled_from(_NAMES), unique=True)):
+        kind = draw(st.sampled_from(MuxerKind))
+        muxers.append(MuxerEntry(name, kind, draw(_options(kind))))
+    queues = [
+        QueueEntry(name, *draw(st.sampled_from(((None, None), ("spare", None), ("spare", 9), (None, 0)))))
+        for name in draw(st.lists(st.sampled_from(_QUEUES), unique=True))
+    ]
+    attachments = []
+    for place, muxer in enumerate((MuxerEntry("TOPIC", MuxerKind.WILD_DESTINATION), *muxers)):
+        members = [f"muxer:{later.name}" for later in muxers[place:]] + [queue.name for queue in queues]
+        if members:
+            count = draw(st.integers(0, 3))
+            attachments += [
+                AttachmentEntry(muxer.name, draw(st.sampled_from(members)), draw(_said(muxer.kind)))
+                for _ in range(count)
+            ]
+    return Wiring(tuple(muxers), tuple(queues), tuple(attachments))

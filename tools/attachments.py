@@ -1,0 +1,84 @@
+"""`ambermq attach` and `ambermq detach`: what a muxer passes messages on to, and by what."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from engine.errors import EngineError
+from tools.argument_options import Said, keys_of, said_in, said_text
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line
+from tools.target import broker_options
+from tools.wiring_client import managed_wiring
+
+__all__ = ["attach", "detach"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _argument_options(command: _Command) -> _Command:
+    """Give a command the options that say by what messages are passed on; they arrive by the names of a file's keys."""
+    for option in (
+        click.option("--selector", metavar="EXPR", help="For a selector muxer: an SQL condition, such as 'size > 3'."),
+        click.option(
+            "--property",
+            multiple=True,
+            metavar="NAME[=VALUE]",
+            help="For a property or wild-property muxer; all that are given must hold. VALUE is a JSON number, true, "
+            "false, null or a string in quotes where it is one, else text: size=3, paid=true, code='\"3\"', region=eu.",
+        ),
+        click.option(
+            "--pattern", metavar="P", help="For a wild-destination muxer: words, * for one, # for any number."
+        ),
+        click.option("--destination", metavar="D", help="For a destination muxer: what messages are for."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(epilog="Example: ambermq attach orders.eu colours --property region=eu --data ./data")
+@click.argument("member")
+@click.argument("muxer")
+@_argument_options
+@broker_options
+@output_option
+def attach(member: str, muxer: str, url: str | None, data: str | None, output: str, **options: Any) -> None:
+    """Let MUXER pass messages on to MEMBER, a queue or muxer:NAME, by what the muxer's class wants.
+
+    Done as well where it does so already. To have alternatives attach several times; a message reaches a queue once.
+    """
+    said = _said(options)
+    with managed_wiring(url, data) as management:
+        is_new = management.attach(muxer, member, said)
+    _tell(output, "attached" if is_new else "exists", muxer, member, said, {"created": is_new})
+
+
+@click.command(epilog="Example: ambermq detach orders.eu colours --property region=eu --data ./data")
+@click.argument("member")
+@click.argument("muxer")
+@_argument_options
+@broker_options
+@output_option
+def detach(member: str, muxer: str, url: str | None, data: str | None, output: str, **options: Any) -> None:
+    """Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not."""
+    said = _said(options)
+    with managed_wiring(url, data) as management:
+        management.detach(muxer, member, said)
+    _tell(output, "detached", muxer, member, said, {"deleted": True})
+
+
+def _said(options: dict[str, Any]) -> Said:
+    try:
+        return said_in(options)
+    except EngineError as error:
+        raise ToolError(str(error), code=ExitCode.USAGE) from error
+
+
+def _tell(output: str, done: str, muxer: str, member: str, said: Said, values: dict[str, Any]) -> None:
+    if output == "json":
+        print_json({"muxer": muxer, "member": member, **keys_of(said), **values})
+    else:
+        by = said_text(said)
+        print_line(f"{done} {muxer} -> {member}" + (f": {by}" if by else ""))

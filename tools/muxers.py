@@ -1,0 +1,118 @@
+"""`ambermq muxer`: what muxers there are, and making and deleting them, over the broker's `$management` node.
+
+With --at, what there was then, from the log: no broker is asked.
+"""
+
+from typing import Any, Final
+
+import click
+
+from engine.muxer import MuxerKind, Options
+from tools.argument_options import said_by, said_text
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.target import broker_options
+from tools.when import at_option
+from tools.wiring_client import managed_wiring
+from tools.wiring_rows import wiring_rows
+
+__all__ = ["muxer"]
+
+_COLUMNS: Final = ("name", "class", "attachments", "producers", "separator", "probability", "seed", "draws")
+_KINDS: Final = {kind.text: kind for kind in MuxerKind}
+
+
+@click.group(epilog="Example: ambermq muxer list --data ./data")
+def muxer() -> None:
+    """List, show, declare and delete muxers, which producers send to and queues attach to."""
+
+
+@muxer.command("list", epilog="Example: ambermq muxer list --data ./data --output json")
+@at_option
+@broker_options
+@output_option
+def list_muxers(at: str | None, url: str | None, data: str | None, output: str) -> None:
+    """List all muxers, the oldest first."""
+    if at is not None:
+        print_rows(wiring_rows(url, data, at).muxers, _COLUMNS, output)
+        return
+    with managed_wiring(url, data) as management:
+        print_rows(management.muxers(), _COLUMNS, output)
+
+
+@muxer.command("show", epilog="Example: ambermq muxer show colours --data ./data")
+@click.argument("name")
+@at_option
+@broker_options
+@output_option
+def show(name: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
+    """Show the muxer NAME and what is attached to it; exits 6 where there is none."""
+    if at is not None:
+        rows = wiring_rows(url, data, at)
+        found = next((row for row in rows.muxers if row["name"] == name), None)
+        if found is None:
+            raise ToolError(f"no such muxer at {at}", where=name, code=ExitCode.NOT_FOUND)
+        _print_muxer(found, [row for row in rows.attachments if row["muxer"] == name], output)
+        return
+    with managed_wiring(url, data) as management:
+        _print_muxer(management.muxer(name), list(management.attachments(name)), output)
+
+
+@muxer.command("declare", epilog="Example: ambermq muxer declare net --class lossy --probability 0.9 --data ./data")
+@click.argument("name")
+@click.option("--class", "kind", type=click.Choice(list(_KINDS)), required=True, help="What it passes messages on by.")
+@click.option("--separator", metavar="S", help="Of words, for the wild classes; else a dot.")
+@click.option(
+    "--probability", type=click.FloatRange(0, 1), metavar="P", help="Of passing a message on, for lossy; else 1."
+)
+@click.option("--seed", type=int, metavar="N", help="Of the draws, for lossy: the same seed, the same choices; else 0.")
+@broker_options
+@output_option
+def declare(
+    name: str,
+    kind: str,
+    separator: str | None,
+    probability: float | None,
+    seed: int | None,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Declare the muxer NAME; done as well where it exists alike, exits 1 where it exists otherwise."""
+    given = {"separator": separator, "probability": probability, "seed": seed}
+    options = Options(**{option: value for option, value in given.items() if value is not None})  # type: ignore[arg-type]
+    with managed_wiring(url, data) as management:
+        is_new = management.declare_muxer(name, _KINDS[kind], options)
+    _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "class": kind, "created": is_new})
+
+
+@muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")
+@click.argument("name")
+@click.option("--if-unused", is_flag=True, help="Only where nobody sends or passes on to it.")
+@click.option("--if-empty", is_flag=True, help="Only without attachments.")
+@broker_options
+@output_option
+def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: str | None, output: str) -> None:
+    """Delete the muxer NAME with its attachments; exits 6 where there is none."""
+    with managed_wiring(url, data) as management:
+        management.delete_muxer(name, if_unused=if_unused, if_empty=if_empty)
+    _tell(output, f"deleted {name}", {"name": name, "deleted": True})
+
+
+def _print_muxer(values: dict[str, Any], attachments: list[dict[str, Any]], output: str) -> None:
+    if output == "json":
+        print_values({**values, "members": attachments}, output)
+        return
+    print_values({name: value for name, value in values.items() if value is not None}, output)
+    if attachments:
+        print_line("")
+        rows = [{"member": row["member"], "by": said_text(said_by(row))} for row in attachments]
+        print_rows(rows, ("member", "by") if any(row["by"] for row in rows) else ("member",), output)
+
+
+def _tell(output: str, text: str, values: dict[str, Any]) -> None:
+    if output == "json":
+        print_json(values)
+    else:
+        print_line(text)

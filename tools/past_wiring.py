@@ -1,0 +1,63 @@
+"""Wiring and routes of a state, as a broker that has it would tell them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from engine.config import EngineConfig
+from engine.errors import Refused
+from engine.explaining import explain
+from engine.moment import Moment
+from engine.routing.router import Router
+from engine.state import State
+from protocol.attachment_management import attachment_attributes
+from protocol.given_message import given_message
+from protocol.message_fields import MessageFields
+from protocol.muxer_management import muxer_attributes
+from protocol.route_management import route_attributes
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.past_queues import queue_rows
+from tools.pasts import offset_of, opened_past, state_of
+from tools.wiring_rows import WiringRows
+
+__all__ = ["route_at", "rows_at", "rows_of"]
+
+
+def rows_at(url: str | None, data: str | None, at: str) -> WiringRows:
+    """Return what was wired at a moment. Raises as `state_of`."""
+    return rows_of(_state_at(url, data, at))
+
+
+def rows_of(state: State) -> WiringRows:
+    """Return what is wired in a state."""
+    producers = Counter(producer.muxer for producer in state.producers.values())
+    muxers = [muxer for _, muxer in sorted(state.muxers.items())]
+    attachments = [
+        attachment_attributes(state, muxer, attachment)
+        for muxer in muxers
+        for _, attachment in sorted(muxer.attachments.items())
+    ]
+    found = [muxer_attributes(state, muxer, producers[muxer.id]) for muxer in muxers]
+    return WiringRows(found, list(queue_rows(state)), attachments)
+
+
+def route_at(
+    url: str | None, data: str | None, at: str, address: str, fields: Mapping[str, Any], results_max: int
+) -> dict[str, Any]:
+    """Return where a message of these fields would have gone at a moment. Raises as `state_of`, and ToolError."""
+    state = _state_at(url, data, at)
+    try:
+        body = given_message(fields)
+        # What a broker's own configuration says is not in its log: limits are the defaults, and queues are created.
+        moment = Moment(state.time_us, 0, 0, EngineConfig(), Router(MessageFields))
+        explained = explain(state, address, MessageFields(body), moment)
+    except Refused as refusal:
+        code = ExitCode.NOT_FOUND if refusal.condition == "amqp:not-found" else ExitCode.FAILED
+        raise ToolError(refusal.description, where=address or "anonymous", code=code) from refusal
+    return route_attributes(state, explained, results_max=results_max)
+
+
+def _state_at(url: str | None, data: str | None, at: str) -> State:
+    with opened_past(url, data) as past:
+        return state_of(past, offset_of(past, at))

@@ -1,0 +1,116 @@
+"""`ambermq route`: where a message would go, and why. Nothing is sent."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import click
+
+from engine.condition_text import parse_condition
+from engine.errors import EngineError
+from tools.argument_options import said_by, said_text
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line
+from tools.reading import step_back
+from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
+from tools.when import at_option
+from tools.wiring_client import managed_wiring
+
+__all__ = ["route"]
+
+_RESULTS_MAX: Final = 1000
+"""As many attachments and queues as a broker tells of."""
+
+
+@click.command(epilog="Example: ambermq route /muxers/colours --property colour=red --data ./data")
+@click.argument("address")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What the message has, written as for attach; annotations.NAME and header.NAME are other sections.",
+)
+@click.option("--to", metavar="TO", help="The message's own address: its destination where ADDRESS names none.")
+@click.option("--subject", metavar="S", help="Its subject: likewise, where it has no address of its own.")
+@at_option
+@broker_options
+@output_option
+def route(
+    address: str,
+    properties: tuple[str, ...],
+    to: str | None,
+    subject: str | None,
+    at: str | None,
+    url: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Tell where a message to ADDRESS would go, and why: each muxer on the way, and each attachment that matched.
+
+    Nothing is sent or made, and no LOSSY muxer draws: it passes the message on and says how likely that is. An empty
+    ADDRESS is the anonymous terminus. With --data of a broker that does not run its log is read.
+    """
+    fields = _fields(properties, to, subject)
+    if at is None and not _is_stopped(url, data):
+        with managed_wiring(url, data) as management:
+            told = management.route(address, fields)
+    else:
+        step_back()
+        from tools.past_wiring import route_at  # noqa: PLC0415 - a quarter of a second that only the past needs
+
+        told = route_at(url, data, at or "now", address, fields, _RESULTS_MAX)
+    if output == "json":
+        print_json({"address": address, **told}, indent=True)
+    else:
+        for line in _lines(told):
+            print_line(line)
+
+
+def _fields(properties: tuple[str, ...], to: str | None, subject: str | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for text in properties:
+        try:
+            condition = parse_condition(text)
+        except EngineError as error:
+            raise ToolError(str(error), code=ExitCode.USAGE) from error
+        if not condition.has_value:
+            raise ToolError(f"a message's property has a value: write {text}=VALUE", code=ExitCode.USAGE)
+        fields[condition.name] = condition.value
+    named = {"properties.to": to, "properties.subject": subject}
+    return fields | {name: value for name, value in named.items() if value is not None}
+
+
+def _is_stopped(url: str | None, data: str | None) -> bool:
+    """Tell whether a directory is meant on which no broker runs."""
+    if not url and not data and not os.environ.get(URL_VARIABLE):
+        data = os.environ.get(DATA_VARIABLE)
+    return bool(data) and not url and holder_of(vhost_directory(data)) is None
+
+
+def _lines(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what people read: the way, muxer by muxer, and where it ends."""
+    if told["creates"] is not None:
+        yield f"queue {told['creates']} does not exist: a link makes it, attached to QUEUE by its name"
+    for hop in told["hops"]:
+        yield _muxer_line(hop, told["destination"])
+        for row in hop["attachments"]:
+            by = said_text(said_by(row))
+            member = row["member"] if row["member"].startswith("muxer:") else f"queue {row['member']}"
+            yield f"  to {member.replace('muxer:', 'muxer ', 1)}" + (f": {by}" if by else "")
+        if len(hop["attachments"]) < hop["matched"]:
+            yield f"  and {hop['matched'] - len(hop['attachments']):,} more"
+    queues = [*told["queues"], *([told["creates"]] if told["creates"] is not None else [])]
+    count = told["queue_count"] + (told["creates"] is not None)
+    more = f" and {count - len(queues):,} more" if count > len(queues) else ""
+    shown = f"{count:,} {'queue' if count == 1 else 'queues'}: {', '.join(queues)}{more}"
+    yield f"reaches {shown if count else 'no queue'}"
+
+
+def _muxer_line(hop: Mapping[str, Any], destination: str) -> str:
+    is_by_destination = hop["class"] in ("destination", "wild-destination")
+    asked = f" for {destination!r}" if is_by_destination else ""
+    if hop["probability"] is not None:
+        asked = f" passes it on with probability {hop['probability']}"
+    return f"muxer {hop['muxer']} ({hop['class']}){asked}" + ("" if hop["matched"] else ": nothing matches")

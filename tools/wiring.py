@@ -1,0 +1,79 @@
+"""`ambermq wiring`: all of a broker's wiring at once, as a file that says what there shall be, and as a picture."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tools.lazy import LazyGroup
+from tools.output import output_option, print_json, print_line
+from tools.target import broker_options
+from tools.when import at_option
+from tools.wiring_document import check_suffix, wiring_of, write_wiring
+from tools.wiring_graph import dot_lines, tree_lines
+from tools.wiring_rows import wiring_rows
+
+__all__ = ["wiring"]
+
+_LAZY: Final = {
+    "apply": (
+        "tools.wiring_apply:apply",
+        "Let the broker have what FILE says, and print what was done for that; done before is not done again.",
+    ),
+    "diff": (
+        "tools.wiring_apply:diff",
+        "Print what differs between the broker and FILE, a line each; exits 8 where anything does.",
+    ),
+}
+"""Commands that need more than a client does."""
+
+
+@click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq wiring export wiring.toml --data ./data")
+def wiring() -> None:
+    """Export, compare and apply a broker's muxers, queues and attachments as a file, and draw them."""
+
+
+@wiring.command("export", epilog="Example: ambermq wiring export wiring.toml --data ./data")
+@click.argument("file")
+@at_option
+@broker_options
+@output_option
+def export(file: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
+    """Write the wiring to FILE, as TOML or JSON by its suffix; - is standard output, in TOML.
+
+    What each broker has is left out: QUEUE, TOPIC, and that queues are attached to QUEUE by their names. So is what
+    subscriptions and temporary nodes are made of.
+    """
+    if file != "-":
+        check_suffix(file)
+    found = wiring_of(wiring_rows(url, data, at))
+    text = write_wiring(found, is_json=file.endswith(".json"))
+    if file == "-":
+        print_line(text.rstrip("\n"))
+        return
+    Path(file).write_text(text, encoding="utf-8")
+    counts = {"muxers": len(found.muxers), "queues": len(found.queues), "attachments": len(found.attachments)}
+    told = ", ".join(f"{count:,} {noun}" for noun, count in counts.items())
+    _tell(output, f"exported {told} to {file}", {"file": file, **counts})
+
+
+@wiring.command("graph", epilog="Example: ambermq wiring graph --dot --data ./data")
+@click.option("--dot", is_flag=True, help="Print it for Graphviz.")
+@at_option
+@broker_options
+@output_option
+def graph(dot: bool, at: str | None, url: str | None, data: str | None, output: str) -> None:
+    """Draw which muxer passes messages on to which queues and muxers, as a tree of text."""
+    rows = wiring_rows(url, data, at)
+    if output == "json":
+        print_json({"muxers": rows.muxers, "attachments": rows.attachments}, indent=True)
+        return
+    for line in dot_lines(rows) if dot else tree_lines(rows):
+        print_line(line)
+
+
+def _tell(output: str, text: str, values: dict[str, Any]) -> None:
+    if output == "json":
+        print_json(values)
+    else:
+        print_line(text)

@@ -1,0 +1,157 @@
+"""`ambermq wiring diff` and `ambermq wiring apply`: a file that says what there shall be, against what there is.
+
+Rule 1. All of it is rehearsed before anything is done (wiring_plan.py), so that what cannot be is told beforehand.
+Rule 2. Applying is a request a change, each durable when the next is made: what broke off is finished by the next.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.address import member_address
+from tools.argument_options import keys_of
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.output import output_option, print_json, print_line
+from tools.target import broker_options
+from tools.wiring_client import WiringManagement, managed_wiring, options_given
+from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, check_suffix, read_wiring
+from tools.wiring_plan import Change, ChangeKind, Plan, plan_for
+from tools.wiring_rehearsal import templates_of
+from tools.wiring_rows import WiringRows
+
+__all__ = ["apply", "diff"]
+
+
+@click.command("diff", epilog="Example: ambermq wiring diff wiring.toml --data ./data")
+@click.argument("file")
+@broker_options
+@output_option
+def diff(file: str, url: str | None, data: str | None, output: str) -> None:
+    """Print what differs between the broker and FILE, a line each; exits 8 where anything does.
+
+    + is in the file alone, - is on the broker alone, ! is there otherwise than the file has it.
+    """
+    wanted = _read(file)
+    with managed_wiring(url, data) as management:
+        plan = _plan(management, wanted, file, prunes=False)[0]
+    _print_plan(plan.changes, output)
+    _exit_different(bool(plan.changes))
+
+
+@click.command("apply", epilog="Example: ambermq wiring apply wiring.toml --dry-run --data ./data")
+@click.argument("file")
+@click.option("--prune", is_flag=True, help="Remove what FILE does not name; queues and muxers only where unused.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would be done, and do nothing; exits 8 where that is anything."
+)
+@broker_options
+@output_option
+def apply(file: str, prune: bool, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
+    """Let the broker have what FILE says, and print what was done for that; done before is not done again.
+
+    All of it is checked first: where a part of it cannot be, nothing is done. Nothing is removed without --prune.
+    """
+    wanted = _read(file)
+    with managed_wiring(url, data) as management:
+        plan, present = _plan(management, wanted, file, prunes=prune)
+        _check_conflicts(plan, file)
+        changes = plan.changes if prune else plan.of(ChangeKind.ADD)
+        if prune:
+            _check_unused(plan, present)
+        if not dry_run:
+            for change in changes:
+                _do(management, change)
+    _print_plan(changes, output)
+    _exit_different(dry_run and bool(changes))
+
+
+def _read(file: str) -> Wiring:
+    check_suffix(file)
+    try:
+        return read_wiring(Path(file).read_text(encoding="utf-8"), file)
+    except UnicodeDecodeError as error:
+        raise ToolError("the file is wrong", where=file, expected="UTF-8", code=ExitCode.USAGE) from error
+
+
+def _plan(management: WiringManagement, wanted: Wiring, file: str, *, prunes: bool) -> tuple[Plan, WiringRows]:
+    present = WiringRows(list(management.muxers()), list(management.queues()), list(management.attachments()))
+    templates = templates_of(management.templates())
+    return plan_for(present, wanted, templates, path=file, prunes=prunes), present
+
+
+def _check_conflicts(plan: Plan, file: str) -> None:
+    conflicts = plan.of(ChangeKind.CONFLICT)
+    if conflicts:
+        more = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
+        raise ToolError(
+            f"{conflicts[0].reason}{more}; nothing was done",
+            where=file,
+            advice="delete it and apply again, or change the file",
+        )
+
+
+def _check_unused(plan: Plan, present: WiringRows) -> None:
+    """Raise ToolError where a queue or muxer that shall go is in use: then nothing is done."""
+    used = {f"queue {member_address(row['name'])}": _use_of_queue(row) for row in present.queues}
+    used |= {f"muxer {row['name']}": f"{row['producers']} producers" for row in present.muxers if row["producers"]}
+    queues = {change.entry.name for change in plan.of(ChangeKind.REMOVE) if isinstance(change.entry, QueueEntry)}
+    muxers = {change.entry.name for change in plan.of(ChangeKind.REMOVE) if isinstance(change.entry, MuxerEntry)}
+    for name in [*(f"queue {name}" for name in queues), *(f"muxer {name}" for name in muxers)]:
+        if used.get(name):
+            advice = "name it in the file, or empty it first"
+            raise ToolError(f"{name} is in use, it has {used[name]}; nothing was done", advice=advice)
+
+
+def _use_of_queue(row: Mapping[str, Any]) -> str:
+    counts = {"messages": row["available"] + row["acquired"], "consumers": row["consumers"]}
+    return " and ".join(f"{count:,} {noun}" for noun, count in counts.items() if count)
+
+
+def _do(management: WiringManagement, change: Change) -> None:
+    is_added = change.kind is ChangeKind.ADD
+    match change.entry:
+        case MuxerEntry(name, kind, options):
+            if is_added:
+                management.declare_muxer(name, kind, options)
+            else:
+                management.delete_muxer(name, if_unused=True)
+        case QueueEntry(name, template, messages_max):
+            if is_added:
+                management.declare(name, messages_max=messages_max, template=template)
+            else:
+                management.delete(name, if_unused=True, if_empty=True)
+        case AttachmentEntry(muxer, member, said):
+            if is_added:
+                management.attach(muxer, member, said)
+            else:
+                management.detach(muxer, member, said)
+
+
+def _print_plan(changes: tuple[Change, ...], output: str) -> None:
+    if output == "json":
+        print_json([_values(change) for change in changes], indent=True)
+        return
+    for change in changes:
+        print_line(f"{change.sign} {change.text}")
+    if not changes:
+        print_line("no differences")
+
+
+def _values(change: Change) -> dict[str, Any]:
+    match change.entry:
+        case MuxerEntry(name, kind, options):
+            told: dict[str, Any] = {"name": name, "class": kind.text, **options_given(options)}
+        case QueueEntry():
+            told = {name: value for name, value in change.entry._asdict().items() if value is not None}
+        case AttachmentEntry(muxer, member, said):
+            told = {"muxer": muxer, "member": member, **keys_of(said)}
+    reason = {"reason": change.reason} if change.reason else {}
+    return {"change": str(change.kind), "what": change.noun, **told, **reason}
+
+
+def _exit_different(is_different: bool) -> None:
+    if is_different:
+        click.get_current_context().exit(ExitCode.DIFFERENT)

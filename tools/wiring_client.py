@@ -1,0 +1,87 @@
+"""What a broker can be asked about its wiring, over `$management`."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from engine.attachment import Condition
+from engine.muxer import MuxerKind, Options
+from tools.argument_options import Said
+from tools.broker_url import BrokerUrl
+from tools.link_client import LinkClient
+from tools.management import QueueManagement
+from tools.target import broker_url
+
+__all__ = ["WiringManagement", "managed_wiring", "options_given"]
+
+_MUXER: Final = "org.ambermq.muxer"
+_ATTACHMENT: Final = "org.ambermq.attachment"
+_TEMPLATE: Final = "org.ambermq.template"
+_NODE: Final = "org.amqp.management"
+
+
+class WiringManagement(QueueManagement):
+    """Requests about muxers, attachments, templates and routes, and about queues as well."""
+
+    def muxers(self) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of every muxer, the oldest first."""
+        return self.rows(_MUXER)
+
+    def muxer(self, name: str) -> dict[str, Any]:
+        """Return a muxer's attributes."""
+        return self.request("READ", _MUXER, {"name": name})[1]
+
+    def declare_muxer(self, name: str, kind: MuxerKind, options: Options) -> bool:
+        """Declare a muxer; returns whether it is new."""
+        attributes = {"class": kind.text, **options_given(options)}
+        return self.request("CREATE", _MUXER, {"name": name}, attributes)[0] == 201
+
+    def delete_muxer(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
+        """Delete a muxer with its attachments and those by which messages come to it."""
+        self.request("DELETE", _MUXER, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
+
+    def attachments(self, muxer: str | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of every attachment, of one muxer or of all, in the order of attaching."""
+        return self.rows(_ATTACHMENT, **({} if muxer is None else {"muxer": muxer}))
+
+    def attach(self, muxer: str, member: str, said: Said) -> bool:
+        """Let a muxer pass messages on to a member; returns whether that is new."""
+        asked = _attachment(muxer, member, said)
+        return self.request("CREATE", _ATTACHMENT, {}, asked, where=f"{muxer} -> {member}")[0] == 201
+
+    def detach(self, muxer: str, member: str, said: Said) -> None:
+        """Let a muxer pass messages on to a member no more, by this argument."""
+        self.request("DELETE", _ATTACHMENT, {}, _attachment(muxer, member, said), where=f"{muxer} -> {member}")
+
+    def templates(self) -> Iterator[dict[str, Any]]:
+        """Yield the attributes of every queue template, in the order in which they are tried."""
+        return self.rows(_TEMPLATE)
+
+    def route(self, address: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return where a message of these fields would go."""
+        return self.request("ROUTE", _NODE, {"name": address}, fields, where=address or "anonymous")[1]
+
+
+@contextmanager
+def managed_wiring(url: str | None, data: str | None) -> Iterator[WiringManagement]:
+    """Connect to the broker that options and environment name; raises as `broker_url`, ToolError."""
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
+        yield WiringManagement(client)
+
+
+def options_given(options: Options) -> dict[str, Any]:
+    """Return those of a muxer's options that are not what a muxer has anyway."""
+    default = Options()
+    named = {name: getattr(options, name) for name in ("separator", "probability", "seed")}
+    return {name: value for name, value in named.items() if value != getattr(default, name)}
+
+
+def _attachment(muxer: str, member: str, said: Said) -> dict[str, Any]:
+    argument = said.argument
+    if isinstance(argument, tuple):
+        return {"muxer": muxer, "member": member, said.called: [_condition(one) for one in argument]}
+    return {"muxer": muxer, "member": member, **({said.called: argument} if said.called else {})}
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    return {"name": condition.name, **({"value": condition.value} if condition.has_value else {})}

@@ -1,0 +1,217 @@
+"""Wiring as a document, in TOML or JSON by the file's suffix. Pure: text in, entries out, and back.
+
+    [[muxers]]         name, class, and what the class knows: separator, probability, seed
+    [[queues]]         name (an address), template, messages_max: as far as they are not the template's
+    [[attachments]]    muxer, member (a queue's address or muxer:NAME), and destination, pattern, property or selector
+
+Rule 1. What a broker always has is not in it: the muxers QUEUE and TOPIC, and that each queue is attached to QUEUE by
+        its name. Nor is what it has named itself, which begins with $ and goes when nobody needs it.
+Rule 2. read(write(x)) is x. Order is kept: attachments that match are taken in the order of attaching.
+Rule 3. An unknown key or a value of another type is one message with file, table and key; nothing is ignored.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from engine.address import MUXER_MEMBER, member_address
+from engine.errors import EngineError
+from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
+from tools.argument_options import ARGUMENT_KEYS, Said, keys_of, said_by, said_in
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.toml_text import toml_text
+from tools.wiring_client import options_given
+from tools.wiring_rows import WiringRows
+
+__all__ = [
+    "AttachmentEntry",
+    "MuxerEntry",
+    "QueueEntry",
+    "Wiring",
+    "check_suffix",
+    "read_wiring",
+    "wiring_of",
+    "write_wiring",
+]
+
+_SUFFIXES: Final = (".toml", ".json")
+_PREDECLARED: Final = (QUEUE_MUXER, TOPIC_MUXER)
+_KINDS: Final = {kind.text: kind for kind in MuxerKind}
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "muxers": ("name", "class", "separator", "probability", "seed"),
+    "queues": ("name", "template", "messages_max"),
+    "attachments": ("muxer", "member", *ARGUMENT_KEYS),
+}
+
+
+class MuxerEntry(NamedTuple):
+    """A muxer that shall be."""
+
+    name: str
+    kind: MuxerKind
+    options: Options = Options()
+
+
+class QueueEntry(NamedTuple):
+    """A queue that shall be."""
+
+    name: str
+    """Its address."""
+    template: str | None = None
+    """None: that of its name."""
+    messages_max: int | None = None
+    """None: the template's."""
+
+
+class AttachmentEntry(NamedTuple):
+    """An attachment that shall be."""
+
+    muxer: str
+    member: str
+    said: Said = Said()
+
+
+class Wiring(NamedTuple):
+    """What shall be wired."""
+
+    muxers: tuple[MuxerEntry, ...] = ()
+    queues: tuple[QueueEntry, ...] = ()
+    attachments: tuple[AttachmentEntry, ...] = ()
+
+
+def wiring_of(rows: WiringRows) -> Wiring:
+    """Return the document of what a broker has."""
+    muxers = [
+        row for row in rows.muxers if not _is_given(row["name"]) and row["name"] not in (QUEUE_MUXER, TOPIC_MUXER)
+    ]
+    queues = [row for row in rows.queues if not _is_given(row["name"])]
+    attachments = (AttachmentEntry(row["muxer"], row["member"], said_by(row)) for row in rows.attachments)
+    return Wiring(
+        tuple(MuxerEntry(row["name"], _KINDS[row["class"]], _options(row)) for row in muxers),
+        tuple(QueueEntry(member_address(row["name"]), row["template"], row["messages_max"]) for row in queues),
+        tuple(entry for entry in attachments if not _is_implied(entry)),
+    )
+
+
+def _is_given(name: str) -> bool:
+    """Tell whether the broker has given a name itself."""
+    return name.startswith("$")
+
+
+def check_suffix(path: str) -> None:
+    """Raise ToolError with exit code 2 where a file's suffix does not say how it is written."""
+    if not path.endswith(_SUFFIXES):
+        expected = " or ".join(_SUFFIXES)
+        raise ToolError("its suffix says how it is written", where=path, expected=expected, code=ExitCode.USAGE)
+
+
+def read_wiring(text: str, path: str) -> Wiring:
+    """Return the entries of a document; ToolError with exit code 2 where it does not say what we understand."""
+    arrays = _decoded(text, path)
+    if not isinstance(arrays, dict):
+        raise _wrong(path, "the file", "tables", repr(arrays))
+    for name in arrays:
+        if name not in _KEYS:
+            raise _unknown(path, name, tuple(_KEYS))
+    return Wiring(
+        tuple(_muxer(table, where) for table, where in _tables(arrays, "muxers", path)),
+        tuple(_queue(table, where) for table, where in _tables(arrays, "queues", path)),
+        tuple(_attachment(table, where) for table, where in _tables(arrays, "attachments", path)),
+    )
+
+
+def write_wiring(wiring: Wiring, *, is_json: bool) -> str:
+    """Return the document of entries."""
+    arrays: dict[str, Sequence[Mapping[str, Any]]] = {
+        "muxers": [{"name": one.name, "class": one.kind.text, **options_given(one.options)} for one in wiring.muxers],
+        "queues": [{key: value for key, value in one._asdict().items() if value is not None} for one in wiring.queues],
+        "attachments": [{"muxer": one.muxer, "member": one.member, **keys_of(one.said)} for one in wiring.attachments],
+    }
+    return json.dumps(arrays, indent=2, ensure_ascii=False) + "\n" if is_json else toml_text(arrays)
+
+
+def _is_implied(entry: AttachmentEntry) -> bool:
+    name = entry.member.removeprefix(MUXER_MEMBER)
+    if _is_given(entry.muxer) or _is_given(name) or name.startswith("/queues/%24"):
+        return True
+    argument = entry.said.argument
+    return entry.muxer == QUEUE_MUXER and isinstance(argument, str) and member_address(argument) == entry.member
+
+
+def _options(row: Mapping[str, Any]) -> Options:
+    named = {name: row[name] for name in ("separator", "probability", "seed") if row.get(name) is not None}
+    return Options(**named)
+
+
+def _decoded(text: str, path: str) -> Any:
+    is_json = path.endswith(".json")
+    try:
+        return json.loads(text) if is_json else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, "the file", "JSON" if is_json else "TOML", str(error)) from error
+
+
+def _tables(arrays: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the tables of an array, each with where it stands; its keys are known."""
+    tables = arrays.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise _wrong(path, name, f"tables [[{name}]]", repr(tables))
+    for number, table in enumerate(tables, 1):
+        where = f"{path} [[{name}]] {number}"
+        for key in table:
+            if key not in _KEYS[name]:
+                raise _unknown(where, key, _KEYS[name])
+        yield table, where
+
+
+def _muxer(table: Mapping[str, Any], where: str) -> MuxerEntry:
+    kind = _KINDS.get(_text(table, "class", where))
+    if kind is None:
+        raise _wrong(where, "class", f"one of {', '.join(_KINDS)}", repr(table["class"]))
+    named: dict[str, Any] = {}
+    if "separator" in table:
+        named["separator"] = _text(table, "separator", where)
+    if "probability" in table:
+        named["probability"] = float(_number(table, "probability", where, is_whole=False))
+    if "seed" in table:
+        named["seed"] = int(_number(table, "seed", where, is_whole=True))
+    return MuxerEntry(_text(table, "name", where), kind, Options(**named))
+
+
+def _queue(table: Mapping[str, Any], where: str) -> QueueEntry:
+    template = _text(table, "template", where) if "template" in table else None
+    messages_max = int(_number(table, "messages_max", where, is_whole=True)) if "messages_max" in table else None
+    if messages_max is not None and messages_max < 0:
+        raise _wrong(where, "messages_max", "a whole number, at least 0", str(messages_max))
+    return QueueEntry(_text(table, "name", where), template, messages_max)
+
+
+def _attachment(table: Mapping[str, Any], where: str) -> AttachmentEntry:
+    try:
+        return AttachmentEntry(_text(table, "muxer", where), _text(table, "member", where), said_in(table))
+    except EngineError as error:
+        raise _wrong(where, "it", "an attachment", str(error)) from error
+
+
+def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str):
+        raise _wrong(where, key, "text in quotes", "none" if value is None else repr(value))
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str, where: str, *, is_whole: bool) -> int | float:
+    value = table[key]
+    if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
+        raise _wrong(where, key, "a whole number" if is_whole else "a number", repr(value))
+    return value
+
+
+def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:
+    return ToolError(f"{name} is wrong", where=where, expected=expected, found=f"{found:.200}", code=ExitCode.USAGE)
+
+
+def _unknown(where: str, key: str, known: tuple[str, ...]) -> ToolError:
+    return ToolError(f"{key} is unknown", where=where, advice=f"known are {', '.join(known)}", code=ExitCode.USAGE)

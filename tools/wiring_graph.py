@@ -1,0 +1,99 @@
+"""Wiring as a picture: a tree of text, or DOT for Graphviz. Pure: rows in, lines out.
+
+Rule 1. A tree begins at each muxer that no other passes on to: muxers never pass messages round.
+Rule 2. A muxer that was drawn already is named again and not drawn again.
+Rule 3. That each queue is attached to QUEUE by its name is said once, and drawn for none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from engine.address import MUXER_MEMBER, member_address
+from engine.muxer import QUEUE_MUXER
+from tools.argument_options import said_by, said_text
+from tools.wiring_rows import WiringRows
+
+__all__ = ["dot_lines", "tree_lines"]
+
+_Row = Mapping[str, Any]
+_BRANCH: Final = ("├── ", "│   ")
+_LAST: Final = ("└── ", "    ")
+
+
+def tree_lines(rows: WiringRows) -> Iterator[str]:
+    """Yield the trees of all muxers."""
+    below = _below(rows)
+    muxers: dict[str, _Row] = {row["name"]: row for row in rows.muxers}
+    passed_to = {row["member"].removeprefix(MUXER_MEMBER) for row in rows.attachments if _is_muxer(row)}
+    drawn: set[str] = set()
+    for name, muxer in muxers.items():
+        if name not in passed_to:
+            yield _title(muxer, rows)
+            yield from _branches(name, "", muxers, below, drawn)
+
+
+def dot_lines(rows: WiringRows) -> Iterator[str]:
+    """Yield the lines of a graph in DOT: muxers are boxes, queues cylinders, attachments arrows."""
+    yield "digraph wiring {"
+    yield "  rankdir=LR;"
+    for muxer in rows.muxers:
+        yield f"  {_quoted('muxer:' + muxer['name'])} [shape=box, label={_quoted(_title(muxer, rows))}];"
+    attachments = [row for one in _below(rows).values() for row in one]
+    for queue in dict.fromkeys(row["member"] for row in attachments if not _is_muxer(row)):
+        yield f"  {_quoted('queue:' + queue)} [shape=cylinder, label={_quoted(queue)}];"
+    for row in attachments:
+        member = row["member"] if _is_muxer(row) else f"queue:{row['member']}"
+        by = said_text(said_by(row))
+        label = f" [label={_quoted(by)}]" if by else ""
+        yield f"  {_quoted('muxer:' + row['muxer'])} -> {_quoted(member)}{label};"
+    yield "}"
+
+
+def _branches(
+    name: str, indent: str, muxers: Mapping[str, _Row], below: Mapping[str, Sequence[_Row]], drawn: set[str]
+) -> Iterator[str]:
+    drawn.add(name)
+    rows = below.get(name, ())
+    for number, row in enumerate(rows, 1):
+        branch, onward = _LAST if number == len(rows) else _BRANCH
+        by = said_text(said_by(row))
+        told = f": {by}" if by else ""
+        if not _is_muxer(row):
+            yield f"{indent}{branch}queue {row['member']}{told}"
+            continue
+        member = row["member"].removeprefix(MUXER_MEMBER)
+        title = f"muxer {member}" if member in drawn else _title(muxers[member])
+        yield f"{indent}{branch}{title}{told}{' (see above)' if member in drawn and below.get(member) else ''}"
+        if member not in drawn:
+            yield from _branches(member, indent + onward, muxers, below, drawn)
+
+
+def _title(row: _Row, rows: WiringRows | None = None) -> str:
+    more = "" if row.get("probability") is None else f" {row['probability']}"
+    title = f"muxer {row['name']} ({row['class']}{more})"
+    if rows is not None and row["name"] == QUEUE_MUXER:
+        count = sum(map(_is_by_name, rows.attachments))
+        title += f": {count:,} {'queue' if count == 1 else 'queues'} by name"
+    return title
+
+
+def _below(rows: WiringRows) -> dict[str, list[_Row]]:
+    below: dict[str, list[_Row]] = {}
+    for row in rows.attachments:
+        if not _is_by_name(row):
+            below.setdefault(row["muxer"], []).append(row)
+    return below
+
+
+def _is_muxer(row: _Row) -> bool:
+    return str(row["member"]).startswith(MUXER_MEMBER)
+
+
+def _is_by_name(row: _Row) -> bool:
+    is_named = isinstance(row["destination"], str) and member_address(row["destination"]) == row["member"]
+    return row["muxer"] == QUEUE_MUXER and is_named
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,91 @@
+"""A virtual host in memory that has a broker's wiring, where a change can be tried before it is made.
+
+Rule: what the broker would refuse is refused here, by the same code, with nothing done to the broker.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from engine.apply import apply
+from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue
+from engine.config import EngineConfig
+from engine.decide import decide, started
+from engine.effects import Answered, RefusedCommand
+from engine.errors import Refused
+from engine.moment import Moment
+from engine.queue import Settings
+from engine.routing.router import WIRING, Router
+from engine.state import EMPTY_STATE
+from engine.template import NORMAL, Template, TemplateAttachment, Templates
+from tools.argument_options import said_by
+from tools.wiring_document import Wiring
+
+__all__ = ["Rehearsal", "templates_of"]
+
+_ANY: Final = 1 << 40
+_COUNTLESS: Final = EngineConfig(queues_max=_ANY, muxers_max=_ANY, attachments_max=_ANY)
+"""How many of a kind a broker takes is its own configuration, and so for the broker to say."""
+
+
+class Rehearsal:
+    """A virtual host without a log."""
+
+    def __init__(self, templates: Templates) -> None:
+        """Make one that has what a broker always has; queues are made from `templates`."""
+        self.templates = templates
+        self._config = replace(_COUNTLESS, templates=templates)
+        self.state = EMPTY_STATE
+        self.router = Router()
+        self._end = 0
+        self._happened(started(self.state, self._moment(self._config)))
+
+    def has(self, wiring: Wiring) -> None:
+        """Let all of this be so, as on a broker that has it: templates attach nothing more, and no limit is asked."""
+        names = sorted({queue.template or NORMAL for queue in wiring.queues})
+        bare = Templates(tuple(Template(Settings(name)) for name in names)).with_defaults()
+        config = replace(_COUNTLESS, argument_bytes_max=_ANY, conditions_max=_ANY, name_bytes_max=_ANY, templates=bare)
+        for muxer in wiring.muxers:
+            self._do(DeclareMuxer("", muxer.name, muxer.kind, muxer.options), config)
+        for queue in wiring.queues:
+            settings = Settings(queue.template or NORMAL, messages_max=queue.messages_max or 0)
+            self._do(DeclareQueue("", queue.name, settings), config)
+        for one in wiring.attachments:
+            self._do(AttachMember("", one.muxer, one.member, one.said.argument), config)
+
+    def do(self, command: Command) -> Mapping[str, Any]:
+        """Let something happen; returns its answer. Raises Refused."""
+        return self._do(command, self._config)
+
+    def _do(self, command: Command, config: EngineConfig) -> Mapping[str, Any]:
+        events, effects = decide(self.state, command, self._moment(config))
+        answer = effects[-1]
+        if isinstance(answer, RefusedCommand):
+            raise Refused(answer.condition, answer.description)
+        assert isinstance(answer, Answered), "wiring is answered"
+        self._happened(events)
+        answered: Mapping[str, Any] = answer.value
+        return answered
+
+    def _moment(self, config: EngineConfig) -> Moment:
+        return Moment(0, self._end, _ANY, config, self.router)
+
+    def _happened(self, events: Iterable[Any]) -> None:
+        for event in events:
+            self.state = apply(self.state, event)
+            self._end = event.offset + 1
+            if isinstance(event, WIRING):
+                self.router.heard(event, self.state)
+
+
+def templates_of(rows: Iterable[Mapping[str, Any]]) -> Templates:
+    """Return a broker's templates by their attributes as `$management` tells them."""
+    return Templates(tuple(map(_template, rows))).with_defaults()
+
+
+def _template(row: Mapping[str, Any]) -> Template:
+    attach = []
+    for one in row["attach"]:
+        said = said_by(one)
+        attach.append(TemplateAttachment(one["muxer"], said.argument, said.called))
+    return Template(Settings(row["name"], messages_max=row["messages_max"]), row["pattern"], tuple(attach))
