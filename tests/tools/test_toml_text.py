@@ -22,8 +22,8 @@ def test_what_was_written_is_read(arrays: dict[str, list[dict[str, object]]]) ->
 
 def test_it_is_written_for_eyes() -> None:
     """A table, its keys a line each, and a line between two."""
-    arrays: dict[str, list[dict[str, object]]] = {"muxers": [{"name": "a", "seed": 3}, {"name": "b", "property": ["x", "y=1"]}]}
-    assert toml_text(arrays) == (
+    muxers: list[dict[str, object]] = [{"name": "a", "seed": 3}, {"name": "b", "property": ["x", "y=1"]}]
+    assert toml_text({"muxers": muxers}) == (
         '[[muxers]]\nname = "a"\nseed = 3\n\n[[muxers]]\nname = "b"\nproperty = ["x", "y=1"]\n'
     )
 
