@@ -115,7 +115,7 @@ def what(story: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("address", ["/muxers/kinds/order", "/muxers/kinds", ""])
 def test_a_story_tells_every_muxer_on_the_way(run: Run, shop: Shop, address: str) -> None:
-    """With what each passed it on by, in the wiring of then, whether its link or the message itself said the address."""
+    """With what each passed it on by, in the wiring of then; whether its link or the message said the address."""
     shop.do(DeclareMuxer("key", "kinds", MuxerKind.DESTINATION), DeclareMuxer("key", "ids", MuxerKind.PROPERTY))
     shop.do(AttachMember("key", "kinds", "muxer:ids", "order"))
     shop.do(AttachMember("key", "ids", "orders", (Condition("properties.message-id", True, "one"),)))
