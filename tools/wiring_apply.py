@@ -1,7 +1,8 @@
 """`ambermq wiring diff` and `ambermq wiring apply`: a file that says what there shall be, against what there is.
 
 Rule 1. All of it is rehearsed before anything is done (wiring_plan.py), so that what cannot be is told beforehand.
-Rule 2. Applying is a request a change, each durable when the next is made: what broke off is finished by the next.
+Rule 2. Applying is a request a change, each durable when the next is made. What only the broker's own limits refuse, or
+        what somebody changes meanwhile, ends it there: what was done is told, and applying again goes on behind it.
 """
 
 from collections.abc import Mapping
@@ -62,8 +63,7 @@ def apply(file: str, prune: bool, dry_run: bool, url: str | None, data: str | No
         if prune:
             _check_unused(plan, present)
         if not dry_run:
-            for change in changes:
-                _do(management, change)
+            _do_all(management, changes, output)
     _print_plan(changes, output)
     _exit_different(dry_run and bool(changes))
 
@@ -108,6 +108,17 @@ def _check_unused(plan: Plan, present: WiringRows) -> None:
 def _use_of_queue(row: Mapping[str, Any]) -> str:
     counts = {"messages": row["available"] + row["acquired"], "consumers": row["consumers"]}
     return " and ".join(f"{count:,} {noun}" for noun, count in counts.items() if count)
+
+
+def _do_all(management: WiringManagement, changes: tuple[Change, ...], output: str) -> None:
+    """Do them one after the other; where one is refused after all, what was done before it is told first."""
+    for number, change in enumerate(changes):
+        try:
+            _do(management, change)
+        except ToolError:
+            if number:
+                _print_plan(changes[:number], output)
+            raise
 
 
 def _do(management: WiringManagement, change: Change) -> None:
