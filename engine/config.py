@@ -19,6 +19,8 @@ class EngineConfig:
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
     dispatch_bytes_max: int = 4 << 20
     """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
+    scan_messages_max: int = 200
+    """Messages looked at in one tick for consumers with selectors."""
     lazy_write_ms: int = 8
     """A settlement that nobody waits for is written no later than this."""
     lazy_sync_ms: int = 20

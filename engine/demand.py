@@ -9,6 +9,7 @@ from typing import Any, final
 
 from engine.effects import Deliver
 from engine.queue import Queue
+from engine.scanning import Scan
 from snapshot.queue import PersistentQueue
 
 __all__ = ["Demand", "Want"]
@@ -34,35 +35,43 @@ class Want:
     """Deliveries in them."""
     after: int = 0
     """What its last delivery waits for; no later one waits for less."""
+    scan: Scan | None = None
+    """Where it stands on the queue, when it takes not everything."""
 
 
 @final
 class Demand:
     """The wants of all consumers, in a ring a queue, and the queues that are worth a look."""
 
-    __slots__ = ("_in_vain", "_rings", "dirty", "wants")
+    __slots__ = ("_in_vain", "_rings", "dirty", "parked", "scanning", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
         """By consumer."""
         self.dirty: dict[int, None] = {}
         """Queues where something became available or wanted, in order."""
+        self.parked: dict[int, None] = {}
+        """Queues of which messages must be read before it is known who wants them."""
         self._rings: dict[int, deque[Want]] = {}
+        self.scanning: dict[int, deque[Want]] = {}
+        """By queue the consumers that take not everything; whose turn it is stands first."""
         self._in_vain: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
 
     def add(self, want: Want) -> None:
         """Let a consumer take turns on its queue, after the others."""
         self.wants[want.consumer] = want
-        self._rings.setdefault(want.queue, deque()).append(want)
+        rings = self._rings if want.scan is None else self.scanning
+        rings.setdefault(want.queue, deque()).append(want)
 
     def remove(self, consumer: int) -> Want | None:
         """Forget a consumer and return what it wanted, None when it is unknown."""
         want = self.wants.pop(consumer, None)
         if want is not None:
-            ring = self._rings[want.queue]
+            rings = self._rings if want.scan is None else self.scanning
+            ring = rings[want.queue]
             ring.remove(want)
             if not ring:
-                del self._rings[want.queue]
+                del rings[want.queue]
                 self._in_vain.pop(want.queue, None)
         return want
 
@@ -76,8 +85,14 @@ class Demand:
 
     def touch(self, queue: int) -> None:
         """Note that something became available on a queue."""
-        if queue in self._rings:
+        if queue in self._rings or queue in self.scanning:
             self.dirty[queue] = None
+
+    def unpark(self) -> None:
+        """Look again at the queues of which messages had to be read."""
+        parked, self.parked = self.parked, {}
+        for queue in parked:
+            self.touch(queue)
 
     def ring(self, queue: int) -> deque[Want]:
         """Return a queue's consumers; whose turn it is stands first."""

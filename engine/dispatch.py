@@ -5,12 +5,14 @@ Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; t
         next turn is that of whoever follows the one served last.
 Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by, and never blocks what stands behind it.
         What nobody here may have is looked through once, not again until something has changed.
-Rule 4. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
+Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way.
+Rule 5. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
         that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick.
 """
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
@@ -22,10 +24,17 @@ from engine.entry import Entry
 from engine.events import Acquired, Event, Settled
 from engine.outcome import ACCEPTED
 from engine.queue import Queue
+from engine.routing.fields import Fields
+from engine.scanning import Look, Scan
 from engine.state import State
 from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 
-__all__ = ["Dispatched", "dispatch"]
+__all__ = ["Dispatched", "dispatch", "look_at_nothing"]
+
+
+def look_at_nothing(_queue: int, words: Sequence[int], _entries: Sequence[Entry | None]) -> list[Fields | None]:
+    """Return that no message can be read: nobody who selects gets any."""
+    return [None for _ in words]
 
 
 class Dispatched(Struct, frozen=True):
@@ -36,19 +45,37 @@ class Dispatched(Struct, frozen=True):
     effects: list[Effect]
 
 
-def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget: int, bytes_max: int) -> Dispatched:
+def dispatch(
+    state: State,
+    demand: Demand,
+    now_us: int,
+    next_offset: int,
+    budget: int,
+    bytes_max: int,
+    look: Look = look_at_nothing,
+    looks_max: int = 200,
+) -> Dispatched:
     """Deal at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message beyond them.
 
-    `next_offset` is that of the first event.
+    `next_offset` is that of the first event. At most `looks_max` messages are looked at for those who select.
     """
     dealer = _Dealer(state, now_us, next_offset, budget, bytes_max)
+    dealer.look, dealer.looks = look, looks_max
     for queue_id in list(demand.dirty):
         if dealer.budget <= 0 or dealer.bytes_left <= 0:
             break
         queue = dealer.state.queues.get(queue_id)
         ring = demand.ring(queue_id)
+        has_more = False
+        scanning = demand.scanning.get(queue_id)
+        if queue is not None and scanning:
+            has_more = dealer.select(queue, scanning, demand)
+            queue = dealer.state.queues[queue_id]
         if queue is None or not dealer.serve(queue, ring, demand):
             del demand.dirty[queue_id]
+            if has_more:
+                # Behind the other queues: they share what may be looked at.
+                demand.dirty[queue_id] = None
             dealer.drain(ring)
     return Dispatched(dealer.state, dealer.events, dealer.effects)
 
@@ -56,7 +83,7 @@ def dispatch(state: State, demand: Demand, now_us: int, next_offset: int, budget
 class _Dealer:
     """One dispatch under way."""
 
-    __slots__ = ("budget", "bytes_left", "effects", "events", "next_offset", "now_us", "state")
+    __slots__ = ("budget", "bytes_left", "effects", "events", "look", "looks", "next_offset", "now_us", "state")
 
     def __init__(self, state: State, now_us: int, next_offset: int, budget: int, bytes_left: int) -> None:
         self.state = state
@@ -66,6 +93,47 @@ class _Dealer:
         self.bytes_left = bytes_left
         self.events: list[Event] = []
         self.effects: list[Effect] = []
+        self.look: Look = look_at_nothing
+        self.looks = 0
+
+    def select(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
+        """Deal what consumers select from a queue; return whether they may have more in the next tick."""
+        has_more = False
+        for want in list(ring):
+            if want.credit <= 0:
+                continue
+            scan = want.scan
+            assert scan is not None
+            while want.credit > 0 and (words := scan.ahead(queue, self.looks or 1)):
+                if self.looks <= 0 or self.budget <= 0 or self.bytes_left <= 0:
+                    has_more = True
+                    break
+                entries = [queue.entries.get(word >> 16) for word in words]
+                fields = self.look(queue.id, words, entries)
+                if fields is None:
+                    demand.parked[queue.id] = None
+                    break
+                queue = self._select_among(queue, want, scan, list(zip(words, entries, fields, strict=False)))
+            else:
+                self.drain((want,))
+        # Another one begins the next time.
+        ring.rotate(-1)
+        return has_more
+
+    def _select_among(
+        self, queue: Queue, want: Want, scan: Scan, seen: list[tuple[int, Entry | None, Fields | None]]
+    ) -> Queue:
+        """Deal those of the messages that a consumer wants, as far as its credit goes."""
+        for word, entry, fields in seen:
+            if want.credit <= 0 or self.budget <= 0 or self.bytes_left <= 0:
+                break
+            self.looks -= 1
+            scan.pass_by(word, entry)
+            is_wanted = fields is not None and scan.selector.matches(fields)
+            if is_wanted and want.consumer not in (entry.excluded if entry else ()) and scan.is_there(queue, word):
+                self.bytes_left -= size_of(word)
+                queue = self._acquire(queue, [want], pack_words([word]))
+        return queue
 
     def serve(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
         """Deal what the queue has; return whether it may have more for the next tick."""
@@ -148,7 +216,7 @@ class _Dealer:
         self.events.append(event)
         self.next_offset += 1
 
-    def drain(self, ring: deque[Want]) -> None:
+    def drain(self, ring: Iterable[Want]) -> None:
         """Tell the consumers that asked for it that nothing more is available."""
         for want in ring:
             if want.draining and want.credit > 0:

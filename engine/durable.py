@@ -40,12 +40,14 @@ from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
 from engine.leaving import Leaving
+from engine.looking import Looking
 from engine.losses import damage_of
 from engine.moment import Moment
 from engine.outcome import ACCEPTED, OutcomeKind
 from engine.records import write_event
 from engine.replay import Replay
 from engine.routing.router import WIRING, FieldsOf, Router, no_fields
+from engine.scanning import Scan
 from engine.snapshotter import Snapshotter
 from engine.state import State
 from engine.volatile import VolatileRanges
@@ -99,6 +101,7 @@ class DurableLoop:
         self._waiting: deque[Effect] = deque()
         self._last_after = 0
         self._leaving = Leaving(log.bodies, self.demand, self.submit)
+        self._looking = Looking(log, fields_of, self.submit)
         self._volatile = VolatileRanges()
         self._write_by_us = 0
         self._sync_by_us = 0
@@ -266,6 +269,8 @@ class DurableLoop:
                 self._sync_by_us = 0
                 self._mark_by_us = now_us + self.config.mark_ms * 1000
         thawed = self._leaving.thaw() if self._leaving.is_waiting else []
+        if self.demand.parked:
+            self.demand.unpark()
         ready: list[Effect] = []
         waiting, durable_end = self._waiting, log.durable_end
         while waiting and waiting[0].after <= durable_end:
@@ -344,7 +349,8 @@ class DurableLoop:
             for effect in answers:
                 if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                     consumer = self.state.consumers[effect.consumer]
-                    self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled))
+                    scan = None if effect.selector is None else Scan(effect.selector)
+                    self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
                 elif type(effect) is ConsumerEnded:
                     self._take_back(effect.consumer)
             effects += answers
@@ -392,7 +398,14 @@ class DurableLoop:
         now_us = max(now_us, self.state.time_us)
         config = self.config
         dealt = dispatch(
-            self.state, demand, now_us, draft.next_offset, config.dispatch_messages_max, config.dispatch_bytes_max
+            self.state,
+            demand,
+            now_us,
+            draft.next_offset,
+            config.dispatch_messages_max,
+            config.dispatch_bytes_max,
+            self._looking.at,
+            config.scan_messages_max,
         )
         for event in dealt.events:
             offset = write_event(draft, event)
@@ -405,6 +418,8 @@ class DurableLoop:
         self._write_by_us = 0
         if self.log.draft.record_count:
             self.log.write(now_us)
+            if self.demand.parked:
+                self.demand.unpark()
             self._mark_by_us = 0
             if not self._sync_by_us:
                 self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000

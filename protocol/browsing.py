@@ -3,7 +3,8 @@
 Rule 1. What is sent is a value, the queue as it was: those that came back first, then the others. What happens to the
         queue meanwhile changes nothing of it, and browsing changes nothing of the queue, nor writes any event.
 Rule 2. Nothing is sent before the moment that it shows is durable.
-Rule 3. Messages go out as they would to a consumer; one whose bytes cannot be read is left out.
+Rule 3. Messages go out as they would to a consumer; one whose bytes cannot be read is left out, and so is what is not
+        selected, which costs of a turn as much as if it were.
 Rule 4. Outcomes mean nothing and are settled. When all is sent a drain is answered; without one the link stays, silent.
 Rule 5. From the question on until all is sent the log is held: what is compacted meanwhile can still be read.
 """
@@ -15,13 +16,16 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from engine.commands import Inspect
 from engine.entry import Entry
+from engine.errors import SelectorError
 from engine.jobs import Job
 from engine.queue import Queue
+from engine.routing.selector import Selector, parse_selector
 from engine.state import State
 from engine.word import WORD_BYTES, entry_of, size_of, unpack_words
 from protocol.consuming import redelivered
 from protocol.decode import Buffer
 from protocol.events import Disposed
+from protocol.message_fields import MessageFields
 from protocol.sender import Sender
 from protocol.spec import AmqpCondition, SenderSettleMode
 from protocol.terminus import ConsumingTerms, Refusal
@@ -40,9 +44,23 @@ _ENTRY_BYTES: Final = 200
 class Browsing:
     """A queue of one moment and the link that shows it."""
 
-    __slots__ = ("_chunks", "_entries", "_hold", "_job", "_words", "is_open", "link", "past_bytes", "peer", "terms")
+    __slots__ = (
+        "_chunks",
+        "_entries",
+        "_hold",
+        "_job",
+        "_selector",
+        "_words",
+        "is_open",
+        "link",
+        "past_bytes",
+        "peer",
+        "terms",
+    )
 
     def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
+        """Begin with nothing to show; raises Refusal for a selector that is none."""
+        self._selector = _compiled(terms.selector, peer.gateway.engine.config.argument_bytes_max)
         self.peer = peer
         self.link = link
         self.terms = terms
@@ -94,7 +112,7 @@ class Browsing:
                 return Wait.BODIES
             self._words = self._words[len(words) :]
             self.link.available -= len(words)
-            self._send(words, _payloads(bodies, entries))
+            self._send(words, self._selected(bodies, entries))
             turn.take(len(words), sum(map(size_of, words)))
         end_drain(self.link, has_more=bool(self._words))
         return Wait.TURN if self._words and self.link.sendable else Wait.PEER
@@ -135,11 +153,31 @@ class Browsing:
         entries = self._entries
         return [entries.get(entry_of(word)) for word in words] if entries else None
 
+    def _selected(self, bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None) -> list[Buffer | None]:
+        """Return the messages as they go out, None for those that cannot be read or are not selected."""
+        payloads = _payloads(bodies, entries)
+        selector = self._selector
+        if selector is None:
+            return payloads
+        return [
+            payload if payload is not None and selector.matches(MessageFields(payload)) else None
+            for payload in payloads
+        ]
+
     def _send(self, words: Sequence[int], payloads: list[Buffer | None]) -> None:
         whole = [(word, payload) for word, payload in zip(words, payloads, strict=True) if payload is not None]
         if whole:
             is_settled = self.link.sender_settle_mode != SenderSettleMode.UNSETTLED
             self.link.send_run([word for word, _ in whole], [payload for _, payload in whole], is_settled)
+
+
+def _compiled(text: str, bytes_max: int) -> Selector | None:
+    if not text:
+        return None
+    try:
+        return parse_selector(text, bytes_max=bytes_max)
+    except SelectorError as error:
+        raise Refusal(AmqpCondition.INVALID_FIELD, f"the selector {text!r:.80}: {error}") from error
 
 
 def _queue_named(name: str, state: State) -> Queue | None:

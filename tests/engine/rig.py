@@ -9,6 +9,7 @@ from engine.durable import SOON, DurableLoop
 from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from engine.queue import Queue
 from engine.recovery import fold_log
+from engine.routing.router import FieldsOf, no_fields
 from log.config import LogConfig
 from log.recovery import Recovery
 from log.worker import InlineWorkers
@@ -35,12 +36,13 @@ class Rig:
         *,
         config: EngineConfig | None = None,
         log_config: LogConfig = COLD,
+        fields_of: FieldsOf = no_fields,
     ) -> None:
         self.storage = storage or SimulatedStorage(random.Random(0))
         self.now_us = 1_000_000
         recovery = Recovery.open(self.storage, DIRECTORY, log_config, self.now_us)
         self.recovered = fold_log(recovery)
-        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config or EngineConfig())
+        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config or EngineConfig(), fields_of)
         self.loop.start(self.now_us)
 
     def step(self, *commands: Command) -> list[Effect]:
@@ -65,8 +67,8 @@ class Rig:
         assert type(ready) is ProducerReady
         return ready.producer
 
-    def consumer(self, name: str = "q", *, credit: int = 0, settled: bool = False) -> int:
-        (ready,) = self.do(AttachConsumer("key", name, "container", "link", settled))
+    def consumer(self, name: str = "q", *, credit: int = 0, settled: bool = False, selector: str = "") -> int:
+        (ready,) = self.do(AttachConsumer("key", name, "container", "link", settled, selector))
         assert type(ready) is ConsumerReady
         self.loop.set_credit(ready.consumer, credit)
         return ready.consumer

@@ -1,5 +1,7 @@
 """Browsing a queue: its peer gets what was available, and takes nothing."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from protocol.limits import ConnectionLimits
 from protocol.message import Data, Message, decode_message
 from protocol.performatives import Accepted, Attach, Detach, Disposition, Header, Source, Target, Transfer
 from protocol.server_limits import ServerLimits
+from protocol.values import Described, Symbol
 from tests.engine.rig import Rig
 from tests.protocol.peers import Wire
 from tests.protocol.watching import Watching, bodies
@@ -55,6 +58,35 @@ def test_a_browser_gets_the_queue_in_order_and_takes_nothing(address: str) -> No
     assert rig.queue() is before
     assert rig.loop.log.log_end == log_end
     assert rig.loop.state.consumers.get(before.id) is None
+
+
+def selecting(text: str) -> dict[Any, Any]:
+    """A source's filter for a selector."""
+    return {Symbol("any"): Described(Symbol("apache.org:selector-filter:string"), text)}
+
+
+def test_a_browser_selects() -> None:
+    """What is not selected is left out, the drain is answered all the same, and what is applied is told."""
+    rig = filled("a", "b", "c", "d")
+    peer = Watching(rig)
+    colours = [
+        Message(application_properties={"colour": colour}, body=(Data(colour.encode()),)).encode()
+        for colour in ("red", "green", "red")
+    ]
+    rig.do(rig.publish(rig.producer(), *colours))
+    filters = selecting("colour = 'red'")
+    source = peer.attach("q", filter=filters, handle=3).source
+    assert source is not None
+    assert source.filter == filters
+    assert peer.drain(handle=3) == [colours[0], colours[2]]
+    assert peer.browse("q", filter=selecting("colour IS NULL")) == [message(text) for text in "abcd"]
+
+
+def test_a_bad_selector_refuses_the_browser() -> None:
+    """Named are the place and what stands there."""
+    condition, description = Watching(filled("a")).refused("q", filters=selecting("colour = = 1"))
+    assert condition == "amqp:invalid-field"
+    assert "character 9, '='" in description
 
 
 def test_the_attach_says_copy_and_the_address() -> None:

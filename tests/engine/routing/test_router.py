@@ -128,6 +128,22 @@ def test_routes_are_those_of_the_naive_walk(
         assert plain is None or plain == expected.queues
 
 
+def test_a_destination_is_plain_where_its_way_is() -> None:
+    """What a muxer that looks into messages takes costs other destinations nothing."""
+    world = World()
+    world.do(DeclareMuxer("key", "topic", MuxerKind.WILD_DESTINATION))
+    world.do(DeclareMuxer("key", "selecting", MuxerKind.SELECTOR))
+    world.do(DeclareQueue("key", "q", Settings()))
+    world.do(AttachMember("key", "topic", "q", "a.#"))
+    world.do(AttachMember("key", "topic", "muxer:selecting", "a.b"))
+    world.do(AttachMember("key", "selecting", "q", "x = 1"))
+    topic = world.state.muxer_names["topic"]
+    for _ in range(2):
+        assert world.router.plain_route(world.state, topic, "a.c") == (world.queue().id,)
+        assert world.router.plain_route(world.state, topic, "a.b") is None
+        assert world.router.plain_route(world.state, topic, "c") == ()
+
+
 @given(_kinds, _edges)
 def test_messages_never_go_round(kinds: list[MuxerKind], edges: list[tuple[int, int, int, int]]) -> None:
     """Whatever was asked for, no muxer leads to itself, and a refusal says which way it would have."""

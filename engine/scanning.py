@@ -1,0 +1,115 @@
+"""A consumer that takes not everything of a queue: a walk along it, behind a cursor, a bounded part at a time.
+
+Rule 1. What was never acquired is looked at once, in order: a message does not change while it waits. What came back is
+        looked at again when its count of failed deliveries has changed.
+Rule 2. The walk is along the queue as it was when the walk reached its end last. What is gone meanwhile is found out
+        when it is to be acquired; what has come is the next walk's.
+Rule 3. It is demand: lost with its consumer and at a restart, and never in the log.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, final
+
+from engine.entry import Entry
+from engine.queue import Queue
+from engine.routing.fields import Fields
+from engine.routing.selector import Selector
+from engine.word import WORD_BYTES, pack_words, size_of, unpack_words
+
+__all__ = ["Counted", "Look", "Scan"]
+
+Look = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
+"""A queue's id, words and their columns -> what is asked of the messages, of the first ones at least; None each that
+cannot be read, None instead where they must wait."""
+
+_LOOKED_BYTES_MAX: Final = 1 << 20
+_FORGETTING_MIN: Final = 1024
+
+
+@final
+class Counted:
+    """A message's fields, with the count of failed deliveries that its queue knows."""
+
+    __slots__ = ("_count", "_fields")
+
+    def __init__(self, fields: Fields, count: int) -> None:
+        self._fields = fields
+        self._count = count
+
+    def get(self, name: str) -> Any:
+        """Return what a name of `Fields` stands for."""
+        return self._count if name == "header.delivery-count" else self._fields.get(name)
+
+
+@final
+class Scan:
+    """Where one consumer stands on its queue."""
+
+    __slots__ = ("_passed", "_position", "_walk", "_words", "selector")
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self._position = -1
+        """The word of those never acquired that was looked at last."""
+        self._walk: Iterator[bytes] = iter(())
+        self._words: list[int] = []
+        """Those of the chunk that the walk is at, the next one last."""
+        self._passed: dict[int, int] = {}
+        """Words that came back and were not taken, and their counts then."""
+
+    def ahead(self, queue: Queue, count: int) -> list[int]:
+        """Return the words to look at next, `count` at most and not many bytes; none when the end is reached."""
+        words = self._back_again(queue, count) if queue.returned.count else []
+        if not words:
+            while not self._words and self._advance(queue):
+                pass
+            words = self._words[-count:][::-1]
+        size = 0
+        for index, word in enumerate(words):
+            size += min(size_of(word), _LOOKED_BYTES_MAX)
+            if size >= _LOOKED_BYTES_MAX:
+                return words[: index + 1]
+        return words
+
+    def pass_by(self, word: int, entry: Entry | None) -> None:
+        """Go on behind the next word, which was looked at."""
+        if self._words and self._words[-1] == word:
+            self._words.pop()
+            self._position = word
+        else:
+            self._passed[word] = 0 if entry is None else entry.count
+
+    def is_there(self, queue: Queue, word: int) -> bool:
+        """Return whether a word that was looked at is available still."""
+        packed = pack_words([word])
+        return bool(queue.returned.remove(packed)[0] or queue.ready.remove(packed)[0])
+
+    def _back_again(self, queue: Queue, count: int) -> list[int]:
+        """Return words that came back and were not looked at as they are now."""
+        passed, entries = self._passed, queue.entries
+        if len(passed) > max(_FORGETTING_MIN, 2 * queue.returned.count):
+            self._passed = passed = {word: passed[word] for word in queue.returned if word in passed}
+        found: list[int] = []
+        for word in queue.returned:
+            entry = entries.get(word >> 16)
+            if passed.get(word) != (0 if entry is None else entry.count):
+                found.append(word)
+                if len(found) == count:
+                    break
+        return found
+
+    def _advance(self, queue: Queue) -> bool:
+        """Go on to the next chunk, of a walk along the queue as it is where the one before has ended."""
+        last = int.from_bytes(queue.ready.last(), "little") if queue.ready.count else -1
+        if last <= self._position:
+            self._walk = iter(())
+            return False
+        chunk = next(self._walk, b"")
+        if not chunk:
+            self._walk = queue.ready.chunks()
+            chunk = next(self._walk)
+        # What lies before the first one is gone.
+        gone = max(self._position, int.from_bytes(queue.ready.head(1), "little") - 1)
+        if int.from_bytes(chunk[-WORD_BYTES:], "little") > gone:
+            self._words = [word for word in unpack_words(chunk) if word > gone][::-1]
+        return True

@@ -1,0 +1,250 @@
+"""Consumers that take not everything: they get what they select, and stand in nobody's way."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.commands import AttachConsumer, DetachConsumer, PurgeQueue, Settle
+from engine.config import EngineConfig
+from engine.effects import Deliver, Drained, Effect, RefusedCommand
+from engine.entry import Entry
+from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from engine.routing.fields import ABSENT, Fields
+from engine.word import pack_words
+from log.buffer import Buffer
+from tests.engine.rig import Rig, delivered
+
+SELECTORS = ("", "kind = 'a'", "kind <> 'a'", "JMSRedelivered = TRUE", "kind = 'none'")
+OUTCOMES = (ACCEPTED, RELEASED, MODIFIED_FAILED, Outcome(OutcomeKind.MODIFIED, undeliverable_here=True))
+
+
+class _Fields:
+    """A message whose first character is its kind."""
+
+    def __init__(self, body: Buffer) -> None:
+        self.kind = bytes(body[:1]).decode()
+
+    def get(self, name: str) -> Any:
+        return self.kind if name == "kind" else ABSENT
+
+
+def fields_of(body: Buffer) -> Fields:
+    """Read what the messages of these tests say."""
+    return _Fields(body)
+
+
+def is_selected(selector: str, kind: str, count: int) -> bool:
+    """What a selector says of a message, told without it."""
+    told = {"": True, "kind = 'a'": kind == "a", "kind <> 'a'": kind != "a", "JMSRedelivered = TRUE": count > 0}
+    return told.get(selector, False)
+
+
+class Selecting:
+    """A broker whose queue has consumers with selectors."""
+
+    def __init__(self, **limits: int) -> None:
+        self.rig = Rig(config=EngineConfig(**limits), fields_of=fields_of)
+        self.producer = self.rig.producer()
+        log = self.rig.loop.log
+        get_run = log.bodies.get_run
+
+        def written(offsets: Sequence[int]) -> list[Buffer] | None:
+            assert all(offset < log.log_end for offset in offsets)
+            return get_run(offsets)
+
+        # Nobody looks at what is not in the log yet.
+        log.bodies.get_run = written  # type: ignore[method-assign]
+        self.selectors: dict[int, str] = {}
+        self.credit: dict[int, int] = {}
+        self.held: list[tuple[int, int]] = []
+
+    def consumer(self, selector: str, credit: int) -> int:
+        consumer = self.rig.consumer(selector=selector)
+        self.selectors[consumer] = selector
+        self.grant(consumer, credit)
+        return consumer
+
+    def grant(self, consumer: int, credit: int, *, draining: bool = False) -> list[Effect]:
+        self.credit[consumer] = credit
+        self.rig.loop.set_credit(consumer, credit, draining=draining)
+        return self.do()
+
+    def publish(self, *bodies: bytes) -> list[Effect]:
+        return self.do(self.rig.publish(self.producer, *bodies))
+
+    def do(self, *commands: Any) -> list[Effect]:
+        """Let all be quiet, hear what came, and look whether everybody has what is his."""
+        effects = self.rig.do(*commands)
+        for _ in range(200):
+            if self.rig.loop.demand.parked:
+                effects += self.rig.completed() + self.rig.do()
+        assert not self.rig.loop.demand.parked
+        for effect in effects:
+            if type(effect) is Deliver:
+                self.heard(effect)
+        self.check()
+        return effects
+
+    def heard(self, effect: Deliver) -> None:
+        entries = effect.entries or [None] * len(effect.words)
+        for word, entry, body in zip(effect.words, entries, effect.bodies, strict=True):
+            count = entry.count if entry else 0
+            assert is_selected(self.selectors[effect.consumer], bytes(body[:1]).decode(), count)
+            self.held.append((effect.consumer, word))
+            self.credit[effect.consumer] -= 1
+
+    def check(self) -> None:
+        """Nobody with credit is left without what is available and selected."""
+        queue = self.rig.queue()
+        for consumer, credit in self.credit.items():
+            assert credit >= 0
+            if credit and consumer in self.rig.loop.demand.wants:
+                for word in (*queue.returned, *queue.ready):
+                    entry = queue.entries.get(word >> 16, Entry())
+                    selected = is_selected(self.selectors[consumer], self.kind(word, entry), entry.count)
+                    assert not selected or consumer in entry.excluded
+
+    def kind(self, word: int, entry: Entry) -> str:
+        """Read a message's first piece, from the disk where it must be."""
+        bodies = self.rig.loop.log.bodies
+        offset = entry.chunks[0] if entry.chunks else word >> 16
+        body = bodies.get(offset)
+        while body is None:
+            self.rig.loop.log.completed()
+            body = bodies.get(offset)
+        return bytes(body[:1]).decode()
+
+    def settle(self, pick: int, outcome: Outcome) -> None:
+        if self.held:
+            consumer, word = self.held.pop(pick % len(self.held))
+            self.do(Settle(consumer, pack_words([word]), outcome))
+
+
+KINDS = st.lists(st.tuples(st.sampled_from([b"a", b"b"]), st.sampled_from([0, 300, 900, 2500])), max_size=12)
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), KINDS),
+    st.tuples(st.just("consumer"), st.sampled_from(SELECTORS), st.integers(0, 6)),
+    st.tuples(st.just("grant"), st.integers(0, 9), st.integers(0, 6)),
+    st.tuples(st.just("settle"), st.integers(0, 99), st.sampled_from(OUTCOMES)),
+    st.tuples(st.just("detach"), st.integers(0, 9)),
+    st.tuples(st.just("purge")),
+)
+
+
+@given(st.lists(STEPS, max_size=25), st.integers(1, 5))
+@settings(deadline=None, max_examples=60)
+def test_everybody_gets_what_he_selects(steps: Sequence[tuple[Any, ...]], looks: int) -> None:
+    """Whatever happens, and however few are looked at in a tick: what comes is selected, what is selected comes."""
+    broker = Selecting(scan_messages_max=looks, chunk_bytes=1000)
+    for what, *arguments in steps:
+        consumers = sorted(broker.selectors)
+        match what:
+            case "publish" if arguments[0]:
+                broker.publish(*[kind + bytes(size) for kind, size in arguments[0]])
+            case "consumer":
+                broker.consumer(*arguments)
+            case "grant" if consumers:
+                broker.grant(consumers[arguments[0] % len(consumers)], arguments[1])
+            case "settle":
+                broker.settle(*arguments)
+            case "detach" if consumers:
+                consumer = consumers[arguments[0] % len(consumers)]
+                del broker.selectors[consumer], broker.credit[consumer]
+                broker.held = [pair for pair in broker.held if pair[0] != consumer]
+                broker.do(DetachConsumer(consumer))
+            case "purge":
+                broker.do(PurgeQueue("key", "q"))
+
+
+def test_who_selects_nothing_does_not_stand_in_the_way() -> None:
+    """A consumer behind others, or alone with what it does not want, blocks nobody."""
+    broker = Selecting()
+    broker.consumer("kind = 'none'", 10)
+    reader = broker.consumer("", 10)
+    effects = broker.publish(b"a1", b"b2", b"a3")
+    assert delivered(effects) == [(reader, b"a1"), (reader, b"b2"), (reader, b"a3")]
+
+
+def test_a_tick_looks_at_a_bounded_number() -> None:
+    """The rest is the next tick's, and nothing is looked at twice."""
+    broker = Selecting(scan_messages_max=10)
+    broker.publish(*[b"b"] * 95, b"a")
+    looked: list[int] = []
+    look = broker.rig.loop._looking.at
+
+    class Watched:
+        def at(self, queue: int, words: Sequence[int], entries: Sequence[Entry | None]) -> Any:
+            looked.append(len(words))
+            return look(queue, words, entries)
+
+    broker.rig.loop._looking = Watched()  # type: ignore[assignment]
+    consumer = broker.rig.consumer(selector="kind = 'a'", credit=1)
+    broker.selectors[consumer], broker.credit[consumer] = "kind = 'a'", 1
+    assert len(broker.rig.step()) == 0
+    assert sum(looked) <= 10
+    broker.do()
+    assert broker.held[0][0] == consumer
+    # Only those whose bodies were still to be read are asked for again.
+    assert max(looked) <= 10
+    broker.publish(b"b")
+    broker.grant(consumer, 1)
+    assert sum(looked[-2:]) <= 10 + 10
+
+
+def test_a_drain_waits_for_the_end_of_the_walk() -> None:
+    """All that is selected comes first, from memory and disk; then the credit is given back."""
+    broker = Selecting(scan_messages_max=3)
+    broker.publish(*[b"b" + bytes(200)] * 20, b"a1", *[b"b"] * 10, b"a2")
+    broker.rig.forget_pages()
+    consumer = broker.consumer("kind = 'a'", 0)
+    effects = broker.grant(consumer, 5, draining=True)
+    assert [type(effect) for effect in effects] == [Deliver, Deliver, Drained]
+    assert delivered(effects) == [(consumer, b"a1"), (consumer, b"a2")]
+
+
+def test_an_empty_queue_is_drained_at_once() -> None:
+    """There is nothing to walk along."""
+    broker = Selecting()
+    consumer = broker.consumer("kind = 'a'", 0)
+    assert [type(effect) for effect in broker.grant(consumer, 5, draining=True)] == [Drained]
+
+
+def test_counts_are_those_of_the_queue() -> None:
+    """A message that failed once is redelivered, whatever its own header says."""
+    broker = Selecting()
+    broker.publish(b"a")
+    failing = broker.consumer("", 1)
+    again = broker.consumer("JMSRedelivered = TRUE", 1)
+    broker.settle(0, MODIFIED_FAILED)
+    assert [consumer for consumer, _ in broker.held] == [again]
+    assert failing != again
+
+
+def test_a_message_that_cannot_be_read_is_set_aside() -> None:
+    """It is nobody's, and the walk goes on behind it."""
+    broker = Selecting()
+    broker.publish(b"a" + b"damaged" * 20)
+    broker.publish(*[b"b" + bytes(300)] * 5, b"a2")
+    broker.rig.forget_pages()
+    broker.rig.damage(b"a" + b"damaged" * 20)
+    consumer = broker.rig.consumer(selector="kind = 'a'", credit=5)
+    broker.selectors[consumer], broker.credit[consumer] = "kind = 'a'", 0
+    effects: list[Effect] = []
+    for _ in range(5):
+        effects += broker.rig.completed() + broker.rig.do()
+    assert delivered(effects) == [(consumer, b"a2")]
+    assert broker.rig.queue().counters.damaged == 1
+
+
+@pytest.mark.parametrize("selector", ["kind =", "kind = 'a", "kind LIKE 3"])
+def test_a_bad_selector_is_refused(selector: str) -> None:
+    """Named are the place and what stands there; nothing is made."""
+    rig = Rig()
+    (effect,) = rig.do(AttachConsumer("key", "q", "c", "l", selector=selector))
+    assert type(effect) is RefusedCommand
+    assert effect.condition == "amqp:invalid-field"
+    assert "character" in effect.description
+    assert not rig.loop.state.queues
