@@ -1,7 +1,8 @@
 """One accepted connection: bytes between its transport and its Connection.
 
 Rule 1. What is read is translated at once and only gathered; the tick that follows decides it.
-Rule 2. A peer that does not read gets no deliveries; one that goes on asking for answers is not read either.
+Rule 2. A peer that does not read gets no deliveries; one that goes on asking for answers is not read either. Once it is
+        closed it has close_ms for each bit of what is left.
 Rule 3. Connections within the machine are not paced.
 """
 
@@ -29,7 +30,10 @@ SWEEP_S: Final = 1.0
 class Accepted(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
-    __slots__ = ("_is_draining", "_is_timed", "_opened_by_ms", "_server", "host", "peer", "transport")
+    __slots__ = (
+        *("_gone_by_ms", "_is_draining", "_is_timed", "_opened_by_ms", "_server", "_unsent_bytes"),
+        *("host", "peer", "transport"),
+    )
 
     transport: asyncio.Transport
     host: Host
@@ -37,7 +41,8 @@ class Accepted(asyncio.BufferedProtocol):
 
     def __init__(self, server: "Server") -> None:
         self._server = server
-        self._opened_by_ms = 0
+        self._opened_by_ms = self._gone_by_ms = 0
+        self._unsent_bytes = -1
         self._is_draining = False
         self._is_timed = False
 
@@ -178,6 +183,9 @@ class Accepted(asyncio.BufferedProtocol):
     def look_at_clock(self, now_ms: int) -> None:
         """Send a heartbeat where one is due; drop a peer that is silent or never opened."""
         connection = self.peer.connection
+        if self.transport.is_closing():
+            self._see_it_go(now_ms)
+            return
         if self._opened_by_ms and connection.remote_open is not None:
             self._opened_by_ms = 0
         if self._opened_by_ms and now_ms > self._opened_by_ms:
@@ -190,6 +198,14 @@ class Accepted(asyncio.BufferedProtocol):
         if due_ms is not None and due_ms < now_ms + SWEEP_S * 1000 and not self._is_timed:
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
+
+    def _see_it_go(self, now_ms: int) -> None:
+        """Drop a peer that is closed and takes no more of what it is still sent."""
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if unsent_bytes != self._unsent_bytes:
+            self._unsent_bytes, self._gone_by_ms = unsent_bytes, now_ms + self._server.limits.close_ms
+        elif now_ms > self._gone_by_ms:
+            self.transport.abort()
 
     def _timer_fired(self) -> None:
         self._is_timed = False

@@ -6,6 +6,7 @@ import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -450,3 +451,21 @@ def _accepted(wire: TcpWire) -> int:
     said = wire.next()[0]  # type: ignore[index]
     last = getattr(said, "last", None)
     return (getattr(said, "first", -1) if last is None else last) + 1
+
+
+def place(url: str) -> TcpWire:
+    """Connect, again and again until there is a place for one connection more."""
+    while True:
+        with suppress(ConnectionError, AssertionError):
+            return TcpWire.begun(url, begin={"incoming_window": 100_000})
+        time.sleep(0.05)
+
+
+def test_a_place_is_free_again_when_a_peer_that_never_reads_has_gone_silent(start_broker: StartBroker) -> None:
+    """What it was sent and never took is thrown away, once it is closed and takes no more of it."""
+    broker = start_broker("[server]\nconnections_max = 1\n[connection]\nidle_timeout_ms = 1000\nclose_ms = 300\n")
+    fill(broker.url, "big", count=40, size=500_000)
+    with place(broker.url) as slow:
+        slow.attach("big", role=RECEIVER)
+        slow.flow(handle=0, delivery_count=0, link_credit=100_000, incoming_window=100_000)
+        place(broker.url).close()
