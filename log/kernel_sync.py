@@ -60,7 +60,7 @@ class KernelSync:
         self._numbers = numbers
         self._context = ctypes.c_ulong(0)
         self._done_fd = done_fd
-        self._fd = -1
+        self._fd: int | None = None
         self._iocb = ctypes.create_string_buffer(_IOCB.size)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._iocb))
         self._event = ctypes.create_string_buffer(_EVENT.size)
@@ -71,13 +71,16 @@ class KernelSync:
         self._ring = _shared_ring(self._context.value)
 
     def begin(self, fd: int) -> None:
-        """Begin to sync a file. Raises OSError."""
+        """Begin to sync a file. Raises OSError, of which the eventfd tells too."""
         assert not self.is_busy, "one sync at a time"
         if fd != self._fd:
+            # The kernel looks the number up at each submit: another file by the same one is that file.
             _IOCB.pack_into(self._iocb, 0, 0, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, _FLAG_RESFD, self._done_fd)
             self._fd = fd
         if self._call(self._numbers.submit, self._context, 1, self._pointers) != 1:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            number = ctypes.get_errno()
+            os.eventfd_write(self._done_fd, 1)
+            raise OSError(number, os.strerror(number))
         self.is_busy = True
 
     def has_ended(self) -> bool:

@@ -76,6 +76,17 @@ def test_a_sync_that_fails_raises(kernel: KernelSync, done_fd: int) -> None:
     os.close(writing)
 
 
+def test_a_file_that_is_closed_is_never_synced(kernel: KernelSync, done_fd: int, tmp_path: Path) -> None:
+    """Not even as the first one, and the loop is told at once that there is something to find."""
+    file = DiskStorage().open(str(tmp_path / "file"), create=True)
+    file.close()
+    with pytest.raises(OSError) as caught:
+        kernel.begin(file.fileno())
+    assert caught.value.errno == errno.EBADF
+    assert not kernel.is_busy
+    assert os.eventfd_read(done_fd) == 1
+
+
 @pytest.mark.parametrize("step_bytes", [4096, LARGE_SYNC_BYTES // 3, LARGE_SYNC_BYTES])
 def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path, step_bytes: int) -> None:
     """Targets set while a sync runs are made durable by the next one, whose end is the last target's."""
