@@ -26,6 +26,8 @@ _IOCB: Final = Struct("<QIIHhIQQqQII")
 _EVENT: Final = Struct("<QQqq")
 _FDSYNC: Final = 3
 _FLAG_RESFD: Final = 1
+_NO_FD: Final = 0xFFFFFFFF
+"""-1 as u32: the descriptor of a file that is closed."""
 _RING_HEADER_BYTES: Final = 32
 _RING_MAGIC: Final = 0xA10A10A1
 _HEAD, _TAIL = 2, 3
@@ -75,7 +77,7 @@ class KernelSync:
         assert not self.is_busy, "one sync at a time"
         if fd != self._fd:
             # The kernel looks the number up at each submit: another file by the same one is that file.
-            _IOCB.pack_into(self._iocb, 0, 0, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, _FLAG_RESFD, self._done_fd)
+            _IOCB.pack_into(self._iocb, 0, 0, 0, 0, _FDSYNC, 0, fd & _NO_FD, 0, 0, 0, 0, _FLAG_RESFD, self._done_fd)
             self._fd = fd
         if self._call(self._numbers.submit, self._context, 1, self._pointers) != 1:
             number = ctypes.get_errno()
