@@ -72,9 +72,9 @@ def parse_address(address: str, *, name_bytes_max: int) -> Address:
         return Address(NodeKind.MUXER, name, destination if slash else None)
     if address.startswith("/"):
         known = f"{_QUEUES}, {_MUXERS} or {_TOPICS}"
-        raise Refused("amqp:not-found", f"no node at {address!r}: paths begin with {known}")
+        raise Refused("amqp:not-found", f"no node at {address!r:.80}: paths begin with {known}")
     if address.startswith("$"):
-        raise Refused("amqp:not-found", f"no node at {address!r}: names that begin with $ are reserved")
+        raise Refused("amqp:not-found", f"no node at {address!r:.80}: names that begin with $ are reserved")
     return Address(NodeKind.QUEUE, _checked(address, address, "queue", name_bytes_max))
 
 
@@ -110,7 +110,7 @@ def topic_address(name: str) -> str:
 def _last_part(address: str, path: str, what: str) -> str:
     rest = address[len(path) :]
     if "/" in rest:
-        raise Refused("amqp:not-found", f"no node at {address!r}: write a slash in a {what}'s name as %2F")
+        raise Refused("amqp:not-found", f"no node at {address!r:.80}: write a slash in a {what}'s name as %2F")
     return _decoded(rest, address)
 
 

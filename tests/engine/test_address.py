@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.address import queue_name
+from engine.address import parse_address, queue_name
 from engine.errors import Refused
 
 
@@ -57,3 +57,13 @@ def test_what_means_no_queue_is_refused(address: str, condition: str, part: str)
         queue_name(address, name_bytes_max=255)
     assert caught.value.condition == condition
     assert part in caught.value.description
+
+
+@pytest.mark.parametrize(
+    "start", ["/x", "$x", "/queues/a/", "/queues/%zz", "/queues/a", "/topics/a/", "/muxers//", "x"]
+)
+def test_what_is_told_of_an_address_is_short(start: str) -> None:
+    """However long it is: peers may send megabytes, and take frames of 512 bytes."""
+    with pytest.raises(Refused) as caught:
+        parse_address(start + "y" * 10_000 + "/\n", name_bytes_max=255)
+    assert len(caught.value.description) < 250
