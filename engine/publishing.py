@@ -35,6 +35,8 @@ from log.record import RECORD
 __all__ = ["publish"]
 
 _RECORD_BYTES: Final = RECORD.size
+_JMS_TOPICS: Final = (1, 3)
+"""What the annotation `x-opt-jms-dest` has for a topic and a temporary topic."""
 
 
 def publish(state: State, command: Publish, moment: Moment) -> Decision:
@@ -145,7 +147,17 @@ class _Each:
         if destination in self._created and muxer == self._wiring.muxer_names.get(QUEUE_MUXER):
             # Nobody receives from what was made just now.
             return _Way(queues if producer.sending.is_immediate else (*queues, self._created[destination]))
-        return _Way(queues, route.is_lost)
+        return _Way(queues, route.is_lost or (not queues and self._is_for_topic(fields)))
+
+    def _is_for_topic(self, fields: Fields) -> bool:
+        """Return whether a message on the anonymous terminus says, as JMS clients do, that it is for a topic.
+
+        On a link to a topic the target's capability says so: nobody need listen there, so it is accepted.
+        """
+        sending = self._producer.sending
+        if self._producer.muxer or sending.unroutable is not Unroutable.RELEASE:
+            return False
+        return fields.get("annotations.x-opt-jms-dest") in _JMS_TOPICS
 
     def _addressed(self, fields: Fields) -> tuple[int, str]:
         """Return muxer and destination that a message names, and create its queue where addresses are created.

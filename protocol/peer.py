@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OFFERED", "PRODUCT", "Authenticator", "Peer"]
 
-PRODUCT: Final = {Symbol("product"): "AmberMQ"}
-"""What our open says of us."""
+PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics/"}
+"""What our open says of us; by the prefix Qpid JMS writes topics where no capability says that they are such."""
 
 OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"))
 """What our open offers."""

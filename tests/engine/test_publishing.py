@@ -25,7 +25,7 @@ class _Fields:
 
     def __init__(self, body: Buffer) -> None:
         pairs = [pair.split("=") for pair in bytes(body).decode().split(",") if "=" in pair]
-        self.values = dict(pairs)
+        self.values: dict[str, Any] = dict(pairs)
 
     def get(self, name: str) -> Any:
         return self.values.get(name, ABSENT)
@@ -220,3 +220,27 @@ def test_for_consumers_that_are_there_now(address: str) -> None:
     assert (world.queue("q").depth, world.queue("r").depth) == (0, 1)
     world.do(DetachConsumer(consumer))
     assert outcome() is OutcomeKind.RELEASED
+
+
+@pytest.mark.parametrize(
+    ("text", "unroutable", "kind"),
+    [
+        ("properties.to=/topics/t,annotations.x-opt-jms-dest=1", Unroutable.RELEASE, OutcomeKind.ACCEPTED),
+        ("properties.to=/topics/t,annotations.x-opt-jms-dest=0", Unroutable.RELEASE, OutcomeKind.RELEASED),
+        ("properties.to=/topics/t", Unroutable.RELEASE, OutcomeKind.RELEASED),
+        ("properties.to=/topics/t,annotations.x-opt-jms-dest=1", Unroutable.REJECT, OutcomeKind.REJECTED),
+    ],
+)
+def test_who_says_that_it_is_for_a_topic_need_not_be_heard(
+    text: str, unroutable: Unroutable, kind: OutcomeKind
+) -> None:
+    """On the anonymous terminus, as Qpid JMS annotates its messages; who asks for rejection gets it."""
+    ((done,), _) = sending(World(fields_of=numbers_of), "", unroutable, text)
+    assert done.kind is kind
+
+
+def numbers_of(body: Buffer) -> Fields:
+    """Read messages whose annotations are numbers."""
+    fields = _Fields(body)
+    fields.values = {name: int(value) if value.isdigit() else value for name, value in fields.values.items()}
+    return fields

@@ -129,9 +129,22 @@ def test_links(scenario: Scenario) -> None:
     assert said[1:4] == [
         {"sender": "amqp:not-found"},
         {"receiver": "amqp:not-found"},
-        {"dynamic": "amqp:not-implemented"},
+        {"dynamic": True, "address": "/queues/$temporary.N"},
     ]
     assert said[4:] == [{"outcomes": ["accepted"]}] * 4 + [{"got": [0, 1, 2, 3]}]
+
+
+def test_subscriptions(scenario: Scenario) -> None:
+    """A durable one with a selector is left and found again; dynamic sources; a selector on a queue."""
+    assert scenario("subscriptions") == [
+        {"durable": 2, "expiry": "never", "filters": ["jms-selector"]},
+        {"outcomes": ["accepted", "released", "accepted"]},
+        {"kept": ["1", "3"]},
+        {"outcomes": ["released"]},
+        {"outcomes": ["accepted"]},
+        {"answers": ["answer"]},
+        {"selected": ["b"]},
+    ]
 
 
 def test_login(start_broker: StartBroker) -> None:

@@ -22,6 +22,7 @@ from engine.effects import (
 )
 from engine.outcome import OutcomeKind
 from engine.recovery import fold_log
+from engine.routing.router import FieldsOf, no_fields
 from engine.state import EMPTY_STATE, State
 from log.recovery import Recovery
 from log.worker import InlineWorkers
@@ -57,12 +58,15 @@ class Receiver:
 class Broker:
     """One directory through many lives."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, fields_of: FieldsOf = no_fields) -> None:
         self.rng = random.Random(seed)
+        self._fields_of = fields_of
         self.storage = SimulatedStorage(self.rng)
         self.now_us = 1_000_000
         self.history = History()
         self.senders: list[Sender] = []
+        self.makers: list[int] = []
+        """Producers that had a node made which nobody sends to."""
         self.receivers: dict[int, Receiver] = {}
         self.published: dict[bytes, str] = {}
         """Every body that was ever handed over -> the queue's name."""
@@ -91,9 +95,10 @@ class Broker:
         recovery = Recovery.open(self.storage, DIRECTORY, CONFIG, self.now_us)
         state = fold_log(recovery)
         self._check_prefix(state, recovery.valid_end, at_least=at_least)
-        self.loop = DurableLoop(recovery.log(InlineWorkers()), state, ENGINE)
+        self.loop = DurableLoop(recovery.log(InlineWorkers()), state, ENGINE, self._fields_of)
         self.loop.start(self.now_us)
         self.senders.clear()
+        self.makers.clear()
         self.receivers.clear()
 
     def die(self, ending: str, *, is_whole: bool = True) -> None:
@@ -189,6 +194,9 @@ class Broker:
             match effect:
                 case PublishDone():
                     self._publish_done(effect, durable_end)
+                case ProducerReady() if effect.address:
+                    assert effect.producer < durable_end
+                    self.makers.append(effect.producer)
                 case ProducerReady():
                     assert effect.producer < durable_end
                     self.senders.append(Sender(effect.producer, effect.key))

@@ -21,8 +21,10 @@ from engine.commands import (
     ResetHost,
     Settle,
 )
+from engine.lifetime import Dynamic, Lifetime
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
+from engine.subscription import Subscribing
 from engine.word import pack_words
 from log.errors import LogFailed
 from tests.model.broker import Broker, Receiver
@@ -42,6 +44,9 @@ OUTCOMES = st.sampled_from(
         Outcome(OutcomeKind.MODIFIED, delivery_failed=True, undeliverable_here=True),
         Outcome(OutcomeKind.MODIFIED, annotations=((b"\xa3\x01a", b"\x41"),)),
     ]
+)
+SUBSCRIBING = st.builds(
+    Subscribing, st.sampled_from(["", "s"]), st.booleans(), st.booleans(), st.booleans(), st.booleans()
 )
 FINAL = (OutcomeKind.ACCEPTED, OutcomeKind.REJECTED)
 SIZES = st.lists(st.one_of(st.integers(0, 300), st.integers(1400, 4000)), min_size=1, max_size=5)
@@ -99,6 +104,30 @@ class DurableLoopMachine(RuleBasedStateMachine):
         else:
             self.broker.loop.submit(AttachConsumer(settled, name, "container", "link", settled))
 
+    @rule(lifetime=st.sampled_from(list(Lifetime)[1:]), is_topic=st.booleans(), sends=st.booleans())
+    def make(self, lifetime: Lifetime, *, is_topic: bool, sends: bool) -> None:
+        """Somebody wants a node that the broker names; nobody knows its address, so no message comes there."""
+        dynamic = Dynamic(lifetime, is_topic)
+        if sends:
+            self.broker.loop.submit(AttachProducer("made", "", "container", "link", dynamic=dynamic))
+        else:
+            self.broker.loop.submit(AttachConsumer(False, "", "container", "link", dynamic=dynamic))
+
+    @precondition(lambda self: self.broker.makers)
+    @rule(pick=PICK)
+    def leave(self, pick: int) -> None:
+        makers = self.broker.makers
+        self.broker.loop.submit(DetachProducer(makers.pop(pick % len(makers))))
+
+    @rule(name=NAMES, asked=SUBSCRIBING, selector=st.sampled_from(["", "colour = 'red'"]), is_recalled=st.booleans())
+    def subscribe(self, name: str, asked: Subscribing, selector: str, *, is_recalled: bool) -> None:
+        """Somebody listens to a topic that nobody sends to."""
+        self.broker.loop.submit(
+            AttachConsumer(
+                False, f"/topics/{name}", "container", "link", False, selector, asked, is_recalled=is_recalled
+            )
+        )
+
     @precondition(lambda self: self.broker.senders)
     @rule(pick=PICK, sizes=SIZES, durable=st.booleans(), settled=st.booleans(), pace=PACES)
     def publish(self, pick: int, sizes: list[int], pace: str, *, durable: bool, settled: bool) -> None:
@@ -140,7 +169,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
             self.broker.loop.submit(DetachProducer(senders.pop(pick % len(senders)).id))
             return
         receiver = self.receiver(pick)
-        self.broker.loop.submit(DetachConsumer(receiver.id))
+        self.broker.loop.submit(DetachConsumer(receiver.id, is_closed=bool(pick % 2)))
         del self.broker.receivers[receiver.id]
 
     @rule(name=NAMES, what=st.sampled_from(["declare", "limit", "delete if unused", "delete", "purge"]))

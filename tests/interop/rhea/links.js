@@ -13,7 +13,8 @@ run(async () => {
     const receiver = connection.open_receiver('$unknown');
     say({ receiver: (await once(receiver, 'receiver_error')).receiver.error.condition });
     const dynamic = connection.open_receiver({ source: { dynamic: true } });
-    say({ dynamic: (await once(dynamic, 'receiver_error')).receiver.error.condition });
+    const made = (await once(dynamic, 'receiver_open')).receiver.source;
+    say({ dynamic: made.dynamic, address: made.address.replace(/[0-9]+$/, 'N') });
     for (let round = 0; round < 3; round++) {
         const again = await open_sender(connection, { target: queue, name: 'again' });
         say({ outcomes: await send_all(again, [{ body: round }]) });
