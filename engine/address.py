@@ -104,7 +104,7 @@ def muxer_address(name: str) -> str:
 
 def topic_address(name: str) -> str:
     """Return the address of a topic, whatever its name."""
-    return _TOPICS + quote(name, safe="$")
+    return _TOPICS + quote(name, safe="$*#")
 
 
 def _last_part(address: str, path: str, what: str) -> str:

@@ -14,6 +14,7 @@ from log.worker import InlineWorkers
 from protocol.composite import Composite
 from protocol.connection import Connection, ConnectionRole
 from protocol.frames import AMQP_HEADER
+from protocol.gateway import Gateway
 from protocol.limits import ConnectionLimits
 from protocol.message import Message, decode_message
 from protocol.peer import Peer
@@ -48,9 +49,12 @@ class Watching:
         directory: str = DIRECTORY,
         readers: tuple[str | None, ...] = (None,),
         window: int = 1 << 20,
+        container: str = "wire",
+        gateway: Gateway | None = None,
     ) -> None:
+        """`gateway` is that of another peer, of the same rig."""
         self.rig = rig or Rig()
-        self.gateway = gateway_of(self.rig.loop, limits=limits, directory=directory, readers=readers)
+        self.gateway = gateway or gateway_of(self.rig.loop, limits=limits, directory=directory, readers=readers)
         server = Connection(
             ConnectionRole.SERVER, connection or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
         )
@@ -60,7 +64,7 @@ class Watching:
         self.window = window
         self.directory = directory
         self.give(AMQP_HEADER)
-        self.say(Open(container_id="wire"), Wire.begin(incoming_window=window))
+        self.say(Open(container_id=container), Wire.begin(incoming_window=window))
 
     def give(self, data: bytes) -> list[tuple[Composite | None, bytes]]:
         """Send bytes in one read; returns what comes back once all is quiet, as (performative, payload)."""

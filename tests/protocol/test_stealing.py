@@ -1,0 +1,104 @@
+"""A link has one place: who attaches it again has it, from whatever connection (transport, 2.6.1)."""
+
+from typing import Any
+
+import pytest
+
+from engine.subscription import Subscription
+from protocol.composite import Composite
+from protocol.performatives import Attach, Detach, Source, Target, Transfer
+from tests.engine.rig import Rig
+from tests.protocol.watching import Watching
+
+
+def pair(first: str = "me", second: str = "me") -> tuple[Watching, Watching]:
+    """Two connections to one broker, by their container ids."""
+    one = Watching(Rig(), container=first)
+    return one, Watching(one.rig, container=second, gateway=one.gateway)
+
+
+def attach(peer: Watching, name: str = "l", *, sends: bool = False, **fields: Any) -> list[Composite | None]:
+    """Attach a link at the queue `q`, or at what `source` says; returns all that comes."""
+    terms: dict[str, Any] = {"source": Source(address="q"), "target": Target(address="q"), "handle": 0, **fields}
+    return peer.say(Attach(name=name, role=not sends, initial_delivery_count=0 if sends else None, **terms))
+
+
+def heard(peer: Watching) -> list[str]:
+    """The conditions of the detaches that have come to a peer."""
+    performatives = [performative for performative, _ in peer.settle()]
+    return [str(each.error.condition) for each in performatives if isinstance(each, Detach) and each.error]
+
+
+@pytest.mark.parametrize("mode", ["send", "receive", "copy"])
+def test_the_newest_has_it(mode: str) -> None:
+    """Senders, receivers and browsers; the one before is closed as stolen, and the engine knows of one."""
+    one, two = pair()
+    one.rig.producer()
+    source = Source(address="q", distribution_mode="copy" if mode == "copy" else None)
+    for peer in (one, two):
+        said = attach(peer, sends=mode == "send", source=source)
+        assert not [each for each in said if isinstance(each, Detach)]
+    assert heard(one) == ["amqp:link:stolen"]
+    assert heard(two) == []
+    state = one.rig.loop.state
+    assert len(state.consumers) == (mode == "receive")
+    assert len(state.producers) == 1 + (mode == "send")
+    assert len(one.gateway.links) == 1
+
+
+@pytest.mark.parametrize(("containers", "names"), [(("me", "you"), "ll"), (("me", "me"), "lk"), (("", ""), "ll")])
+def test_other_names_are_other_links(containers: tuple[str, str], names: str) -> None:
+    """Another container or name; who has no container id has no names in common with others."""
+    one, two = pair(*containers)
+    for peer, name in zip((one, two), names, strict=True):
+        attach(peer, name)
+    assert heard(one) == []
+    assert len(one.rig.loop.state.consumers) == 2
+
+
+def test_a_link_has_two_directions() -> None:
+    """To send and to receive by one name are two links."""
+    one, two = pair()
+    attach(one, sends=True)
+    attach(two)
+    assert heard(one) == []
+
+
+def test_what_was_held_is_the_new_ones() -> None:
+    """What had been sent comes again, counted; nothing more goes to the old one."""
+    one, two = pair()
+    producer = one.rig.producer()
+    one.rig.do(one.rig.publish(producer, b"\x00\x53\x77\xa1\x01x"))
+    attach(one)
+    assert [type(each) for each, _ in one.flow(5)].count(Transfer) == 1
+    attach(two)
+    (transfer,) = [payload for each, payload in two.flow(5) if isinstance(each, Transfer)]
+    assert transfer != b"\x00\x53\x77\xa1\x01x"
+    assert heard(one) == ["amqp:link:stolen"]
+
+
+def test_the_old_one_that_says_goodbye_ends_nothing() -> None:
+    """A durable subscription that was stolen is the new link's, whatever the old one says of it later."""
+    one, two = pair()
+    source = Source(address="/topics/t", durable=2, expiry_policy="never")
+    attach(one, source=source)
+    attach(two, source=source)
+    one.say(Detach(handle=0, closed=True))
+    assert [*one.rig.loop.state.subscriptions.values()] == [Subscription("t", "l", "me")]
+    assert heard(two) == []
+
+
+def test_no_name_is_kept_of_what_is_gone() -> None:
+    """Detached, refused, or with its connection; whether it was answered or not."""
+    one, two = pair("me", "you")
+    attach(one)
+    one.say(Detach(handle=0, closed=False))
+    attach(one, source=Source(address="$none"), handle=1)
+    assert one.gateway.links == {}
+    attach(two, "a")
+    attach(two, "b", sends=True, handle=1)
+    assert len(one.gateway.links) == 2
+    two.peer.lost()
+    two.settle()
+    assert one.gateway.links == {}
+    assert not one.rig.loop.state.consumers
