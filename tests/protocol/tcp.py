@@ -15,7 +15,7 @@ from tests.protocol.peers import Wire
 
 __all__ = ["DEADLINE_SECONDS", "TcpWire", "deadline"]
 
-DEADLINE_SECONDS = 20
+DEADLINE_SECONDS = 60
 
 Kind = TypeVar("Kind", bound=Composite)
 
