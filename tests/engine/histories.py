@@ -2,12 +2,17 @@
 
 import random
 
+from engine.attachment import Argument, Condition
 from engine.commands import (
     AttachConsumer,
+    AttachMember,
     AttachProducer,
+    DeclareMuxer,
     DeclareQueue,
+    DeleteMuxer,
     DeleteQueue,
     DetachConsumer,
+    DetachMember,
     DetachProducer,
     PurgeQueue,
     ReportDamage,
@@ -17,8 +22,10 @@ from engine.decide import started
 from engine.demand import Want
 from engine.effects import ConsumerReady
 from engine.lifetime import Dynamic, Lifetime
+from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
+from engine.sending import Unroutable
 from engine.subscription import Subscribing
 from tests.engine.world import World
 
@@ -26,6 +33,17 @@ __all__ = ["lived", "play"]
 
 NAMES = ("one", "two", "zwölf")
 CONTAINERS = ("container", "other")
+MUXERS: dict[str, tuple[MuxerKind, tuple[Argument, ...]]] = {
+    "all": (MuxerKind.SIMPLE, (None,)),
+    "named": (MuxerKind.DESTINATION, ("one.more", "zwölf", "")),
+    "wild": (MuxerKind.WILD_DESTINATION, ("#", "one.*")),
+    "property": (
+        MuxerKind.PROPERTY,
+        ((Condition("size"),), (Condition("a", True, None), Condition("b", True, 1.0)), (Condition("b", True, True),)),
+    ),
+    "select": (MuxerKind.SELECTOR, ("size > 0", "a = 'ü'")),
+    "lossy": (MuxerKind.LOSSY, (None,)),
+}
 OUTCOMES = (
     ACCEPTED,
     REJECTED,
@@ -49,7 +67,7 @@ def play(world: World, rng: random.Random) -> None:
     world.now_us += rng.randrange(1000)
     name = rng.choice(NAMES)
     state = world.state
-    match rng.randrange(17):
+    match rng.randrange(19):
         case 0:
             world.do(DeclareQueue("key", name, Settings(messages_max=rng.choice([0, 40]))))
         case 1 if rng.random() < 0.3:
@@ -86,6 +104,8 @@ def play(world: World, rng: random.Random) -> None:
             if given:
                 name = rng.choice(sorted(given))
                 world.do(AttachProducer("key", f"/{rng.choice(['queues', 'topics'])}/{name}", "container", "link"))
+        case 17 | 18:
+            _wire(world, rng)
         case _:
             producer = world.producer(name) if not state.producers else rng.choice(sorted(state.producers.keys()))
             world.publish(producer, *[rng.choice([0, 5, 300, 2000]) for _ in range(rng.randrange(1, 9))])
@@ -117,6 +137,25 @@ def subscribe(world: World, rng: random.Random) -> None:
         if type(effect) is ConsumerReady:
             world.demand.add(Want(effect.consumer, world.state.consumers[effect.consumer].queue, "link"))
             world.set_credit(effect.consumer, rng.randrange(9))
+
+
+def _wire(world: World, rng: random.Random) -> None:
+    """Let a muxer come or go, or who is attached to it, or who sends to it."""
+    name = rng.choice(list(MUXERS))
+    kind, arguments = MUXERS[name]
+    member = rng.choice([*NAMES, *(f"muxer:{other}" for other in MUXERS)])
+    match rng.randrange(8):
+        case 0 if rng.random() < 0.3:
+            world.do(DeleteMuxer("key", name))
+        case 1:
+            world.do(DetachMember("key", name, member, rng.choice(arguments)))
+        case 2 | 3:
+            address = rng.choice([f"/muxers/{name}/one.more", f"/muxers/{name}", ""])
+            world.do(AttachProducer("key", address, "container", "link", rng.choice(list(Unroutable))))
+        case _:
+            options = Options(probability=0.5, seed=-7) if kind is MuxerKind.LOSSY else Options()
+            world.do(DeclareMuxer("key", name, kind, options))
+            world.do(AttachMember("key", name, member, rng.choice(arguments)))
 
 
 def _settle(world: World, rng: random.Random) -> None:
