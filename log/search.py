@@ -1,9 +1,9 @@
 """Finding records by what they hold, in all segments of an open log: what the story of one message stands on.
 
 Rule 1. A sealed segment with an index that fits is asked; no byte of it is read.
-Rule 2. Any other one (active, spare, not yet indexed) is searched for the bytes that every record sought must hold, a
-piece at a time and without a line of Python a batch; only where they are found is a batch decoded and believed by its
-head CRC.
+Rule 2. Any other one (active, spare, not yet indexed) is searched for the bytes that every record sought must hold;
+only where they are found is a batch decoded. Large batches are searched head by head, their bodies never read; small
+ones a piece at a time and without a line of Python a batch. Either way a batch is believed by its head CRC.
 Rule 3. Both answer alike: a record found through bytes is held against the same keys as an index would have.
 """
 
@@ -12,7 +12,7 @@ from itertools import chain
 from struct import Struct
 from typing import Final
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, BATCH_MAGIC, Batch, check, decode_header
+from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, BATCH_MAGIC, Batch, BatchHeader, check, decode_header
 from log.index import Index, path_of_index
 from log.index_tables import TouchesOf
 from log.inspect import Reader
@@ -24,6 +24,11 @@ __all__ = ["Search"]
 
 _PIECE_BYTES: Final = 1 << 20
 _NEAR_BYTES: Final = 16 << 10
+_HEAD_BYTES: Final = 16 << 10
+"""Read of a batch at first; most heads are within."""
+_LARGE_BYTES: Final = 32 << 10
+"""From an average of so many bytes on batches are large."""
+_SAMPLED: Final = 16
 _OFFSET_MAX: Final = 1 << 62
 _U32: Final = Struct("<I")
 _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
@@ -124,6 +129,31 @@ class Search:
 
 def _holding(part: Part, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
     """Yield the batches of a part between two positions whose heads hold any of the patterns, each once."""
+    position = start
+    if _are_large(part, start, end):
+        while position < end and (head := _head_at(part, position)):
+            header = decode_header(head)
+            if any(pattern in head for pattern in patterns):
+                yield _batch_of(part, header, head, position)
+            position += header.length
+    # From the start, or from where no head can be believed: behind it others may.
+    yield from _holding_small(part, patterns, position, end)
+
+
+def _are_large(part: Part, start: int, end: int) -> bool:
+    """Return whether the batches at the beginning are large on average."""
+    position = start
+    for _ in range(_SAMPLED):
+        head = _head_at(part, position) if position < end else b""
+        if not head:
+            return False
+        position += decode_header(head).length
+        if position - start >= _SAMPLED * _LARGE_BYTES:
+            return True
+    return False
+
+
+def _holding_small(part: Part, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
     overlap = max(map(len, patterns)) - 1
     done = 0
     for position in range(start, end, _PIECE_BYTES):
@@ -159,14 +189,25 @@ def _batch_around(part: Part, position: int) -> Batch | None:
 
 def _batch_at(part: Part, position: int) -> Batch | None:
     """Return the valid batch at a position, None where there is none."""
+    head = _head_at(part, position)
+    return _batch_of(part, decode_header(head), head, position) if head else None
+
+
+def _head_at(part: Part, position: int) -> bytes:
+    """Return the valid head of the batch at a position, nothing where there is none."""
     if position % BATCH_ALIGNMENT or position + BATCH_HEADER_BYTES > part.end:
-        return None
-    header = decode_header(part.file.read(BATCH_HEADER_BYTES, position))
-    if header.head_bytes > part.batch_bytes_max:
-        return None
-    head = part.file.read(header.head_bytes, position)
-    if check(part.header.salt_crc, head, batch_bytes_max=part.batch_bytes_max) is not None:
-        return None
+        return b""
+    head = part.file.read(_HEAD_BYTES, position)
+    if len(head) < BATCH_HEADER_BYTES:
+        return b""
+    head_bytes = decode_header(head).head_bytes
+    if head_bytes > part.batch_bytes_max:
+        return b""
+    head = part.file.read(head_bytes, position) if head_bytes > len(head) else head[:head_bytes]
+    return b"" if check(part.header.salt_crc, head, batch_bytes_max=part.batch_bytes_max) else head
+
+
+def _batch_of(part: Part, header: BatchHeader, head: bytes, position: int) -> Batch:
     meta_at = BATCH_HEADER_BYTES + header.count * RECORD.size
     return Batch(header, head[BATCH_HEADER_BYTES:meta_at], head[meta_at:], part.header.file_id, position)
 

@@ -1,10 +1,12 @@
 """Finding records by what they hold: with an index and without one alike."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import log.search as search_module
 from log.batch import Batch
 from log.disk import DiskStorage
 from log.index import build, path_of_index
@@ -43,6 +45,14 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
                 build(file, segment, batch_bytes_max=CONFIG.batch_bytes_max, touches_of=touches_of)
                 file.close()
     return directory
+
+
+@pytest.fixture(autouse=True, params=["by pieces", "head by head"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search as if batches were small, and as if they were large, with heads that take a read more."""
+    if request.param == "head by head":
+        monkeypatch.setattr(search_module, "_LARGE_BYTES", 64)
+        monkeypatch.setattr(search_module, "_HEAD_BYTES", 128)
 
 
 @pytest.fixture
@@ -111,3 +121,27 @@ def test_an_index_that_knows_no_touches_is_not_asked(reader: Reader, search: Sea
     assert again.touches({300: (300).to_bytes(4, "little")}, 0) == search.touches({300: (300).to_bytes(4, "little")}, 0)
     again.close()
     Path(path_of_index(segment)).unlink()
+
+
+def test_behind_a_damaged_head_the_search_goes_on(directory: str, tmp_path: Path) -> None:
+    """A batch whose head cannot be believed hides nothing but itself."""
+    copy = tmp_path / "damaged"
+    shutil.copytree(directory, copy)
+    for index in (copy / "segments").glob("*.index"):
+        index.unlink()
+    with open_reader(str(copy), CONFIG) as reader:
+        records = records_of(reader)
+        walk = reader.open_sealed(reader.manifest.sealed[0]).walk()
+        headers = iter(walk)
+        for _ in range(3):
+            header = next(headers)
+        path, position = reader.manifest.sealed[0].at(str(copy)).path, walk.position
+    with Path(path).open("r+b") as file:
+        file.seek(position + 12)
+        file.write(b"\xff")
+    lost = range(header.base_offset, header.base_offset + header.count)
+    with open_reader(str(copy), CONFIG) as reader:
+        search = Search(reader, touches_of)
+        expected = [one.offset for one in records if one.body_length == 90 and one.offset not in lost]
+        assert search.touches({90: (90).to_bytes(4, "little")}, 0) == expected
+        search.close()
