@@ -1,0 +1,73 @@
+package matrix;
+
+import static matrix.Driver.same;
+
+import jakarta.jms.JMSException;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.Session;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+
+/** Credit, drain, and a connection that comes back. */
+final class Flows {
+    private final String url;
+
+    Flows(String url) {
+        this.url = url;
+    }
+
+    Map<String, Driver.Behaviour> behaviours() {
+        return Map.of("credit", this::credit, "drain", this::drain, "reconnect", this::reconnect);
+    }
+
+    private String credit(String name) throws JMSException {
+        try (Peer peer = new Peer(url + "?jms.prefetchPolicy.all=3", Session.CLIENT_ACKNOWLEDGE)) {
+            Queue queue = peer.session.createQueue(name);
+            peer.send(queue, "0", "1", "2", "3", "4", "5", "6", "7", "8", "9");
+            MessageConsumer silent = peer.session.createConsumer(queue);
+            // Another session: what one has not taken may hold up the other of its session.
+            Session session = peer.connection.createSession(Session.AUTO_ACKNOWLEDGE);
+            List<String> got = Peer.rest(session.createConsumer(queue));
+            same(7, got.size(), "what is left beside a prefetch of 3");
+            got.addAll(Peer.texts(silent, 3));
+            Collections.sort(got);
+            same(List.of("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), got, "what both have");
+        }
+        return "by a prefetch of 3, beside another consumer";
+    }
+
+    private String drain(String name) throws JMSException {
+        try (Peer peer = new Peer(url + "?jms.prefetchPolicy.all=0")) {
+            Queue queue = peer.session.createQueue(name);
+            MessageConsumer consumer = peer.session.createConsumer(queue);
+            same(List.of(), Peer.rest(consumer), "what an empty queue has");
+            peer.send(queue, "a", "b", "c");
+            same(List.of("a", "b", "c"), Peer.rest(consumer), "what is there");
+            peer.send(queue, "d");
+            same(List.of("d"), Peer.rest(consumer), "what comes after a drain");
+        }
+        return "by receiveNoWait and a prefetch of 0";
+    }
+
+    private String reconnect(String name) throws Exception {
+        String failover = "failover:(" + url + ")?failover.reconnectDelay=50&failover.maxReconnectAttempts=200";
+        List<String> sent = new ArrayList<>();
+        try (Peer peer = new Peer(failover)) {
+            Queue queue = peer.session.createQueue(name);
+            MessageProducer producer = peer.session.createProducer(queue);
+            for (int number = 0; number < 100; number++) {
+                if (number == 50) {
+                    Driver.restart();
+                }
+                sent.add("message " + number);
+                producer.send(peer.session.createTextMessage("message " + number));
+            }
+            same(sent, Peer.texts(peer.session.createConsumer(queue), sent.size()), "what comes");
+        }
+        return "by itself: failover";
+    }
+}

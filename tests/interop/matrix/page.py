@@ -1,0 +1,79 @@
+"""docs/interop.md: the tables that the runner writes between two marks, in a page that people write.
+
+The page has three of them: what the behaviours mean, the matrix, and why a cell is not `passed`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tests.interop.matrix.behaviours import BEHAVIOURS
+from tests.interop.matrix.cells import Cell, Verdict
+from tests.interop.matrix.clients import CLIENTS
+
+__all__ = ["BEGIN", "END", "behaviour_table", "matrix_table", "reasons_table", "tables", "write_page"]
+
+BEGIN = "<!-- what follows is written by `make test-interop` -->"
+END = "<!-- up to here -->"
+
+_SHOWN = {Verdict.PASSED: "passed", Verdict.FAILED: "**failed**", Verdict.NOT_OFFERED: "not offered"}
+
+
+def behaviour_table() -> str:
+    """Return what each behaviour means."""
+    return _table(("behaviour", "passed means"), [(f"`{row.name}`", row.meaning) for row in BEHAVIOURS])
+
+
+def matrix_table(cells: Sequence[Cell]) -> str:
+    """Return the matrix: a row a behaviour, a column a client with its version; what has no cell was not run."""
+    known = _by_place(cells)
+    heads = ("behaviour", *(f"{client.title} {client.version()}" for client in CLIENTS))
+    return _table(heads, [(f"`{row.name}`", *_verdicts(known, row.name)) for row in BEHAVIOURS])
+
+
+def reasons_table(cells: Sequence[Cell]) -> str:
+    """Return the cells that have more to say than their verdict; one row where a client says the same of all."""
+    return _table(("client", "behaviour", "verdict", "why"), list(_reasons(cells)))
+
+
+def tables(cells: Sequence[Cell]) -> str:
+    """Return all that stands between the marks."""
+    return "\n\n".join((behaviour_table(), matrix_table(cells), reasons_table(cells)))
+
+
+def write_page(page: Path, cells: Sequence[Cell]) -> None:
+    """Put the tables between the marks of a page; ValueError where it has none."""
+    text = page.read_text(encoding="utf-8")
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
+    page.write_text(f"{head}{BEGIN}\n\n{tables(cells)}\n\n{END}{tail}", encoding="utf-8")
+
+
+def _verdicts(known: Mapping[tuple[str, str], Cell], behaviour: str) -> Iterator[str]:
+    for client in CLIENTS:
+        cell = known.get((client.name, behaviour))
+        yield "not run" if cell is None else _SHOWN.get(cell.verdict, str(cell.verdict))
+
+
+def _reasons(cells: Sequence[Cell]) -> Iterator[tuple[str, ...]]:
+    for client in CLIENTS:
+        told = [cell for cell in cells if cell.client == client.name and cell.detail]
+        if len(told) == len(BEHAVIOURS) and len({(cell.verdict, cell.detail) for cell in told}) == 1:
+            yield client.title, "all", str(told[0].verdict), _plain(told[0].detail)
+            continue
+        for cell in told:
+            yield client.title, f"`{cell.behaviour}`", str(cell.verdict), _plain(cell.detail)
+
+
+def _by_place(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
+    return {(cell.client, cell.behaviour): cell for cell in cells}
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
