@@ -110,6 +110,7 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
+        mode=event.mode,
     if queue.consumers:
         gone = [consumer.id for consumer in state.consumers.values() if consumer.queue == event.queue]
         state = state.having(consumers=_without(state.consumers, gone))
@@ -259,7 +260,7 @@ def _subscribed(state: State, event: Subscribed) -> State:
 
 
 def _reset(state: State, event: Reset) -> State:
-    return EMPTY_STATE.having(epoch=state.epoch, time_us=event.time_us)
+    return EMPTY_STATE.having(epoch=state.epoch, time_us=event.time_us, mode=state.mode)
 
 
 def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:

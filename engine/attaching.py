@@ -25,9 +25,10 @@ from engine.events import (
     Settled,
 )
 from engine.lifetime import Dynamic
+from engine.mode import Mode
 from engine.moment import Decision, Moment, too_many
-from engine.muxer import QUEUE_MUXER, MuxerKind, Options
-from engine.nodes import muxer_id, node_at, temporary_name, topic_muxer
+from engine.muxer import MuxerKind, Options
+from engine.nodes import BARE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
 from engine.outcome import RELEASED
 from engine.sending import Sending
 from engine.state import State
@@ -82,7 +83,7 @@ def _target(state: State, command: AttachProducer, moment: Moment) -> _Target:
     destination: str | None = node.name
     match node.kind:
         case NodeKind.QUEUE:
-            muxer = muxer_id(state, QUEUE_MUXER)
+            muxer = queue_muxer(state, node.name)
             events = [] if node.name in state.queue_names else create_queue(state, node.name, moment)
         case NodeKind.TOPIC:
             muxer = topic_muxer(state, node.name)
@@ -93,6 +94,8 @@ def _target(state: State, command: AttachProducer, moment: Moment) -> _Target:
 
 def _temporary(state: State, wanted: Dynamic, moment: Moment) -> _Target:
     """Return a new queue or topic that the broker names."""
+    if state.mode is Mode.ADVANCED:
+        raise Refused("amqp:not-found", f"no dynamic nodes: {BARE}, where nothing is made for a link: declare it")
     node = moment.next_offset
     name = temporary_name(node)
     if wanted.is_topic:
@@ -103,7 +106,7 @@ def _temporary(state: State, wanted: Dynamic, moment: Moment) -> _Target:
     template = moment.config.templates.named(TEMPORARY)
     assert template is not None, "it is predefined"
     events = new_queue(state, name, template.settings, moment, lifetime=wanted.lifetime)
-    return _Target(muxer_id(state, QUEUE_MUXER), name, events, node, queue_address(name))
+    return _Target(queue_muxer(state, name), name, events, node, queue_address(name))
 
 
 def _attach_consumer(state: State, command: AttachConsumer, moment: Moment) -> Decision:

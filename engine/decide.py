@@ -64,9 +64,9 @@ def started(state: State, moment: Moment) -> list[Event]:
     """Return what a start of the broker makes happen: the new epoch, the end of nodes, the wiring that is missing.
 
     Nodes that lived by their links end. The predeclared wiring is missing on the first start, and where a repair could
-    not save it: then the queues are attached to it again.
+    not save it: then the queues are attached to it again. Before the first start `state` has the mode wanted.
     """
-    events: list[Event] = [Started(moment.next_offset, moment.now_us, state.epoch + 1)]
+    events: list[Event] = [Started(moment.next_offset, moment.now_us, state.epoch + 1, state.mode)]
     state = fold(state, events)
     events += ended_at_start(state, later(moment, events))
     state = fold(state, events[1:])
@@ -109,7 +109,7 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
 
 def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
     events: list[Event] = [Reset(moment.next_offset, moment.now_us)]
-    events += predeclared(EMPTY_STATE, replace(moment, next_offset=moment.next_offset + 1))
+    events += predeclared(EMPTY_STATE.having(mode=state.mode), replace(moment, next_offset=moment.next_offset + 1))
     why = ("amqp:resource-deleted", "the virtual host was reset")
     effects: list[Effect] = [ConsumerEnded(consumer, *why) for consumer in sorted(state.consumers.keys())]
     effects.append(ProducersEnded(frozenset(state.producers.keys()), *why))

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from engine.attachment import Argument
 from engine.lifetime import Lifetime
+from engine.mode import Mode
 from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome
 from engine.queue import Settings
@@ -54,6 +55,8 @@ class Started(Struct):
     offset: int
     time_us: int
     epoch: int
+    mode: Mode = Mode.AUTOMATIC
+    """Of the virtual host: the first start says it, later ones repeat it."""
 
 
 @final

@@ -15,8 +15,8 @@ from engine.commands import ExplainRoute
 from engine.effects import Answered
 from engine.errors import Refused
 from engine.moment import Decision, Moment
-from engine.muxer import QUEUE_MUXER, MuxerKind
-from engine.nodes import muxer_id, topic_muxer
+from engine.muxer import MuxerKind
+from engine.nodes import muxer_id, queue_muxer, topic_muxer
 from engine.routing.fields import ABSENT, Fields
 from engine.routing.router import Hop
 from engine.state import State
@@ -63,10 +63,11 @@ def _start(state: State, address: str, fields: Fields, moment: Moment) -> tuple[
     """Return the first muxer, the destination, and the name of the queue that would be made."""
     node = parse_address(address or _address_of(fields), name_bytes_max=moment.config.name_bytes_max)
     if node.kind is NodeKind.QUEUE:
+        first = queue_muxer(state, node.name)
         is_new = node.name not in state.queue_names
         if is_new:
             create_queue(state, node.name, moment)  # or it is refused, as there
-        return muxer_id(state, QUEUE_MUXER), node.name, node.name if is_new else None
+        return first, node.name, node.name if is_new else None
     if node.kind is NodeKind.TOPIC:
         return topic_muxer(state, node.name), node.name, None
     muxer = muxer_id(state, node.name)

@@ -173,7 +173,7 @@ def _subscribed(event: Subscribed) -> _Facts:
 
 
 _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
-    Started: ("started", lambda event: {"epoch": event.epoch}),
+    Started: ("started", lambda event: {"epoch": event.epoch} | ({"mode": event.mode.text} if event.mode else {})),
     QueueDeclared: ("queue-declared", _queue_declared),
     QueueDeleted: ("queue-deleted", lambda _: {}),
     MuxerDeclared: ("muxer-declared", _muxer_declared),

@@ -1,6 +1,7 @@
 """A state as blocks, and back to the last attribute: what a snapshot file holds.
 
-    STATE       {epoch, time_us, and how many muxers, attachments, queues, producers, consumers, subscriptions follow}
+    STATE       {epoch, time_us, mode, and how many muxers, attachments, queues, producers, consumers and
+                subscriptions follow}
     MUXERS      [{id, name, kind, named, options, draws}]
     ATTACHMENTS [[muxer, id, member, argument, conditions]]
     PRODUCERS   [{id, muxer, destination, container, link, sending, node, owns}]
@@ -33,6 +34,7 @@ from engine.attachment import Attachment, Condition
 from engine.entry import Entry
 from engine.errors import EngineError
 from engine.lifetime import Lifetime
+from engine.mode import Mode
 from engine.muxer import Muxer, MuxerKind, Options
 from engine.queue import Counters, Queue, Settings
 from engine.state import EMPTY_STATE, Consumer, Producer, State
@@ -70,6 +72,8 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     producers: int
     consumers: int
     subscriptions: int = 0
+    mode: Mode | msgspec.UnsetType = msgspec.UNSET
+    """Not written where it is automatic."""
 
 
 class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,6 +146,7 @@ def _head(state: State) -> _Head:
         len(state.producers),
         len(state.consumers),
         len(state.subscriptions),
+        state.mode or msgspec.UNSET,
     )
 
 
@@ -357,6 +362,7 @@ class _Parts:
         return EMPTY_STATE.having(
             epoch=head.epoch,
             time_us=head.time_us,
+            mode=Mode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
             queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),

@@ -9,10 +9,22 @@ from engine.errors import Refused
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
 from engine.state import State
 
-__all__ = ["check_ungiven", "muxer_id", "node_at", "subscription_name", "temporary_name", "topic_muxer"]
+__all__ = [
+    "BARE",
+    "check_ungiven",
+    "muxer_id",
+    "node_at",
+    "queue_muxer",
+    "subscription_name",
+    "temporary_name",
+    "topic_muxer",
+]
 
 _TEMPORARY: Final = "$temporary."
 _SUBSCRIPTION: Final = "$subscription."
+BARE: Final = "this virtual host is in advanced mode"
+"""As refusals say it."""
+_INSTEAD: Final = "declare muxers, attach queues, and send to /muxers/NAME"
 
 
 def temporary_name(offset: int) -> str:
@@ -31,10 +43,21 @@ def check_ungiven(name: str) -> None:
         raise Refused("amqp:not-found", f"no queue {name!r}: names that begin with $ are given by the broker")
 
 
+def queue_muxer(state: State, name: str) -> int:
+    """Return the id of the muxer that messages to a queue's address go to. Raises Refused."""
+    muxer = state.muxer_names.get(QUEUE_MUXER)
+    if muxer is None:
+        raise Refused("amqp:not-found", f"nothing leads to {name!r:.80}: {BARE}; {_INSTEAD}")
+    return muxer
+
+
 def topic_muxer(state: State, name: str) -> int:
     """Return the id of the muxer that messages to a topic go to: TOPIC, or a temporary topic's own. Raises Refused."""
     if not name.startswith("$"):
-        return muxer_id(state, TOPIC_MUXER)
+        muxer_of_all = state.muxer_names.get(TOPIC_MUXER)
+        if muxer_of_all is None:
+            raise Refused("amqp:not-found", f"no topic {name!r:.80}: {BARE}; {_INSTEAD}")
+        return muxer_of_all
     muxer = state.muxer_named(name) if name.startswith(_TEMPORARY) else None
     if muxer is None:
         raise Refused("amqp:not-found", f"no topic {name!r}: names that begin with $ are given by the broker")

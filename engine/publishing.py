@@ -22,7 +22,7 @@ from engine.errors import Refused
 from engine.events import Chunked, Drawn, Event, Published
 from engine.moment import Decision, Moment
 from engine.muxer import QUEUE_MUXER
-from engine.nodes import muxer_id, topic_muxer
+from engine.nodes import muxer_id, queue_muxer, topic_muxer
 from engine.outcome import OutcomeKind
 from engine.queue import Queue
 from engine.routing.fields import ABSENT, Fields
@@ -170,11 +170,12 @@ class _Each:
         config, state = self._moment.config, self._wiring
         node = parse_address(address, name_bytes_max=config.name_bytes_max)
         if node.kind is NodeKind.QUEUE:
+            first = queue_muxer(state, node.name)
             if node.name not in state.queue_names and node.name not in self._created:
                 events = create_queue(self._state, node.name, self._moment)
                 self._created[node.name] = events[0].offset
                 self._happened(events)
-            return state.muxer_names.get(QUEUE_MUXER, 0), node.name
+            return first, node.name
         if node.kind is NodeKind.TOPIC:
             return topic_muxer(state, node.name), node.name
         muxer = muxer_id(state, node.name)

@@ -1,7 +1,7 @@
 """Events as log records, and back. docs/log-format.md draws the same table for readers.
 
     type  event               queue     ref        count  aux            meta                                    body
-     1    Started             -         epoch      -      -              -                                       -
+     1    Started             -         epoch      -      mode           -                                       -
      2    QueueDeclared       -         -          -      lifetime       JSON {name, settings}                   -
      3    QueueDeleted        queue     -          -      -              -                                       -
      4    MuxerDeclared       -         -          -      kind           JSON {name, options}                    -
@@ -63,6 +63,7 @@ from engine.events import (
     Subscribed,
 )
 from engine.lifetime import Lifetime
+from engine.mode import Mode
 from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
@@ -298,7 +299,7 @@ _WRITE: dict[type, _Add] = {
     Published: _write_published,
     Acquired: _write_acquired,
     Settled: _write_settled,
-    Started: _seldom(STARTED, ref="epoch"),
+    Started: _seldom(STARTED, ref="epoch", aux="mode"),
     QueueDeclared: _seldom(
         QUEUE_DECLARED,
         aux="lifetime",
@@ -456,7 +457,7 @@ def _read_subscribed(offset: int, time_us: int, row: tuple[int, ...], meta: byte
 
 
 _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
-    STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5]),
+    STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5], Mode(row[8])),
     QUEUE_DECLARED: _read_queue_declared,
     QUEUE_DELETED: lambda offset, time_us, row, _: QueueDeleted(offset, time_us, row[4]),
     MUXER_DECLARED: _read_muxer_declared,

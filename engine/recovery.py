@@ -11,6 +11,7 @@ from collections.abc import Callable
 from engine.apply import apply
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
+from engine.mode import Mode
 from engine.records import events_of
 from engine.routing.router import FieldsOf, no_fields
 from engine.snapshots import Found, newest_snapshot
@@ -52,13 +53,17 @@ def recover(
     progress: Callable[[int, int], None] | None = None,
     report: Report | None = None,
     fields_of: FieldsOf = no_fields,
+    mode: Mode = Mode.AUTOMATIC,
 ) -> DurableLoop:
     """Return a loop over the recovered log, with its start durable: it may serve.
 
-    `fields_of` reads out of a message what muxers match: the engine knows no encoding.
+    `fields_of` reads out of a message what muxers match: the engine knows no encoding. `mode` is that of a log which
+    was never started; others have said theirs.
     Raises what `fold_log` raises, and LogFailed.
     """
     state = fold_log(recovery, progress, report)
+    if not state.epoch:
+        state = state.having(mode=mode)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
     loop = DurableLoop(recovery.log(touches_of=touches_of), state, config, fields_of)
     loop.start(now_us, lost)

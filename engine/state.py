@@ -6,13 +6,14 @@ from typing import final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.mode import Mode
 from engine.muxer import Muxer
 from engine.queue import Queue
 from engine.sending import PLAIN_SENDING, Sending
 from engine.subscription import Key, Subscription
 from snapshot.map import PersistentMap
 
-__all__ = ["EMPTY_STATE", "Consumer", "Producer", "State"]
+__all__ = ["EMPTY_STATE", "Consumer", "Producer", "State", "totals_of"]
 
 
 @final
@@ -74,6 +75,7 @@ class State(Struct, frozen=True):
     """Queues of subscriptions to the container whose messages do not come there."""
     links: "PersistentMap[int, int]"
     """Queues and muxers with an end to how many producers send to them."""
+    mode: Mode = Mode.AUTOMATIC
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""
@@ -92,6 +94,16 @@ class State(Struct, frozen=True):
         """Return a muxer by its name, None when there is none."""
         muxer_id = self.muxer_names.get(name)
         return None if muxer_id is None else self.muxers[muxer_id]
+
+
+def totals_of(state: State) -> dict[str, int]:
+    """Return how many `queues` there are, and their `messages` and `bytes`."""
+    queues = state.queues.values()
+    return {
+        "queues": len(queues),
+        "messages": sum(queue.depth for queue in queues),
+        "bytes": sum(queue.size for queue in queues),
+    }
 
 
 EMPTY_STATE = State(

@@ -21,8 +21,9 @@ from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted
 from engine.lifetime import Lifetime
 from engine.moment import Decision, Moment, too_many
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
-from engine.nodes import check_ungiven
+from engine.nodes import BARE, check_ungiven
 from engine.queue import Queue, Settings
+from engine.mode import Mode
 from engine.routing.pattern import check_separator
 from engine.state import State
 
@@ -32,13 +33,18 @@ _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WI
 
 
 def predeclared(state: State, moment: Moment) -> list[Event]:
-    """Return the predeclared wiring as far as it is missing; queues are attached to QUEUE again by their names."""
+    """Return the predeclared wiring as far as it is missing; queues are attached to QUEUE again by their names.
+
+    In advanced mode there is none.
+    """
     events: list[Event] = []
     for name, kind in _PREDECLARED:
         if name in state.muxer_names:
             continue
         muxer = moment.next_offset + len(events)
         events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
+    if state.mode is Mode.ADVANCED:
+        return events
         if name == QUEUE_MUXER:
             named = sorted(queue_id for queue_id in state.queues if queue_id not in state.subscriptions)
             events += [
@@ -56,6 +62,8 @@ def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
     return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
 
 
+    if state.mode is Mode.ADVANCED:
+        raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
 def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:
     """Return the queue that an address names. Raises Refused."""
     name = queue_name(address, name_bytes_max=config.name_bytes_max)
@@ -151,6 +159,8 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decis
             found, asked = _told_muxer(muxer.kind, muxer.options), _told_muxer(command.kind, command.options)
             raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}")
         return [], [Answered(command.key, {"created": False})]
+    if state.mode is Mode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
+        raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
     if len(state.muxers) >= moment.config.muxers_max:
         raise too_many("muxers", moment.config.muxers_max)
     event = MuxerDeclared(moment.next_offset, moment.now_us, name, command.kind, command.options)

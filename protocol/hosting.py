@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 from engine.commands import ResetHost
 from engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from engine.errors import EngineError, Refused
+from engine.mode import Mode
+from engine.state import totals_of
 from log.errors import LogError, LogFailed
 from log.root import DEFAULT_VHOST, check_name
 from protocol.gateway import Gateway
@@ -46,8 +48,8 @@ class Vhosts(Protocol):
         Where too many are being filled, the one prepared first is deleted.
         """
 
-    def create(self, name: str) -> Ground:
-        """Make a virtual host."""
+    def create(self, name: str, mode: Mode) -> Ground:
+        """Make an empty virtual host."""
 
     def adopt(self, name: str, directory: str) -> Ground:
         """Make one of what lies in a directory that was prepared. Raises EngineError too."""
@@ -137,7 +139,7 @@ class Hosting:
         if command.directory:
             ground = await asyncio.to_thread(self._vhosts.adopt, command.name, command.directory)
         else:
-            ground = await asyncio.to_thread(self._vhosts.create, command.name)
+            ground = await asyncio.to_thread(self._vhosts.create, command.name, command.mode)
         self._server.add_host(command.name, ground)
         return _attributes(self._server.hosts[command.name])
 
@@ -183,13 +185,7 @@ class Hosting:
 
 
 def _attributes(host: Host) -> dict[str, Any]:
-    queues = host.engine.state.queues.values()
-    values = (
-        host.name,
-        len(host.gateway.peers),
-        len(queues),
-        sum(queue.depth for queue in queues),
-        sum(queue.size for queue in queues),
-        host.engine.log.log_id.hex(),
-    )
+    totals = totals_of(host.engine.state)
+    log_id, mode = host.engine.log.log_id.hex(), host.engine.state.mode.text
+    values = (host.name, len(host.gateway.peers), *totals.values(), log_id, mode)
     return dict(zip(VHOST_ATTRIBUTES, values, strict=True))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from engine.errors import Refused
+from engine.mode import Mode, mode_named
 from protocol.asked import asked_name, asked_number, refuse_unknown
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 VHOST_TYPE: Final = "org.ambermq.vhost"
-VHOST_ATTRIBUTES: Final = ("name", "connections", "queues", "messages", "bytes", "log_id")
+VHOST_ATTRIBUTES: Final = ("name", "connections", "queues", "messages", "bytes", "log_id", "mode")
 HOSTNAME_PREFIX: Final = "vhost:"
 """Of the hostname in an open that names a virtual host."""
 
@@ -73,6 +74,8 @@ class CreateVhost:
     name: str
     directory: str
     """Empty: none was prepared."""
+    mode: Mode = Mode.AUTOMATIC
+    """Of an empty one; a log in a directory has said its own."""
 
 
 @final
@@ -122,12 +125,15 @@ def _prepare(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _
 
 
 def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> VhostCommand:
-    refuse_unknown(body, "vhost", "directory")
+    refuse_unknown(body, "vhost", "directory", "mode")
     directory = body.get("directory", "")
     if not isinstance(directory, str):
         raise Refused("amqp:invalid-field", f"'directory' must be a text, found {directory!r:.80}")
+    if directory and "mode" in body:
+        raise Refused("amqp:invalid-field", "'mode' is for a new virtual host: what lies in 'directory' has its own")
+    mode = mode_named(body.get("mode", Mode.AUTOMATIC.text))
     request.status = 201
-    return CreateVhost(request, asked_name(asked, "vhost"), str(directory))
+    return CreateVhost(request, asked_name(asked, "vhost"), str(directory), mode)
 
 
 def _reset(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from engine.commands import Command
 from engine.durable import DurableLoop
 from engine.effects import Answered, Effect, RefusedCommand
+from engine.mode import Mode
 from engine.recovery import recover
 from log.config import LogConfig
 from log.disk import DiskStorage
@@ -29,17 +30,17 @@ _LOOK_MS: Final = 20
 
 
 @contextmanager
-def stopped_engine(directory: str) -> Iterator[DurableLoop]:
+def stopped_engine(directory: str, mode: Mode = Mode.AUTOMATIC) -> Iterator[DurableLoop]:
     """Open the engine of the log in `directory`, alone with it; LockedError where a broker runs, and other LogError.
 
-    LogError too where there is no log: none is made.
+    LogError too where there is no log: none is made. `mode` is that of a log which was never started.
     """
     if not Path(manifest_path(directory)).exists():
         raise LogError(f"{directory} holds no log: {manifest_path(directory)} is missing")
     now_us, settings = _now_us(), Settings()
     recovery = Recovery.open(DiskStorage(), directory, LogConfig(), now_us)
     try:
-        engine = recover(recovery, settings.engine, now_us)
+        engine = recover(recovery, settings.engine, now_us, mode=mode)
     except BaseException:
         recovery.close()
         raise

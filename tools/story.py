@@ -84,7 +84,8 @@ def tell(event: Event, names: Names) -> Line:
 
 
 def _started(_names: Names, event: Started) -> str:
-    return f"the broker started, epoch {event.epoch}"
+    mode = f", in {event.mode.text} mode" if event.mode else ""
+    return f"the broker started, epoch {event.epoch}{mode}"
 
 
 def _queue_declared(_names: Names, event: QueueDeclared) -> str:

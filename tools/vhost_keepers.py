@@ -16,6 +16,9 @@ from typing import Any, Final, Protocol, final
 
 from engine.commands import DeleteSnapshot, ResetHost, TakeSnapshot
 from engine.durable import DurableLoop
+from engine.mode import Mode
+from engine.past import open_past
+from engine.state import EMPTY_STATE, totals_of
 from log.config import LogConfig
 from log.disk import DiskStorage
 from log.recovery import Recovery, lock_path
@@ -42,7 +45,10 @@ class Keeper(Protocol):
     def rows(self) -> list[dict[str, Any]]:
         """Return what there is to say of each."""
 
-    def create(self, name: str) -> None:
+    def row(self, name: str) -> Mapping[str, Any]:
+        """Return what there is to say of one, its `mode` among that."""
+
+    def create(self, name: str, mode: Mode) -> None:
         """Make an empty one."""
 
     def reset(self, name: str) -> Mapping[str, Any]:
@@ -72,9 +78,13 @@ class RunningVhosts:
         with LinkClient.connect(self._url) as client:
             return list(Management(client).rows(VHOST_TYPE))
 
-    def create(self, name: str) -> None:
+    def row(self, name: str) -> Mapping[str, Any]:
         """See Keeper."""
-        self._ask("CREATE", name)
+        return self._ask("READ", name)
+
+    def create(self, name: str, mode: Mode) -> None:
+        """See Keeper."""
+        self._ask("CREATE", name, body={"mode": mode.text} if mode else None)
 
     def reset(self, name: str) -> Mapping[str, Any]:
         """See Keeper."""
@@ -143,10 +153,22 @@ class StoppedVhosts:
         names = [DEFAULT_VHOST, *(vhost.name for vhost in load_root(self._storage, self._directory).vhosts)]
         return [{"name": name, "directory": log_of_vhost(self._directory, name)} for name in names]
 
-    def create(self, name: str) -> None:
+    def row(self, name: str) -> Mapping[str, Any]:
+        """See Keeper."""
+        path = log_of_vhost(self._directory, name)
+        with open_past(path) as past:
+            log_id = past.reader.manifest.log_id
+            state = past.state_at(past.end - 1) if past.end else EMPTY_STATE
+        return {"name": name, **totals_of(state), "log_id": log_id.hex(), "mode": state.mode.text, "directory": path}
+
+    def create(self, name: str, mode: Mode) -> None:
         """See Keeper."""
         with self.new(name) as path:
             Recovery.open(self._storage, path, LogConfig(), 0).close()
+            if mode:
+                # What it is, its first start says.
+                with stopped_engine(path, mode):
+                    pass
 
     def reset(self, name: str) -> Mapping[str, Any]:
         """See Keeper."""

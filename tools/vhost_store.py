@@ -16,6 +16,7 @@ from typing import Final, final
 import structlog
 
 from engine.beside import Beside
+from engine.mode import Mode
 from engine.recovery import recover
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError, LogFailed
@@ -89,16 +90,20 @@ class VhostStore:
             self._vhosts.discard(directory)
         return self._vhosts.reserve(name)
 
-    def create(self, name: str) -> Ground:
+    def create(self, name: str, mode: Mode) -> Ground:
         """See Vhosts."""
         directory = self._vhosts.reserve(name)
         Recovery.open(self._storage, self._vhosts.reserved_path(directory), self._settings.log, _now_us()).close()
-        return self.adopt(name, directory)
+        return self._adopt(name, directory, mode)
 
     def adopt(self, name: str, directory: str) -> Ground:
         """See Vhosts."""
+        return self._adopt(name, directory, Mode.AUTOMATIC)
+
+    def _adopt(self, name: str, directory: str, mode: Mode) -> Ground:
+        """Name what lies in a directory, whose start is durable by then: so is the mode of a new one."""
         path = self._vhosts.prepared_path(name, directory)
-        ground = self._open(name, path)
+        ground = self._open(name, path, mode)
         try:
             self._vhosts.adopt(name, directory)
             self._announce(name, path)
@@ -126,14 +131,16 @@ class VhostStore:
             url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
             Path(lock_path(path)).write_text(holder_text(os.getpid(), str(url)), encoding="utf-8")
 
-    def _open(self, name: str, path: str) -> Ground:
+    def _open(self, name: str, path: str, mode: Mode = Mode.AUTOMATIC) -> Ground:
         began, now_us = time.monotonic(), _now_us()
         settings = self._settings
         recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
         for job in sweep_jobs(self._storage, path):
             structlog.get_logger().info("removed what a dead compaction had left", vhost=name, job=job)
         try:
-            engine = recover(recovery, settings.engine, now_us, report=_tell_of_snapshot, fields_of=MessageFields)
+            engine = recover(
+                recovery, settings.engine, now_us, report=_tell_of_snapshot, fields_of=MessageFields, mode=mode
+            )
         except BaseException:
             recovery.close()
             raise

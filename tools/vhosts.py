@@ -8,22 +8,23 @@ from typing import Any, Final
 
 import click
 
+from engine.mode import Mode, mode_named
 from log.root import check_name
 from tools.errors import ToolError
-from tools.output import output_option, print_json, print_line, print_rows
+from tools.output import output_option, print_json, print_line, print_rows, print_values
 from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from tools.vhost_copy import copy_log
 from tools.vhost_keepers import Keeper, RunningVhosts, keeper_of
 
 __all__ = ["vhost"]
 
-_RUNNING_COLUMNS: Final = ("name", "connections", "queues", "messages", "bytes")
+_RUNNING_COLUMNS: Final = ("name", "mode", "connections", "queues", "messages", "bytes")
 _STOPPED_COLUMNS: Final = ("name", "directory")
 
 
 @click.group(epilog="Example: ambermq vhost copy default rehearsal --data ./data")
 def vhost() -> None:
-    """List, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log."""
+    """List, show, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log."""
 
 
 @vhost.command("list", epilog="Example: ambermq vhost list --data ./data --output json")
@@ -36,15 +37,39 @@ def list_vhosts(url: str | None, data: str | None, output: str) -> None:
     print_rows(keeper.rows(), columns, output)
 
 
-@vhost.command("create", epilog="Example: ambermq vhost create rehearsal --data ./data")
+@vhost.command("show", epilog="Example: ambermq vhost show rehearsal --data ./data")
 @click.argument("name")
 @place_options
 @output_option
-def create(name: str, url: str | None, data: str | None, output: str) -> None:
-    """Make the virtual host NAME, with nothing on it; exits 1 where there is one of that name."""
+def show(name: str, url: str | None, data: str | None, output: str) -> None:
+    """Show everything known of the virtual host NAME, its mode too; exits 6 where there is none.
+
+    Without a broker its log is read for that.
+    """
+    print_values(_keeper(url, data).row(name), output)
+
+
+@vhost.command("create", epilog="Example: ambermq vhost create bare --mode advanced --data ./data")
+@click.argument("name")
+@click.option(
+    "--mode",
+    type=click.Choice([mode.text for mode in Mode]),
+    default=Mode.AUTOMATIC.text,
+    show_default=True,
+    help="What it has at the beginning: predeclared wiring, or nothing.",
+)
+@place_options
+@output_option
+def create(name: str, mode: str, url: str | None, data: str | None, output: str) -> None:
+    """Make the virtual host NAME, with nothing on it; exits 1 where there is one of that name.
+
+    An advanced one has no muxers QUEUE and TOPIC, and no address makes a queue there: all wiring is declared.
+    """
     check_name(name)
-    _keeper(url, data).create(name)
-    _tell(output, f"created {name}", {"name": name, "created": True})
+    made = mode_named(mode)
+    _keeper(url, data).create(name, made)
+    told = f"created {name}" + (f" in {mode} mode" if made else "")
+    _tell(output, told, {"name": name, "created": True, "mode": mode})
 
 
 @vhost.command("copy", epilog="Example: ambermq vhost copy default rehearsal --data ./data")

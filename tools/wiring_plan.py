@@ -17,6 +17,8 @@ from engine.address import MUXER_MEMBER, queue_name
 from engine.attachment import Argument
 from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.errors import Refused
+from engine.mode import Mode
+from engine.muxer import QUEUE_MUXER
 from engine.queue import Settings
 from engine.template import Templates
 from tools.argument_options import said_text
@@ -113,7 +115,8 @@ class _Planner:
         self._path = path
         self._conflicts: set[str] = set()
         self._has = wiring_of(present)
-        self._rehearsal = Rehearsal(templates)
+        is_bare = all(row["name"] != QUEUE_MUXER for row in present.muxers)
+        self._rehearsal = Rehearsal(templates, Mode.ADVANCED if is_bare else Mode.AUTOMATIC)
         self._rehearsal.has(self._has)
         self._names = {name for entry in wanted.queues if (name := _name_of(entry.name)) is not None}
 

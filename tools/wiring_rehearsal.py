@@ -13,6 +13,7 @@ from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.effects import Answered, RefusedCommand
 from engine.errors import Refused
+from engine.mode import Mode
 from engine.moment import Moment
 from engine.queue import Settings
 from engine.routing.router import WIRING, Router
@@ -31,11 +32,11 @@ _COUNTLESS: Final = EngineConfig(queues_max=_ANY, muxers_max=_ANY, attachments_m
 class Rehearsal:
     """A virtual host without a log."""
 
-    def __init__(self, templates: Templates) -> None:
-        """Make one that has what a broker always has; queues are made from `templates`."""
+    def __init__(self, templates: Templates, mode: Mode = Mode.AUTOMATIC) -> None:
+        """Make one that has what a broker always has in this mode; queues are made from `templates`."""
         self.templates = templates
         self._config = replace(_COUNTLESS, templates=templates)
-        self.state = EMPTY_STATE
+        self.state = EMPTY_STATE.having(mode=mode)
         self.router = Router()
         self._end = 0
         self._happened(started(self.state, self._moment(self._config)))

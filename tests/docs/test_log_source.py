@@ -32,6 +32,7 @@ from engine.events import (
 )
 from engine.facts import facts_of, type_of
 from engine.lifetime import Lifetime
+from engine.mode import Mode
 from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome, OutcomeKind
 from engine.queue import Settings
@@ -42,7 +43,7 @@ from tools.child_broker import ChildBroker
 _PAGE = "docs/log-source.md"
 _FULL = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, condition="app:why", description="so")
 _EVENTS: tuple[Event, ...] = (
-    Started(1, 2, 3),
+    Started(1, 2, 3, Mode.ADVANCED),
     QueueDeclared(1, 2, "q", Settings(), Lifetime.ON_CLOSE),
     QueueDeleted(1, 2, 3),
     MuxerDeclared(1, 2, "m", next(iter(MuxerKind)), Options(lifetime=Lifetime.ON_CLOSE)),

@@ -8,6 +8,7 @@ from engine.demand import Demand, Want
 from engine.dispatch import dispatch
 from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
 from engine.events import Event, Published, Settled
+from engine.mode import Mode
 from engine.moment import Moment
 from engine.outcome import Outcome
 from engine.queue import Queue
@@ -26,10 +27,15 @@ def record_count(event: Event) -> int:
 class World:
     """A virtual host that was just started."""
 
-    def __init__(self, config: EngineConfig | None = None, fields_of: FieldsOf = no_fields) -> None:
+    def __init__(
+        self,
+        config: EngineConfig | None = None,
+        fields_of: FieldsOf = no_fields,
+        mode: Mode = Mode.AUTOMATIC,
+    ) -> None:
         self.config = config or EngineConfig()
         self.router = Router(fields_of)
-        self.state = EMPTY_STATE
+        self.state = EMPTY_STATE.having(mode=mode)
         self.demand = Demand()
         self.events: list[Event] = []
         self.next_offset = 0

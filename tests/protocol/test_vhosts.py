@@ -338,3 +338,43 @@ def test_a_close_of_one_connection_is_none_of_the_others(shared: ChildBroker, co
         wire.say(Close())
         wire.expect(Close)
     assert rows(manager)["two"]["connections"] == before
+
+
+def test_an_advanced_one_has_what_was_declared(broker: ChildBroker, connect: Connect) -> None:
+    """Plain addresses, topics and dynamic nodes are not found; wiring by hand works, and all that after a kill too."""
+    manager = connect(broker)
+    status, made = asked(manager, "CREATE", "bare", body={"mode": "advanced"})
+    assert (status, made["mode"]) == (201, "advanced")
+    assert {name: row["mode"] for name, row in rows(manager).items()} == {"default": "automatic", "bare": "advanced"}
+    bare = connect(broker, "bare")
+    declare = manager_of(bare).ask
+    declare("CREATE", "in", {"class": "destination"}, type="org.ambermq.muxer")
+    declare("CREATE", "orders", None, type="org.ambermq.queue")
+    attached = declare(
+        "CREATE", None, {"muxer": "in", "member": "orders", "destination": "x"}, type="org.ambermq.attachment"
+    )
+    assert attached.properties is not None
+    assert attached.properties["statusCode"] == 201
+    bare.sender("/muxers/in/x").send("one")
+    broker.kill()
+    broker.start()
+    bare = connect(broker, "bare")
+    for address in ("orders", "/queues/orders", "/topics/news"):
+        with pytest.raises(LinkDetached, match="this virtual host is in advanced mode"):
+            bare.sender(address)
+    for address in ("other", "/topics/news"):
+        with pytest.raises(LinkDetached, match="this virtual host is in advanced mode"):
+            bare.receiver(address, credit=0)
+    assert taken(bare, "orders", 1) == ["one"]
+    manager = connect(broker)
+    assert asked(manager, "RESET", "bare")[0] == 200
+    assert asked(manager, "READ", "bare")[1]["mode"] == "advanced"
+    assert manager_of(connect(broker, "bare")).ask("QUERY", entityType="org.ambermq.muxer").body["total"] == 0
+
+
+def test_a_mode_that_there_is_not_makes_nothing(broker: ChildBroker, connect: Connect) -> None:
+    """It is refused, as is a mode for a log that has its own."""
+    manager = connect(broker)
+    assert asked(manager, "CREATE", "bare", body={"mode": "other"})[0] == 400
+    assert asked(manager, "CREATE", "bare", body={"mode": "advanced", "directory": "bare~12345678"})[0] == 400
+    assert [*rows(manager)] == ["default"]

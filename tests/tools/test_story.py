@@ -31,6 +31,7 @@ from engine.events import (
     Subscribed,
 )
 from engine.lifetime import Lifetime
+from engine.mode import Mode
 from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, Outcome, OutcomeKind
 from engine.queue import Settings
@@ -55,6 +56,7 @@ WIRING: list[Event] = [
 
 TOLD: list[tuple[Event, str]] = [
     (Started(0, TIME_US, 3), "the broker started, epoch 3"),
+    (Started(0, TIME_US, 1, Mode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
     (WIRING[0], "muxer 'QUEUE' of class DESTINATION declared"),
     (WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
     (WIRING[2], "shop/out sends to 'orders'"),

@@ -346,3 +346,47 @@ def test_what_is_out_for_delivery_waits_in_the_copy(run: Run, child: ChildBroker
     assert [rows["default"][name] for name in ("available", "acquired", "consumers", "failed")] == [1, 2, 1, 0]
     assert [rows["copied"][name] for name in ("available", "acquired", "consumers", "failed")] == [3, 0, 0, 2]
     peer.drop()
+
+
+@pytest.mark.parametrize("runs", [True, False], ids=["running", "stopped"])
+def test_the_mode_is_chosen_shown_and_copied(run: Run, child: ChildBroker, *, runs: bool) -> None:
+    """Also by a reset and through a backup; with a broker and without one."""
+    data = child.directory
+    if not runs:
+        child.stop()
+    created = run("vhost", "create", "bare", "--mode", "advanced", "--data", data)
+    assert created.stdout == "created bare in advanced mode\n", created.stderr
+    assert run("vhost", "copy", "bare", "copied", "--data", data).exit_code == ExitCode.OK
+    assert run("vhost", "reset", "bare", "--data", data).exit_code == ExitCode.OK
+    for name, mode in (("default", "automatic"), ("bare", "advanced"), ("copied", "advanced")):
+        shown = json.loads(run("vhost", "show", name, "--data", data, "--output", "json").stdout)
+        assert (shown["name"], shown["mode"]) == (name, mode)
+    assert run("vhost", "show", "missing", "--data", data).exit_code == ExitCode.NOT_FOUND
+    assert run("vhost", "create", "other", "--mode", "wild", "--data", data).exit_code == ExitCode.USAGE
+    if not runs:
+        child.start()
+    listed = json.loads(run("vhost", "list", "--data", data, "--output", "json").stdout)
+    assert [row["mode"] for row in listed] == ["automatic", "advanced", "advanced"]
+    refused = run("send", "orders", "x", "--data", data, "--vhost", "copied")
+    assert refused.exit_code == ExitCode.NOT_FOUND
+    assert "advanced mode" in refused.stderr
+
+
+def test_wiring_is_applied_to_an_advanced_one(run: Run, child: ChildBroker, tmp_path: Path) -> None:
+    """What a file says is there afterwards and no more; what it cannot have is refused before anything is done."""
+    place = ("--data", child.directory, "--vhost", "bare")
+    run("vhost", "create", "bare", "--mode", "advanced", "--data", child.directory)
+    path = tmp_path / "wiring.toml"
+    text = '[[muxers]]\nname = "in"\nclass = "simple"\n[[queues]]\nname = "orders"\n'
+    path.write_text(text + '[[attachments]]\nmuxer = "QUEUE"\nmember = "orders"\ndestination = "other"\n')
+    refused = run("wiring", "apply", path, *place)
+    assert refused.exit_code == ExitCode.NOT_FOUND
+    assert "no muxer 'QUEUE'" in refused.stderr
+    assert json.loads(run("queue", "list", *place, "--output", "json").stdout) == []
+    path.write_text(text + '[[attachments]]\nmuxer = "in"\nmember = "orders"\n')
+    assert run("wiring", "apply", path, *place).exit_code == ExitCode.OK
+    assert run("wiring", "diff", path, *place).exit_code == ExitCode.OK
+    assert run("wiring", "graph", *place).stdout == "muxer in (simple)\n└── queue orders\n"
+    assert run("send", "/muxers/in", "x", *place).exit_code == ExitCode.OK
+    assert run("wiring", "export", path, *place).exit_code == ExitCode.OK
+    assert run("wiring", "diff", path, *place).exit_code == ExitCode.OK
