@@ -4,7 +4,7 @@ A reference to what is no longer there (a queue deleted meanwhile, a record lost
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -44,6 +44,8 @@ from snapshot.map import PersistentMap
 
 __all__ = ["apply", "fold"]
 
+_FEW: Final = 8
+
 
 def apply(state: State, event: Event) -> State:
     """Return the state after an event."""
@@ -58,6 +60,8 @@ def fold(state: State, events: Iterable[Event]) -> State:
 
 
 def _published(state: State, event: Published) -> State:
+    if len(event.queues) > _FEW:
+        return _published_to_many(state, event)
     for queue_id in event.queues:
         queue = state.queues.get(queue_id)
         if queue is None:
@@ -67,6 +71,17 @@ def _published(state: State, event: Published) -> State:
             queue = queue.with_entry(event.offset, Entry(chunks=event.chunks))
         state = state.with_queue(queue, event.time_us)
     return state
+
+
+def _published_to_many(state: State, event: Published) -> State:
+    """Return the same as for few, at a quarter of the price: the map of queues is copied once."""
+    queues = state.queues.mutate()
+    for queue_id in event.queues:
+        queue = queues.get(queue_id)
+        if queue is not None:
+            queue = queue.pushed(event.words, event.size)
+            queues[queue_id] = queue.with_entry(event.offset, Entry(chunks=event.chunks)) if event.chunks else queue
+    return state.having(time_us=event.time_us, queues=queues.finish())
 
 
 def _acquired(state: State, event: Acquired) -> State:
@@ -95,6 +110,7 @@ def _started(state: State, event: Started) -> State:
         consumers=PersistentMap(),
         producers=PersistentMap(),
         links=PersistentMap(),
+        mode=event.mode,
     )
 
 
@@ -110,7 +126,6 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-        mode=event.mode,
     if queue.consumers:
         gone = [consumer.id for consumer in state.consumers.values() if consumer.queue == event.queue]
         state = state.having(consumers=_without(state.consumers, gone))

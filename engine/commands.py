@@ -30,6 +30,7 @@ __all__ = [
     "DeleteMuxer",
     "DeleteQueue",
     "DeleteSnapshot",
+    "DeleteSubscription",
     "DetachConsumer",
     "DetachMember",
     "DetachProducer",
@@ -193,6 +194,18 @@ class DeleteQueue(Struct):
 
 
 @final
+class DeleteSubscription(Struct):
+    """A subscription shall be gone, by its name or that of its queue."""
+
+    key: Any
+    name: str
+    container: str | None = None
+    """Whose it is; None: not said."""
+    force: bool = False
+    """Receivers that it has are ended; else it is refused."""
+
+
+@final
 class DeclareMuxer(Struct):
     """A muxer shall exist. Declaring it again alike changes nothing; otherwise it is refused."""
 
@@ -212,6 +225,8 @@ class DeleteMuxer(Struct):
     """Refused where anybody sends or passes on to it."""
     if_empty: bool = False
     """Refused where it has attachments."""
+    detached: int = 0
+    """How many it had that are gone already: a deletion of many is decided in parts."""
 
 
 @final
@@ -361,6 +376,7 @@ Command = (
     | DetachConsumer
     | DeclareQueue
     | DeleteQueue
+    | DeleteSubscription
     | DeclareMuxer
     | DeleteMuxer
     | AttachMember

@@ -15,6 +15,9 @@ class EngineConfig:
     """A tick ends early when this many messages were gathered."""
     tick_bytes_max: int = 1 << 20
     """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
+    tick_changes_max: int = 10_000
+    """A tick ends early after so many changes of queues and wiring, a run of messages being one for each queue that it
+    reaches: what is left of its commands is for the next."""
     dispatch_messages_max: int = 2000
     """Deliveries handed out in one tick; what is left is dispatched in the next."""
     dispatch_bytes_max: int = 4 << 20
@@ -43,6 +46,8 @@ class EngineConfig:
     """Queues that one message reaches; one that would reach more is rejected."""
     attachments_max: int = 2_000_000
     """Attachments of a virtual host, those of its queues by name included."""
+    chain_muxers_max: int = 256
+    """Muxers on one way of a message, one after the other."""
     argument_bytes_max: int = 4096
     """A destination, pattern, property or selector that an attachment names, in UTF-8 bytes."""
     conditions_max: int = 32

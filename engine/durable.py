@@ -35,7 +35,7 @@ from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
-from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady, Deliver, Drained, Effect
+from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady, Deliver, Drained, Effect, Unfinished
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
@@ -327,17 +327,20 @@ class DurableLoop:
     def _decide_all(self, now_us: int) -> list[Effect]:
         effects: list[Effect] = []
         draft = self.log.draft
-        commands, self._commands = self._commands, []
+        ahead, self._commands = deque(self._commands), []
+        changes_left = self.config.tick_changes_max
         self._gathered_count = self._gathered_bytes = 0
         self._is_urgent = False
         room_bytes = self.log.room_bytes()
-        for command in commands:
+        while ahead and changes_left > 0:
+            command = ahead.popleft()
             try:
                 events, answers = decide(self.state, command, self._moment(now_us, room_bytes - draft.byte_count))
             except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                 events, answers = [], [CommandFailed(command, error)]
             for event in events:
                 self._happened(event)
+                changes_left -= len(event.queues) if type(event) is Published else 1
                 if type(command) is Publish:
                     # Messages stand alone, and a large one is more than a batch may hold.
                     draft.end_command()
@@ -353,7 +356,16 @@ class DurableLoop:
                     self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
                 elif type(effect) is ConsumerEnded:
                     self._take_back(effect.consumer)
+            last = answers.pop() if answers else None
+            if type(last) is Unfinished:
+                ahead.appendleft(last.command)
+            elif last is not None:
+                answers.append(last)
             effects += answers
+        if ahead:
+            # Before what comes from now on: nothing is decided between the parts of a command.
+            self._commands.extend(ahead)
+            self._is_urgent = True
         return effects
 
     def _moment(self, now_us: int, room_bytes: int) -> Moment:

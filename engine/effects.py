@@ -34,6 +34,7 @@ __all__ = [
     "ProducersEnded",
     "PublishDone",
     "RefusedCommand",
+    "Unfinished",
 ]
 
 NOW = 0
@@ -164,6 +165,14 @@ class Drained(Struct):
     after: int = NOW
 
 
+@final
+class Unfinished(Struct):
+    """The rest of a command that is decided in parts; it stands last, never leaves, and is decided next of all."""
+
+    command: Any
+    after: int = NOW
+
+
 Effect = (
     PublishDone
     | Deliver
@@ -176,4 +185,5 @@ Effect = (
     | ConsumerEnded
     | ProducersEnded
     | Drained
+    | Unfinished
 )

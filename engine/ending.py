@@ -66,11 +66,11 @@ def queue_gone(state: State, queue: Queue, moment: Moment) -> Decision:
     return events, effects + _producers_ended(state, queue.id, *why)
 
 
-def detachments(state: State, member: int, moment: Moment) -> list[Event]:
-    """Return what detaches a queue or muxer from all that passes on to it."""
+def detachments(state: State, member: int, moment: Moment, *, at_most: int | None = None) -> list[Event]:
+    """Return what detaches a queue or muxer from all that passes on to it, or from some of that."""
     return [
         Detached(moment.next_offset + index, moment.now_us, muxer, member, attachment.id, attachment.argument)
-        for index, (muxer, attachment) in enumerate(moment.router.attachments_of(state, member))
+        for index, (muxer, attachment) in enumerate(moment.router.attachments_of(state, member, at_most=at_most))
     ]
 
 

@@ -6,22 +6,23 @@ Rule 2. What reaches no queue is released, or what its producer asked for. What 
         accepted: the sender sees what it would see of a network that loses messages behind the broker.
 Rule 3. A message is stored once, whatever the number of its queues; a large one in pieces. Its record names them all,
         which bounds their number, and that of messages in a run.
+Rule 4. A run fares as its messages would one by one. So a decision ends where it has made a queue, for the next message
+        may go there by other ways too, and where it is as many changes as a tick takes: the rest is decided next.
 """
 
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from engine.address import NodeKind, parse_address
-from engine.apply import fold
 from engine.commands import Publish
 from engine.config import EngineConfig
-from engine.effects import AT_CLOSE, NOW, Effect, PublishDone
+from engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
 from engine.errors import Refused
 from engine.events import Chunked, Drawn, Event, Published
 from engine.moment import Decision, Moment
-from engine.muxer import QUEUE_MUXER
 from engine.nodes import muxer_id, queue_muxer, topic_muxer
 from engine.outcome import OutcomeKind
 from engine.queue import Queue
@@ -35,6 +36,7 @@ from log.record import RECORD
 __all__ = ["publish"]
 
 _RECORD_BYTES: Final = RECORD.size
+_NOTHING: Final[Mapping[int, int]] = {}
 _JMS_TOPICS: Final = (1, 3)
 """What the annotation `x-opt-jms-dest` has for a topic and a temporary topic."""
 
@@ -53,6 +55,10 @@ def publish(state: State, command: Publish, moment: Moment) -> Decision:
         queues = _wanting(state, producer, queues)
     if not queues:
         return [], [_unroutable(command, producer)]
+    if len(queues) > 1 and len(command.bodies) > (count := _count_max(queues, moment)):
+        command, rest = command.split(count)
+        events, effects = _to_queues(state, command, queues, moment)
+        return events, [*effects, Unfinished(rest)]
     return _to_queues(state, command, queues, moment)
 
 
@@ -76,50 +82,73 @@ class _Way(NamedTuple):
     condition: str = ""
     """Why it cannot be."""
     description: str = ""
+    creates: str = ""
+    """The queue that must be made for it first."""
 
 
 class _Each:
-    """A run whose messages are looked at one by one."""
+    """A run whose messages are looked at one by one, as far as one decision goes."""
 
     def __init__(self, state: State, command: Publish, moment: Moment, producer: Producer) -> None:
-        self._wiring = state
-        """Routes are those of the state before the command, but for queues that it creates."""
         self._state = state
         self._command = command
         self._moment = moment
         self._producer = producer
         self._events: list[Event] = []
-        self._created: dict[str, int] = {}
+        self._brought: dict[int, int] = {}
+        """Messages by queue, which the state does not know yet."""
         self._drawn: dict[int, int] = {}
 
     def decide(self) -> Decision:
         command, effects = self._command, list[Effect]()
-        ways = [self._way(body) for body in command.bodies]
+        ways, creates = self._ways()
         start = 0
         for way, alike in groupby(ways):
             end = start + len(list(alike))
             effects += self._run(way, command.part(start, end))
             start = end
         for muxer, count in self._drawn.items():
-            self._happened([Drawn(self._offset, self._moment.now_us, muxer, count)])
+            self._happened([Drawn(self._moment.next_offset, self._moment.now_us, muxer, count)])
+        if creates:
+            self._happened(create_queue(self._state, creates, self._moment))
+        if start < len(command.bodies):
+            effects.append(Unfinished(command.part(start, len(command.bodies))))
         return self._events, effects
 
-    @property
-    def _offset(self) -> int:
-        return self._moment.next_offset
+    def _ways(self) -> tuple[list[_Way], str]:
+        """Return how messages fare, as far as this decision goes, and the queue that must be made for the next."""
+        ways: list[_Way] = []
+        changes_left = self._moment.config.tick_changes_max
+        for body in self._command.bodies:
+            way = self._way(body)
+            if way.creates:
+                return ways, way.creates
+            count = len(way.queues)
+            changes_left -= count // _at_once(way.queues, self._moment) if ways and way == ways[-1] else count
+            ways.append(way)
+            if changes_left <= 0:
+                break
+        return ways, ""
 
     def _happened(self, events: list[Event]) -> None:
-        """Let what was decided be so for what is decided next."""
-        self._state = fold(self._state, events)
+        """Let what was decided count for what is decided next."""
         self._events += events
-        count = sum(len(one.words) // WORD_BYTES if isinstance(one, Published) else 1 for one in events)
-        self._moment = replace(self._moment, next_offset=self._moment.next_offset + count)
+        records = 0
+        for event in events:
+            if type(event) is Published:
+                count = len(event.words) // WORD_BYTES
+                records += count
+                for queue in event.queues:
+                    self._brought[queue] = self._brought.get(queue, 0) + count
+            else:
+                records += 1
+        self._moment = replace(self._moment, next_offset=self._moment.next_offset + records)
 
     def _run(self, way: _Way, part: Publish) -> list[Effect]:
         if way.condition:
             return [_undone(part, way.condition, way.description)]
         if way.queues:
-            events, effects = _to_queues(self._state, part, way.queues, self._moment)
+            events, effects = _to_queues(self._state, part, way.queues, self._moment, self._brought)
             self._happened(events)
             left = self._moment.room_bytes - _log_bytes(part, way.queues)
             self._moment = replace(self._moment, room_bytes=left)
@@ -131,22 +160,21 @@ class _Each:
     def _way(self, body: object) -> _Way:
         fields = self._moment.router.fields_of(body)  # type: ignore[arg-type]  # a buffer, as all bodies are
         producer = self._producer
-        muxer, destination = producer.muxer, producer.destination
+        muxer, destination, creates = producer.muxer, producer.destination, False
         if producer.sending.is_addressed:
             try:
                 if muxer:
                     destination = _text(fields, "properties.to") or _text(fields, "properties.subject") or ""
                 else:
-                    muxer, destination = self._addressed(fields)
+                    muxer, destination, creates = self._addressed(fields)
             except Refused as refusal:
                 if producer.sending.unroutable is Unroutable.DISCARD:
                     return _Way()
                 return _Way(condition=refusal.condition, description=refusal.description)
-        route = self._moment.router.route(self._wiring, muxer, destination, fields, self._drawn)
-        queues = _wanting(self._wiring, producer, route.queues)
-        if destination in self._created and muxer == self._wiring.muxer_names.get(QUEUE_MUXER):
-            # Nobody receives from what was made just now.
-            return _Way(queues if producer.sending.is_immediate else (*queues, self._created[destination]))
+        if creates:
+            return _Way(creates=destination)
+        route = self._moment.router.route(self._state, muxer, destination, fields, self._drawn)
+        queues = _wanting(self._state, producer, route.queues)
         return _Way(queues, route.is_lost or (not queues and self._is_for_topic(fields)))
 
     def _is_for_topic(self, fields: Fields) -> bool:
@@ -159,27 +187,27 @@ class _Each:
             return False
         return fields.get("annotations.x-opt-jms-dest") in _JMS_TOPICS
 
-    def _addressed(self, fields: Fields) -> tuple[int, str]:
-        """Return muxer and destination that a message names, and create its queue where addresses are created.
+    def _addressed(self, fields: Fields) -> tuple[int, str, bool]:
+        """Return muxer and destination that a message names, and whether its queue must be made, which can be done.
 
         Its `to` is the address, so where that is a muxer's alone the subject says what it is for.
         """
         address = _text(fields, "properties.to")
         if not address:
             raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
-        config, state = self._moment.config, self._wiring
+        config, state = self._moment.config, self._state
         node = parse_address(address, name_bytes_max=config.name_bytes_max)
         if node.kind is NodeKind.QUEUE:
             first = queue_muxer(state, node.name)
-            if node.name not in state.queue_names and node.name not in self._created:
-                events = create_queue(self._state, node.name, self._moment)
-                self._created[node.name] = events[0].offset
-                self._happened(events)
-            return first, node.name
+            is_new = node.name not in state.queue_names
+            if is_new:
+                create_queue(state, node.name, self._moment)
+            return first, node.name, is_new
         if node.kind is NodeKind.TOPIC:
-            return topic_muxer(state, node.name), node.name
+            return topic_muxer(state, node.name), node.name, False
         muxer = muxer_id(state, node.name)
-        return muxer, _text(fields, "properties.subject") or "" if node.destination is None else node.destination
+        subject = _text(fields, "properties.subject") or ""
+        return muxer, subject if node.destination is None else node.destination, False
 
 
 def _text(fields: Fields, name: str) -> str | None:
@@ -187,24 +215,26 @@ def _text(fields: Fields, name: str) -> str | None:
     return value if value is not ABSENT and isinstance(value, str) else None
 
 
-def _to_queues(state: State, command: Publish, queues: tuple[int, ...], moment: Moment) -> Decision:
-    """Publish a run to queues, as far as they have room."""
+def _to_queues(
+    state: State, command: Publish, queues: tuple[int, ...], moment: Moment, brought: Mapping[int, int] = _NOTHING
+) -> Decision:
+    """Publish a run to queues, as far as they have room; `brought` counts messages that the state does not know yet."""
     count, size = len(command.bodies), _log_bytes(command, queues)
     if len(queues) > 1 and len(queues) > (queues_max := _queues_max(moment)):
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_undone(command, "amqp:resource-limit-exceeded", why)]
     if moment.room_bytes < size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
-    fullest, room = _fullest(state, queues, moment.config)
+    fullest, room = _fullest(state, queues, moment.config, brought)
     if room < count:
-        return _in_part(state, command, moment, queues, fullest, room)
+        return _in_part(state, command, moment, queues, brought, fullest, room)
     after = AT_CLOSE if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
     if command.size > moment.config.chunk_bytes:
         return _large_run(command, queues, moment), [done]
     if size <= moment.batch_bytes_max // 2:
         return [_run_event(command, queues, moment, moment.next_offset)], [done]
-    at_once = max(1, moment.batch_bytes_max // 2 // _head_bytes(queues))
+    at_once = _at_once(queues, moment)
     return [
         _run_event(command.part(start, start + at_once), queues, moment, moment.next_offset + start)
         for start in range(0, count, at_once)
@@ -233,6 +263,16 @@ def _head_bytes(queues: tuple[int, ...]) -> int:
     return _RECORD_BYTES + WORD_BYTES * len(queues)
 
 
+def _at_once(queues: tuple[int, ...], moment: Moment) -> int:
+    """Return how many messages for these queues one event holds, at most."""
+    return max(1, moment.batch_bytes_max // 2 // _head_bytes(queues))
+
+
+def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
+    """Return how many messages for these queues are no more changes than a tick takes; one in any case."""
+    return _at_once(queues, moment) * max(1, moment.config.tick_changes_max // len(queues))
+
+
 def _log_bytes(command: Publish, queues: tuple[int, ...]) -> int:
     """Return what a run takes in the log, about."""
     return command.size + len(command.bodies) * _head_bytes(queues)
@@ -243,12 +283,16 @@ def _queues_max(moment: Moment) -> int:
     return min(moment.config.message_queues_max, (moment.batch_bytes_max // 2 - 2 * _RECORD_BYTES) // WORD_BYTES)
 
 
-def _fullest(state: State, queue_ids: tuple[int, ...], config: EngineConfig) -> tuple[Queue, int]:
+def _fullest(
+    state: State, queue_ids: tuple[int, ...], config: EngineConfig, brought: Mapping[int, int]
+) -> tuple[Queue, int]:
     """Return the queue that takes the fewest messages more, the first of them, and how many."""
     fullest, room = None, 0
     for queue_id in queue_ids:
         queue = state.queues[queue_id]
         left = (queue.settings.messages_max or config.queue_messages_max) - queue.available
+        if brought:
+            left -= brought.get(queue_id, 0)
         if fullest is None or left < room:
             fullest, room = queue, max(0, left)
     assert fullest is not None, "a route leads somewhere"
@@ -256,12 +300,19 @@ def _fullest(state: State, queue_ids: tuple[int, ...], config: EngineConfig) -> 
 
 
 def _in_part(
-    state: State, command: Publish, moment: Moment, queues: tuple[int, ...], fullest: Queue, room: int
+    state: State,
+    command: Publish,
+    moment: Moment,
+    queues: tuple[int, ...],
+    brought: Mapping[int, int],
+    fullest: Queue,
+    room: int,
 ) -> Decision:
     """Publish the first `room` messages of a run and reject the others, as runs of one would fare."""
     first, rest = command.split(room)
-    events, effects = _to_queues(state, first, queues, moment) if room else ([], [])
-    refusal = f"queue {fullest.name!r} is full: it holds {fullest.available + room} messages"
+    events, effects = _to_queues(state, first, queues, moment, brought) if room else ([], [])
+    held = fullest.available + brought.get(fullest.id, 0) + room
+    refusal = f"queue {fullest.name!r} is full: it holds {held} messages"
     return events, [*effects, _undone(rest, "amqp:resource-limit-exceeded", refusal)]
 
 

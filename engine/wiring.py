@@ -3,10 +3,14 @@
 Rule 1. Whatever is asked for is checked whole before anything happens: nothing is ever half wired.
 Rule 2. Asking again for what there is changes nothing; asking for the same name with other properties is refused.
 Rule 3. Muxers never pass messages round: an attachment that would close a circle is refused, with the way named.
-Rule 4. What goes takes its attachments along, each by an event of its own, in both directions.
+Rule 4. What goes takes its attachments along, each by an event of its own, in both directions. Those that are more than
+        a tick takes go in parts, and nothing else is decided between them.
 """
 
 from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from engine.address import MUXER_MEMBER, queue_name
@@ -14,16 +18,17 @@ from engine.arguments import check_argument, check_called
 from engine.attachment import Argument, argument_text
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.config import EngineConfig
-from engine.effects import Answered, Effect, ProducersEnded
+from engine.effects import Answered, Effect, ProducersEnded, Unfinished
 from engine.ending import detachments, queue_gone
 from engine.errors import PatternError, Refused
 from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared
 from engine.lifetime import Lifetime
+from engine.mode import Mode
 from engine.moment import Decision, Moment, too_many
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
 from engine.nodes import BARE, check_ungiven
 from engine.queue import Queue, Settings
-from engine.mode import Mode
+from engine.routing.chain import chain_length
 from engine.routing.pattern import check_separator
 from engine.state import State
 
@@ -38,13 +43,13 @@ def predeclared(state: State, moment: Moment) -> list[Event]:
     In advanced mode there is none.
     """
     events: list[Event] = []
+    if state.mode is Mode.ADVANCED:
+        return events
     for name, kind in _PREDECLARED:
         if name in state.muxer_names:
             continue
         muxer = moment.next_offset + len(events)
         events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
-    if state.mode is Mode.ADVANCED:
-        return events
         if name == QUEUE_MUXER:
             named = sorted(queue_id for queue_id in state.queues if queue_id not in state.subscriptions)
             events += [
@@ -57,13 +62,13 @@ def predeclared(state: State, moment: Moment) -> list[Event]:
 def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
     """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
     check_ungiven(name)
+    if state.mode is Mode.ADVANCED:
+        raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
     if not moment.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
     return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
 
 
-    if state.mode is Mode.ADVANCED:
-        raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
 def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:
     """Return the queue that an address names. Raises Refused."""
     name = queue_name(address, name_bytes_max=config.name_bytes_max)
@@ -145,12 +150,17 @@ def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decisio
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {queue.consumers} consumers")
     if command.if_empty and queue.depth:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
+    at_most = moment.config.tick_changes_max
+    if len(some := detachments(state, queue.id, moment, at_most=at_most)) == at_most:
+        return some, [Unfinished(DeleteQueue(command.key, command.name))]
     events, effects = queue_gone(state, queue, moment)
     return events, [*effects, Answered(command.key, {"messages": queue.depth})]
 
 
 def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decision:
     name = _muxer_name(command.name, moment.config)
+    if state.mode is Mode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
+        raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
     _check_options(command.kind, command.options)
     muxer_id = state.muxer_names.get(name)
     if muxer_id is not None:
@@ -159,8 +169,6 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decis
             found, asked = _told_muxer(muxer.kind, muxer.options), _told_muxer(command.kind, command.options)
             raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}")
         return [], [Answered(command.key, {"created": False})]
-    if state.mode is Mode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
-        raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
     if len(state.muxers) >= moment.config.muxers_max:
         raise too_many("muxers", moment.config.muxers_max)
     event = MuxerDeclared(moment.next_offset, moment.now_us, name, command.kind, command.options)
@@ -172,23 +180,28 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
     if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
     producers = [one.id for one in state.producers.values() if one.muxer == muxer.id]
-    before = moment.router.attachments_of(state, muxer.id)
-    if command.if_unused and (producers or before):
-        used = f"{len(producers)} producers and {len(before)} muxers that pass on to it"
+    if command.if_unused and (producers or moment.router.muxers_before(state, muxer.id)):
+        before = len(moment.router.muxers_before(state, muxer.id))
+        used = f"{len(producers)} producers and {before} muxers that pass on to it"
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
     if command.if_empty and muxer.attachments:
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
-    events = detachments(state, muxer.id, moment)
+    at_most = moment.config.tick_changes_max
+    events = detachments(state, muxer.id, moment, at_most=at_most)
+    own = sorted(islice(muxer.attachments.values(), at_most - len(events)), key=attrgetter("id"))
     events += [
         Detached(moment.next_offset + len(events) + index, moment.now_us, muxer.id, one.member, one.id, one.argument)
-        for index, (_, one) in enumerate(sorted(muxer.attachments.items()))
+        for index, one in enumerate(own)
     ]
+    detached = command.detached + len(own)
+    if len(events) == at_most:
+        return events, [Unfinished(DeleteMuxer(command.key, command.name, detached=detached))]
     events.append(MuxerDeleted(moment.next_offset + len(events), moment.now_us, muxer.id))
     ended: list[Effect] = []
     if producers:
         why = f"muxer {muxer.name!r} was deleted"
         ended.append(ProducersEnded(frozenset(producers), "amqp:resource-deleted", why))
-    return events, [*ended, Answered(command.key, {"attachments": len(muxer.attachments)})]
+    return events, [*ended, Answered(command.key, {"attachments": detached})]
 
 
 def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:
@@ -203,8 +216,19 @@ def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decis
         if way:
             names = " -> ".join(state.muxers[one].name for one in (muxer.id, *way))
             raise Refused("amqp:not-allowed", f"messages would go round: {names}")
+        _check_chain(state, muxer, member, moment)
     event = Attached(moment.next_offset, moment.now_us, muxer.id, member, command.argument)
     return [event], [Answered(command.key, {"created": True})]
+
+
+def _check_chain(state: State, muxer: Muxer, member: int, moment: Moment) -> None:
+    """Raise Refused where messages would pass too many muxers one after the other."""
+    router, length_max = moment.router, moment.config.chain_muxers_max
+    before = chain_length(muxer.id, partial(router.muxers_before, state))
+    length = before + chain_length(member, partial(router.muxers_behind, state))
+    if length > length_max:
+        why = f"messages would pass {length} muxers one after the other, {before} of them up to {muxer.name!r}"
+        raise Refused("amqp:resource-limit-exceeded", f"{why}: at most {length_max} (chain_muxers_max)")
 
 
 def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decision:

@@ -11,7 +11,7 @@ from engine.apply import apply
 from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue
 from engine.config import EngineConfig
 from engine.decide import decide, started
-from engine.effects import Answered, RefusedCommand
+from engine.effects import Answered, RefusedCommand, Unfinished
 from engine.errors import Refused
 from engine.mode import Mode
 from engine.moment import Moment
@@ -61,6 +61,9 @@ class Rehearsal:
     def _do(self, command: Command, config: EngineConfig) -> Mapping[str, Any]:
         events, effects = decide(self.state, command, self._moment(config))
         answer = effects[-1]
+        if isinstance(answer, Unfinished):
+            self._happened(events)
+            return self._do(answer.command, config)
         if isinstance(answer, RefusedCommand):
             raise Refused(answer.condition, answer.description)
         assert isinstance(answer, Answered), "wiring is answered"

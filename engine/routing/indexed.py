@@ -40,7 +40,8 @@ class IndexedMuxer:
             self.index.remove(gone)
             if gone.member in self.passes_to:
                 self.passes_to[gone.member] -= 1
-                self.passes_to += Counter()
+                if not self.passes_to[gone.member]:
+                    del self.passes_to[gone.member]
         self.attachments = muxer.attachments
 
     def _add(self, attachment: Attachment, muxers: "PersistentMap[int, Muxer]") -> None:

@@ -6,6 +6,8 @@ Rule 1. Most members have one attachment, which costs an entry of a dict and a n
 Rule 2. Nothing is looked for in all muxers, since every subscription with a selector may have made one.
 """
 
+from collections.abc import Iterable
+from itertools import chain, islice
 from typing import Final, final
 
 from engine.attachment import Argument, Attachment, argument_text
@@ -79,12 +81,18 @@ class Members:
                 return found[1]
         return None
 
-    def attachments_of(self, state: State, member: int) -> list[tuple[int, Attachment]]:
-        """Return all of a member, as (muxer, attachment), in order of id; those that this state has."""
-        known = self._by_member.get(member, {})
-        places = [known] if isinstance(known, int) else [one for several in known.values() for one in several]
-        places.sort(key=_ID.__and__)
+    def attachments_of(self, state: State, member: int, *, at_most: int | None = None) -> list[tuple[int, Attachment]]:
+        """Return those of a member that this state has, as (muxer, attachment), in order of id; `at_most` so many."""
+        places = sorted(islice(self._places_of(member), at_most), key=_ID.__and__)
         return [found for one in places if (found := _found(state, one)) is not None]
+
+    def muxers_before(self, state: State, member: int) -> set[int]:
+        """Return the muxers that a member is attached to."""
+        return {muxer for one in self._places_of(member) if (muxer := one >> _ID_BITS) in state.muxers}
+
+    def _places_of(self, member: int) -> Iterable[int]:
+        known = self._by_member.get(member, {})
+        return (known,) if isinstance(known, int) else chain.from_iterable(known.values())
 
 
 def _alike(one: Argument, other: Argument) -> bool:

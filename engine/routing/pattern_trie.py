@@ -7,7 +7,7 @@ Rule 1. A pattern costs a pointer in the list and an entry of a dict whose key i
         with a dict of its own costs 200, and 100,000 patterns have as many nodes as words that tell them apart.
 Rule 2. A range of FEW patterns or less is not searched any deeper: its patterns are compared one by one.
 Rule 3. The list is sorted again when it is asked, not when it is added to: so 100,000 patterns are added in the time
-        of one sort, and one more costs one insertion.
+        of one sort, and one more costs one insertion. Those that go are taken out then too.
 """
 
 from bisect import bisect_left, insort
@@ -21,15 +21,15 @@ __all__ = ["PatternTrie"]
 Kept = TypeVar("Kept")
 
 _FEW: Final = 8
-_INSERTED_MAX: Final = 32
-"""So many new patterns are inserted one by one; for more, sorting the list is cheaper."""
+_ONE_BY_ONE_MAX: Final = 32
+"""So many patterns are inserted or taken out one by one; for more, sorting or copying the list is cheaper."""
 
 
 @final
 class PatternTrie(Generic[Kept]):
     """A mapping of patterns that also answers which of them match a text."""
 
-    __slots__ = ("_after", "_fresh", "_kept", "_separator", "_sorted")
+    __slots__ = ("_after", "_fresh", "_gone", "_kept", "_separator", "_sorted")
 
     def __init__(self, separator: str) -> None:
         self._separator = separator
@@ -37,7 +37,10 @@ class PatternTrie(Generic[Kept]):
         self._after = separator[:-1] + chr(ord(separator[-1]) + 1)
         self._kept: dict[str, Kept] = {}
         self._sorted: list[str] = []
-        self._fresh: list[str] = []
+        self._fresh: dict[str, None] = {}
+        """Patterns that are kept and not in the list yet."""
+        self._gone: set[str] = set()
+        """Patterns in the list that are kept no more."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -51,18 +54,22 @@ class PatternTrie(Generic[Kept]):
         return list(self._kept.items())
 
     def __setitem__(self, pattern: str, kept: Kept) -> None:
-        if pattern not in self._kept:
-            self._fresh.append(pattern)
+        if pattern in self._gone:
+            self._gone.discard(pattern)
+        elif pattern not in self._kept:
+            self._fresh[pattern] = None
         self._kept[pattern] = kept
 
     def __delitem__(self, pattern: str) -> None:
         del self._kept[pattern]
-        self._settle()
-        del self._sorted[bisect_left(self._sorted, pattern)]
+        if pattern in self._fresh:
+            del self._fresh[pattern]
+        else:
+            self._gone.add(pattern)
 
     def match(self, text: str) -> list[Kept]:
         """Return what is kept under each pattern that matches a text, in no order."""
-        if self._fresh:
+        if self._fresh or self._gone:
             self._settle()
         words = text.split(self._separator, WORDS_MAX)
         if len(words) > WORDS_MAX:
@@ -75,14 +82,20 @@ class PatternTrie(Generic[Kept]):
         return [self._kept[pattern] for pattern in found]
 
     def _settle(self) -> None:
-        """Put the patterns added since the last time to their places."""
-        if len(self._fresh) <= _INSERTED_MAX:
+        """Put the patterns added since the last time to their places, and take out those that went."""
+        if len(self._gone) <= _ONE_BY_ONE_MAX:
+            for pattern in self._gone:
+                del self._sorted[bisect_left(self._sorted, pattern)]
+        else:
+            self._sorted = [pattern for pattern in self._sorted if pattern not in self._gone]
+        if len(self._fresh) <= _ONE_BY_ONE_MAX:
             for pattern in self._fresh:
                 insort(self._sorted, pattern)
         else:
             self._sorted += self._fresh
             self._sorted.sort()
         self._fresh.clear()
+        self._gone.clear()
 
     def _find(self, words: Words) -> list[str]:
         """Walk down all ways that lead anywhere, each node once, with all counts of words that it may have taken."""

@@ -6,7 +6,7 @@ Rule 2. A muxer is visited once a message, whatever the number of ways to it: a 
 Rule 3. What is remembered by destination is bounded, and dropped as a whole when the wiring changes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Literal, NamedTuple, final
 
 from engine.attachment import Argument, Attachment
@@ -180,9 +180,17 @@ class Router:
         """Return the attachment of a member by an argument, None where there is none."""
         return self._known_members(state).find(state, muxer, member, argument)
 
-    def attachments_of(self, state: State, member: int) -> list[tuple[int, Attachment]]:
-        """Return what a queue or muxer is attached by, as (muxer, attachment), in order of id."""
-        return self._known_members(state).attachments_of(state, member)
+    def attachments_of(self, state: State, member: int, *, at_most: int | None = None) -> list[tuple[int, Attachment]]:
+        """Return what a queue or muxer is attached by, as (muxer, attachment), in order of id; `at_most` so many."""
+        return self._known_members(state).attachments_of(state, member, at_most=at_most)
+
+    def muxers_before(self, state: State, member: int) -> set[int]:
+        """Return the muxers that pass on to a queue or muxer."""
+        return self._known_members(state).muxers_before(state, member)
+
+    def muxers_behind(self, state: State, muxer: int) -> Collection[int]:
+        """Return the muxers that a muxer passes on to."""
+        return [one for one in self._index_of(state, state.muxers[muxer]).passes_to if one in state.muxers]
 
     def way(self, state: State, start: int, goal: int) -> list[int]:
         """Return muxers from `start` to `goal`, each passing on to the next; empty where none does."""

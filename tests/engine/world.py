@@ -6,7 +6,7 @@ from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
-from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
+from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
 from engine.events import Event, Published, Settled
 from engine.mode import Mode
 from engine.moment import Moment
@@ -58,13 +58,14 @@ class World:
             self.router.heard(event, self.state)
 
     def do(self, command: Command) -> list[Effect]:
-        """Decide and apply."""
+        """Decide and apply, part by part."""
         events, effects = decide(self.state, command, self.moment)
         for event in events:
             self.happened(event)
             if hasattr(event, "queue"):
                 self.demand.touch(event.queue)
-        return effects
+        last = effects[-1] if effects else None
+        return effects[:-1] + self.do(last.command) if type(last) is Unfinished else effects
 
     def producer(self, name: str = "q") -> int:
         """Attach a producer."""

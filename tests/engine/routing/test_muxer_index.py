@@ -31,7 +31,7 @@ def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
         if "few" in request.param:
             patch.setattr(hit_set, "_DENSE_COUNT_MIN", 2)
             patch.setattr(pattern_trie, "_FEW", 0)
-            patch.setattr(pattern_trie, "_INSERTED_MAX", 1)
+            patch.setattr(pattern_trie, "_ONE_BY_ONE_MAX", 1)
             patch.setattr(numbers, "_HOLES_MIN", 1)
         yield
 

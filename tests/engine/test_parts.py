@@ -1,0 +1,154 @@
+"""Commands that are more than a tick takes are decided in parts; a run fares as its messages would one by one."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.apply import fold
+from engine.attachment import Condition
+from engine.commands import (
+    AttachMember,
+    AttachProducer,
+    Command,
+    DeclareMuxer,
+    DeclareQueue,
+    DeleteMuxer,
+    DeleteQueue,
+    Inspect,
+    Publish,
+)
+from engine.config import EngineConfig
+from engine.durable import SOON
+from engine.effects import Answered, ProducerReady, PublishDone
+from engine.muxer import MuxerKind, Options
+from engine.outcome import OutcomeKind
+from engine.queue import Settings
+from engine.state import EMPTY_STATE
+from engine.template import Template, TemplateAttachment, Templates
+from log.buffer import Buffer
+from tests.engine.rig import Rig
+from tests.engine.test_publishing import fields_of
+from tests.engine.world import World
+
+_TEXTS = (
+    *("colour=red", "colour=blue", "colour=green", "properties.to=new", "properties.to=/queues/other"),
+    *("properties.to=/muxers/colours/x,colour=red", "properties.to=/muxers/lossy/x", "properties.to=/topics/made"),
+    *("properties.to=/muxers/unknown/x", "properties.to=more", "nothing=1"),
+)
+
+
+def _wired(changes_max: int) -> World:
+    """Muxers of classes that look into messages, and queues with little room; addresses make queues that listen."""
+    made = Template(Settings("made", messages_max=2), "*", (TemplateAttachment("TOPIC", "made"),))
+    config = EngineConfig(
+        queue_messages_max=3,
+        attachments_max=8,
+        tick_changes_max=changes_max,
+        templates=Templates((made,)).with_defaults(),
+    )
+    world = World(config, fields_of)
+    world.do(DeclareMuxer("key", "colours", MuxerKind.PROPERTY))
+    world.do(DeclareMuxer("key", "lossy", MuxerKind.LOSSY, Options(probability=0.5, seed=3)))
+    for colour in ("red", "blue"):
+        world.do(DeclareQueue("key", colour, Settings("normal")))
+        world.do(AttachMember("key", "colours", colour, (Condition("colour", has_value=True, value=colour),)))
+    world.do(AttachMember("key", "lossy", "red"))
+    return world
+
+
+def _sent(world: World, address: str, runs: Sequence[Sequence[str]]) -> list[tuple[int, OutcomeKind, str, str]]:
+    """Return the outcome of each message that is sent in these runs, by delivery-id."""
+    (ready,) = world.do(AttachProducer("key", address, "container", "link"))
+    assert type(ready) is ProducerReady
+    first, outcomes = 0, []
+    for run in runs:
+        bodies: list[Buffer] = [text.encode() for text in run]
+        for done in world.do(Publish("link", ready.producer, first, bodies, [0] * len(bodies), sum(map(len, bodies)))):
+            assert type(done) is PublishDone
+            told = (done.kind, done.condition, done.description)
+            outcomes += [(done.first_id + index, *told) for index in range(done.count)]
+        first += len(run)
+    return outcomes
+
+
+def _held(world: World) -> dict[str, tuple[int, int]]:
+    return {queue.name: (queue.available, queue.size) for queue in world.state.queues.values()}
+
+
+@pytest.mark.parametrize("address", ["", "/muxers/colours/x", "/muxers/lossy/x"])
+def test_a_run_fares_as_its_messages_would_one_by_one(address: str) -> None:
+    """Queues that it fills, makes and finds no room for included, whatever the parts that it is decided in."""
+
+    @settings(max_examples=60, deadline=None, database=None)
+    @given(texts=st.lists(st.sampled_from(_TEXTS), max_size=12), changes_max=st.sampled_from((1, 2, 5, 10_000)))
+    def law(texts: list[str], changes_max: int) -> None:
+        run, singles = _wired(changes_max), _wired(10_000)
+        assert _sent(run, address, [texts]) == _sent(singles, address, [[text] for text in texts])
+        assert _held(run) == _held(singles)
+        assert sorted(run.state.draws.values()) == sorted(singles.state.draws.values())
+        assert fold(EMPTY_STATE, run.events) == run.state
+
+    law()
+
+
+def test_a_run_to_many_queues_takes_several_ticks() -> None:
+    """What was sent after it waits for its rest, so messages stay in their order."""
+    rig = Rig(config=EngineConfig(tick_changes_max=100))
+    rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(50):
+        rig.do(DeclareQueue("key", f"q{number}", Settings()), AttachMember("key", "all", f"q{number}"))
+    producer = rig.producer("/muxers/all/x")
+    bodies = [b"%d" % number for number in range(60)]
+    rig.step(rig.publish(producer, *bodies[:59]), rig.publish(producer, bodies[59], durable=False))
+    assert 0 < rig.queue("q49").available < 59
+    assert rig.loop.due >= SOON
+    rig.do()
+    assert rig.queue("q0").available == rig.queue("q49").available == 60
+    assert rig.loop.log.bodies.get_run([word >> 16 for word in rig.queue("q7").ready][-3:]) == bodies[-3:]
+
+
+_ENDS = [DeleteMuxer("key", "topics"), DeleteQueue("key", "q"), DeleteMuxer("key", "before")]
+
+
+@pytest.mark.parametrize("end", _ENDS)
+def test_what_has_many_attachments_goes_in_several_ticks(end: Command) -> None:
+    """Nothing is decided between them; the answer counts them all."""
+    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    _attached_often(rig, 90)
+    effects = rig.step(end, Inspect("after", lambda state: (len(state.muxers), len(state.queues))))
+    assert not effects
+    assert rig.loop.due >= SOON
+    answers = [(one.key, one.value) for one in rig.do() if type(one) is Answered]
+    is_queue = type(end) is DeleteQueue
+    told = {"messages": 0} if is_queue else {"attachments": 90}
+    assert answers == [("key", told), ("after", (4, 0) if is_queue else (3, 1))]
+    live = rig.loop.state
+    rig.storage.kill()
+    rig.loop.log._workers.close()
+    assert Rig(rig.storage).recovered == live
+
+
+def test_a_part_of_a_deletion_detaches_no_more_than_a_tick_takes() -> None:
+    """Each time; a kill in between leaves what can be deleted again."""
+    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    _attached_often(rig, 90)
+    rig.step(DeleteQueue("key", "q"))
+    muxer = rig.loop.state.muxer_named("topics")
+    assert muxer is not None
+    assert len(muxer.attachments) in (70, 71)
+    rig.loop.log.write(rig.now_us)
+    rig.storage.kill()
+    rig.loop.log._workers.close()
+    again = Rig(rig.storage)
+    assert type(again.do(DeleteQueue("key", "q"))[0]) is Answered
+    assert not again.loop.state.queues
+
+
+def _attached_often(rig: Rig, count: int) -> None:
+    """A queue behind a muxer by many patterns, and that behind another by many."""
+    rig.do(DeclareMuxer("key", "topics", MuxerKind.WILD_DESTINATION), DeclareQueue("key", "q", Settings()))
+    rig.do(DeclareMuxer("key", "before", MuxerKind.WILD_DESTINATION))
+    rig.do(*[AttachMember("key", "topics", "q", f"number.{number}.#") for number in range(count)])
+    rig.do(*[AttachMember("key", "before", "muxer:topics", f"number.{number}.#") for number in range(count)])
