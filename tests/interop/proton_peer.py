@@ -146,7 +146,7 @@ class ProtonPeer:
         """Attach a link to send on."""
         return Sending(self, self.blocking.create_sender(address, **options).link)
 
-    def receiver(self, address: str, *, credit: int = 0, **options: Any) -> Receiving:
+    def receiver(self, address: str | None, *, credit: int = 0, **options: Any) -> Receiving:
         """Attach a link to receive on."""
         inbox = Inbox()
         blocking = self.blocking.create_receiver(address, credit=credit, handler=inbox, **options)

@@ -5,8 +5,8 @@ Rule. Whatever a build makes lies below `build/interop/` or in an ignored direct
 
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -39,30 +39,34 @@ class Client:
     """The driver; the URL and the names of behaviours follow."""
     place: Path
     """The directory in which all of that is run."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """What builds need besides."""
+    is_built: Callable[[], bool] = bool
+    """Whether there is nothing to build; a toolchain that sees that by itself is asked each time."""
 
     def missing(self) -> list[str]:
         """Return the programs that are not on the path."""
         return [tool for tool in self.tools if shutil.which(tool) is None]
 
-    def build(self, environment: Mapping[str, str]) -> None:
-        """Make the driver, with an environment for all builds; BuildFailed tells the toolchain's last words."""
+    def build(self) -> None:
+        """Make the driver where it is not made; BuildFailed tells the toolchain's last words."""
+        if self.is_built():
+            return
         BUILD.mkdir(parents=True, exist_ok=True)
         for command in self.builds:
-            try:
-                done = subprocess.run(
-                    command,
-                    cwd=self.place,
-                    env={**environment, **self.environment},
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=_BUILD_SECONDS,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired as slow:
-                raise BuildFailed(f"{command[0]} took more than {_BUILD_SECONDS:.0f} s") from slow
-            if done.returncode:
-                words = " ".join((done.stdout + done.stderr).split())[-_WORDS_MAX:]
-                raise BuildFailed(f"{' '.join(command)}: exit code {done.returncode}: {words}")
+            self._make(command)
+
+    def _make(self, command: tuple[str, ...]) -> None:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.place,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_BUILD_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as slow:
+            raise BuildFailed(f"{command[0]} took more than {_BUILD_SECONDS:.0f} s") from slow
+        if done.returncode:
+            words = " ".join((done.stdout + done.stderr).split())[-_WORDS_MAX:]
+            raise BuildFailed(f"{' '.join(command)}: exit code {done.returncode}: {words}")

@@ -25,9 +25,17 @@ def _pinned(file: str, pattern: str) -> Callable[[], str]:
     return read
 
 
+_RHEA: Final = HERE.parent / "rhea"
+
+
 def _rhea() -> str:
-    pinned: str = json.loads((HERE.parent / "rhea" / "package.json").read_text())["dependencies"]["rhea"]
+    pinned: str = json.loads((_RHEA / "package.json").read_text())["dependencies"]["rhea"]
     return pinned
+
+
+def _is_rhea_there() -> bool:
+    package = _RHEA / "node_modules" / "rhea" / "package.json"
+    return package.is_file() and bool(json.loads(package.read_text())["version"] == _rhea())
 
 
 _AZURE: Final = BUILD / "azure"
@@ -47,10 +55,11 @@ CLIENTS: Final = (
         name="rhea",
         title="rhea, Node.js",
         version=_rhea,
-        tools=("node", "npm", "make"),
-        builds=(("make", "--no-print-directory", "rhea"),),
+        tools=("node", "npm"),
+        builds=(("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"),),
+        is_built=_is_rhea_there,
         command=("node", str(HERE / "rhea" / "driver.js")),
-        place=_ROOT,
+        place=_RHEA,
     ),
     Client(
         name="jms",

@@ -4,7 +4,6 @@ Rule 1. A driver that dies or hangs costs the behaviour that it was at; another 
 Rule 2. The broker keeps its port over a restart, as a client that reconnects must find it.
 """
 
-import os
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ def run_client(client: Client, behaviours: Sequence[str] = ()) -> list[Cell]:
         why = f"not on the path: {', '.join(missing)}"
         return [Cell(client.name, name, Verdict.NOT_RUN, why) for name in names]
     try:
-        client.build(os.environ)
+        client.build()
     except BuildFailed as failed:
         return [Cell(client.name, name, Verdict.FAILED, f"not built: {failed}") for name in names]
     with tempfile.TemporaryDirectory(prefix="ambermq-interop-") as place:
