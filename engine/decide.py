@@ -45,6 +45,7 @@ from engine.moment import Decision, Moment
 from engine.publishing import publish
 from engine.queue import Queue
 from engine.state import EMPTY_STATE, State
+from engine.unsubscribing import DECIDE_UNSUBSCRIBING
 from engine.wiring import DECIDE_WIRING, existing_queue, predeclared
 from engine.word import WORD_BYTES, pack_words
 
@@ -154,4 +155,5 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     **DECIDE_ATTACHING,
     **DECIDE_WIRING,
     **DECIDE_EXPLAINING,
+    **DECIDE_UNSUBSCRIBING,
 }

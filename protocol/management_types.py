@@ -16,6 +16,11 @@ from protocol.muxer_management import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_
 from protocol.queue_management import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
 from protocol.route_management import ROUTE, route
 from protocol.snapshot_management import SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
+from protocol.subscription_management import (
+    SUBSCRIPTION_ATTRIBUTES,
+    SUBSCRIPTION_OPERATIONS,
+    SUBSCRIPTION_TYPE,
+)
 from protocol.template_management import TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS, TEMPLATE_TYPE
 from protocol.vhost_management import VHOST_ATTRIBUTES, VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
 

@@ -42,9 +42,13 @@ _COMMANDS: Final = {
         "tools.snapshots:snapshot",
         "Take, list, verify, compare, export and restore snapshots of all queues.",
     ),
+    "subscription": (
+        "tools.subscriptions:subscription",
+        "List, show and delete subscriptions, which receivers make by attaching to topics.",
+    ),
     "vhost": (
         "tools.vhosts:vhost",
-        "List, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log.",
+        "List, show, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log.",
     ),
     "wiring": (
         "tools.wiring:wiring",

@@ -67,11 +67,11 @@ def test_nothing_is_predeclared(bare: World) -> None:
         (AttachProducer("key", "orders", "c", "l"), "nothing leads to 'orders'"),
         (AttachProducer("key", "/queues/other", "c", "l"), "nothing leads to 'other'"),
         (AttachProducer("key", "/topics/news", "c", "l"), "no topic 'news'"),
-        (AttachProducer("key", "", "c", "l", dynamic=Dynamic(False, Lifetime.ON_CLOSE)), "no dynamic nodes"),
-        (AttachProducer("key", "", "c", "l", dynamic=Dynamic(True, Lifetime.ON_CLOSE)), "no dynamic nodes"),
+        (AttachProducer("key", "", "c", "l", dynamic=Dynamic(Lifetime.ON_CLOSE, is_topic=False)), "no dynamic nodes"),
+        (AttachProducer("key", "", "c", "l", dynamic=Dynamic(Lifetime.ON_CLOSE, is_topic=True)), "no dynamic nodes"),
         (AttachConsumer("key", "other", "c", "l"), "no queue 'other'"),
         (AttachConsumer("key", "/topics/news", "c", "l"), "no topic 'news'"),
-        (AttachConsumer("key", "", "c", "l", dynamic=Dynamic(False, Lifetime.ON_CLOSE)), "no dynamic nodes"),
+        (AttachConsumer("key", "", "c", "l", dynamic=Dynamic(Lifetime.ON_CLOSE, is_topic=False)), "no dynamic nodes"),
     ],
 )
 def test_nothing_is_made_for_a_link(bare: World, command: Command, told: str) -> None:

@@ -1,0 +1,64 @@
+"""Deciding about subscriptions by name: found, told of, and deleted by hand.
+
+Rule 1. A name is that of the subscription, or of its queue, which is nobody else's. Where several subscriptions have
+        the name, whoever means one of them says its container, or its queue.
+Rule 2. One that is in use is deleted only where that is forced; its receivers are ended then.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.apply import fold
+from engine.commands import DeleteSubscription
+from engine.effects import Answered
+from engine.ending import ended, later, queue_gone
+from engine.errors import Refused
+from engine.moment import Decision, Moment
+from engine.state import State
+
+__all__ = ["DECIDE_UNSUBSCRIBING", "subscription_named"]
+
+_TOLD_MAX = 5
+
+
+def subscription_named(state: State, name: str, container: str | None = None) -> int:
+    """Return the queue of a subscription, among those of a container where that is said.
+
+    Raises Refused: amqp:not-found, or amqp:precondition-failed where the name means several.
+    """
+    queue = state.queue_names.get(name)
+    if queue is not None and queue in state.subscriptions:
+        return queue
+    found = sorted(
+        queue
+        for queue, one in state.subscriptions.items()
+        if one.name == name and (container is None or one.container == container)
+    )
+    if len(found) == 1:
+        return found[0]
+    whose = "" if container is None else f" of container {container!r:.80}"
+    if not found:
+        raise Refused("amqp:not-found", f"no subscription {name!r:.80}{whose}")
+    queues = ", ".join(state.queues[queue].name for queue in found[:_TOLD_MAX])
+    more = f" and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else ""
+    raise Refused("amqp:precondition-failed", f"{name!r:.80}{whose} means {len(found)} subscriptions: {queues}{more}")
+
+
+def _delete_subscription(state: State, command: DeleteSubscription, moment: Moment) -> Decision:
+    queue = state.queues[subscription_named(state, command.name, command.container)]
+    if queue.consumers and not command.force:
+        name = state.subscriptions[queue.id].name
+        raise Refused("amqp:precondition-failed", f"subscription {name!r:.80} has {queue.consumers} receivers")
+    before = _muxers_before(state, queue.id, moment)
+    events, effects = queue_gone(state, queue, moment)
+    # A temporary topic may live by it.
+    more, answers = ended(fold(state, events), before, later(moment, events))
+    return [*events, *more], [*effects, *answers, Answered(command.key, {"messages": queue.depth})]
+
+
+def _muxers_before(state: State, node: int, moment: Moment) -> list[int]:
+    near = [muxer for muxer, _ in moment.router.attachments_of(state, node)]
+    return near + [muxer for one in near for muxer, _ in moment.router.attachments_of(state, one)]
+
+
+DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, Moment], Decision]] = {DeleteSubscription: _delete_subscription}

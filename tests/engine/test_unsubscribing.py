@@ -1,0 +1,102 @@
+"""Subscriptions are found by name, and deleted by hand."""
+
+from typing import Any
+
+import pytest
+
+from engine.apply import fold
+from engine.commands import AttachProducer, DeleteSubscription, DetachProducer
+from engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, RefusedCommand
+from engine.errors import Refused
+from engine.lifetime import Dynamic, Lifetime
+from engine.state import EMPTY_STATE
+from engine.subscription import Subscribing
+from engine.unsubscribing import subscription_named
+from tests.engine.test_subscribing import DURABLE, leave, subscribe
+from tests.engine.world import World
+
+
+def delete(world: World, name: str, **fields: Any) -> list[Effect]:
+    """Delete a subscription; return what comes of it."""
+    return world.do(DeleteSubscription("key", name, **fields))
+
+
+def refused(world: World, name: str, **fields: Any) -> tuple[str, str]:
+    """Delete a subscription in vain; nothing has happened."""
+    before = len(world.events)
+    (effect,) = delete(world, name, **fields)
+    assert isinstance(effect, RefusedCommand)
+    assert len(world.events) == before
+    return effect.condition, effect.description
+
+
+def test_a_name_means_one_subscription_or_none() -> None:
+    """Its own name, with the container where several have it, or the name of its queue."""
+    world = World()
+    mine, yours = subscribe(world, subscribing=DURABLE), subscribe(world, container="you", subscribing=DURABLE)
+    assert subscription_named(world.state, "s", "me") == mine
+    assert subscription_named(world.state, "s", "you") == yours
+    assert subscription_named(world.state, f"$subscription.{yours}") == yours
+    with pytest.raises(Refused, match="means 2 subscriptions") as both:
+        subscription_named(world.state, "s")
+    assert both.value.condition == "amqp:precondition-failed"
+    for name, container in (("other", None), ("s", "nobody"), ("q", None)):
+        with pytest.raises(Refused, match="no subscription") as none:
+            subscription_named(world.state, name, container)
+        assert none.value.condition == "amqp:not-found"
+
+
+@pytest.mark.parametrize("selector", ["", "a = 1"], ids=["plain", "with-selector"])
+def test_one_that_is_not_used_goes_with_all_it_is_made_of(selector: str) -> None:
+    """Its queue, its attachments, and the muxer of its selector."""
+    world = World()
+    before = (len(world.state.queues), len(world.state.muxers))
+    queue = subscribe(world, subscribing=DURABLE, selector=selector)
+    leave(world, queue)
+    (answer,) = delete(world, "s")
+    assert answer == Answered("key", {"messages": 0})
+    assert not world.state.subscriptions
+    assert not world.state.subscription_queues
+    assert (len(world.state.queues), len(world.state.muxers)) == before
+    topic = world.state.muxer_named("TOPIC")
+    assert topic is not None
+    assert not topic.attachments
+    assert fold(EMPTY_STATE, world.events) == world.state
+
+
+def test_one_that_is_used_goes_only_by_force() -> None:
+    """Its receivers are ended then."""
+    world = World()
+    queue = subscribe(world, subscribing=DURABLE)
+    assert refused(world, "s") == ("amqp:precondition-failed", "subscription 's' has 1 receivers")
+    ended, answer = delete(world, "s", force=True)
+    assert isinstance(ended, ConsumerEnded)
+    assert ended.condition == "amqp:resource-deleted"
+    assert isinstance(answer, Answered)
+    assert queue not in world.state.queues
+    assert not world.state.consumers
+
+
+def test_a_temporary_topic_that_lived_by_it_goes_too() -> None:
+    """As where its receiver leaves."""
+    world = World()
+    made = world.do(AttachProducer("key", "", "me", "l", dynamic=Dynamic(Lifetime.NO_LINKS, is_topic=True)))[-1]
+    assert isinstance(made, ProducerReady)
+    name = made.address.removeprefix("/topics/")
+    queue = subscribe(world, name, subscribing=Subscribing("s"))
+    topic = world.state.muxer_named(name)
+    assert topic is not None
+    (producer,) = world.state.producers.values()
+    assert producer.node == topic.id
+    delete(world, f"$subscription.{queue}", force=True)
+    assert world.state.muxer_named(name) is not None, "it has a producer still"
+    queue = subscribe(world, name, subscribing=Subscribing("s"))
+    leave_producer(world, producer.id)
+    assert world.state.muxer_named(name) is not None, "it has a subscription still"
+    delete(world, f"$subscription.{queue}", force=True)
+    assert world.state.muxer_named(name) is None
+
+
+def leave_producer(world: World, producer: int) -> None:
+    """Let a producer go."""
+    world.do(DetachProducer(producer))

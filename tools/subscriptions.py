@@ -1,0 +1,118 @@
+"""`ambermq subscription`: what subscriptions there are, and deleting them, over the broker's `$management` node.
+
+With --at, what there was then, from the log: no broker is asked.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import click
+
+from engine.errors import Refused
+from engine.state import State
+from engine.unsubscribing import subscription_named
+from protocol.subscription_management import SUBSCRIPTION_TYPE, subscription_attributes
+from tools.broker_url import BrokerUrl
+from tools.errors import ToolError
+from tools.exit_codes import ExitCode
+from tools.link_client import LinkClient
+from tools.management import Management
+from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.reading import step_back
+from tools.target import broker_options, broker_url
+from tools.when import at_option
+
+__all__ = ["subscription"]
+
+_COLUMNS: Final = ("queue", "name", "container", "topic", "selector", "durable", "shared", "consumers", "available")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@click.group(epilog="Example: ambermq subscription list --data ./data")
+def subscription() -> None:
+    """List, show and delete subscriptions, which receivers make by attaching to topics."""
+
+
+def _container_option(command: _Command) -> _Command:
+    return click.option("--container", metavar="ID", help="Whose it is, where several have the name NAME.")(command)
+
+
+@subscription.command("list", epilog="Example: ambermq subscription list --data ./data --output json")
+@at_option
+@broker_options
+@output_option
+def list_subscriptions(at: str | None, url: str | None, data: str | None, output: str) -> None:
+    """List all subscriptions, the oldest first; JSON has every attribute."""
+    if at is not None:
+        state = _state_at(at, url, data)
+        rows = [subscription_attributes(state, one) for one in sorted(state.subscriptions.keys())]
+        print_rows(rows, _COLUMNS, output)
+        return
+    with _management(url, data) as management:
+        print_rows(management.rows(SUBSCRIPTION_TYPE), _COLUMNS, output)
+
+
+@subscription.command("show", epilog="Example: ambermq subscription show prices --data ./data")
+@click.argument("name")
+@_container_option
+@at_option
+@broker_options
+@output_option
+def show(name: str, container: str | None, at: str | None, url: str | None, data: str | None, output: str) -> None:
+    """Show everything known of the subscription NAME; exits 6 where there is none.
+
+    NAME may be that of its queue too.
+    """
+    if at is not None:
+        state = _state_at(at, url, data)
+        print_values(subscription_attributes(state, _named(state, name, container)), output)
+        return
+    with _management(url, data) as management:
+        print_values(management.request("READ", SUBSCRIPTION_TYPE, _asked(name, container))[1], output)
+
+
+@subscription.command("delete", epilog="Example: ambermq subscription delete prices --force --data ./data")
+@click.argument("name")
+@_container_option
+@click.option("--force", is_flag=True, help="End the links that receive from it; else it is refused.")
+@broker_options
+@output_option
+def delete(name: str, container: str | None, force: bool, url: str | None, data: str | None, output: str) -> None:
+    """Delete the subscription NAME with the messages that wait there; exits 6 where there is none.
+
+    NAME may be that of its queue too.
+    """
+    with _management(url, data) as management:
+        body = management.request("DELETE", SUBSCRIPTION_TYPE, {**_asked(name, container), "force": force})[1]
+    messages = int(body.get("messages", 0))
+    if output == "json":
+        print_json({"name": name, "deleted": True, "messages": messages})
+    else:
+        print_line(f"deleted {name} with {messages:,} messages")
+
+
+def _asked(name: str, container: str | None) -> dict[str, Any]:
+    return {"name": name} if container is None else {"name": name, "container": container}
+
+
+def _named(state: State, name: str, container: str | None) -> int:
+    try:
+        return subscription_named(state, name, container)
+    except Refused as refusal:
+        code = ExitCode.NOT_FOUND if refusal.condition == "amqp:not-found" else ExitCode.FAILED
+        raise ToolError(f"{refusal.description} then", where=name, code=code) from refusal
+
+
+def _state_at(at: str, url: str | None, data: str | None) -> State:
+    step_back()
+    from tools.pasts import offset_of, opened_past, state_of  # noqa: PLC0415 - a tenth of a second that only --at needs
+
+    with opened_past(url, data) as past:
+        return state_of(past, offset_of(past, at))
+
+
+@contextmanager
+def _management(url: str | None, data: str | None) -> Iterator[Management]:
+    with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
+        yield Management(client)
