@@ -251,6 +251,8 @@ class DetachMember(Struct):
     argument: Argument = None
     called: str = ""
     """What the argument was taken for, as in engine/arguments.py; empty: not said."""
+    attachment: int = 0
+    """The one of this id instead, whatever its member and argument: the member may be gone."""
 
 
 @final

@@ -118,7 +118,7 @@ class DurableLoop:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
         for event in started(self.state, self._moment(event_us, self.log.room_bytes())):
             self._happened(event)
-            # Cut between two parts, the next start does the rest, but for what is attached to QUEUE again.
+            # Cut between two parts, the next start does the rest.
             self.log.draft.end_part()
         self.log.draft.end_command()
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):

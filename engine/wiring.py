@@ -7,6 +7,7 @@ Rule 4. What goes takes its attachments along, each by an event of its own, in b
         a tick takes go in parts, and nothing else is decided between them.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -46,17 +47,34 @@ def predeclared(state: State, moment: Moment) -> list[Event]:
     if state.mode is Mode.ADVANCED:
         return events
     for name, kind in _PREDECLARED:
-        if name in state.muxer_names:
-            continue
-        muxer = moment.next_offset + len(events)
-        events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
+        muxer = state.muxer_names.get(name)
+        if muxer is None:
+            muxer = moment.next_offset + len(events)
+            events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
         if name == QUEUE_MUXER:
-            named = sorted(queue_id for queue_id in state.queues if queue_id not in state.subscriptions)
             events += [
-                Attached(muxer + 1 + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
-                for index, queue_id in enumerate(named)
+                Attached(moment.next_offset + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
+                for index, queue_id in enumerate(_unattached(state, muxer), len(events))
             ]
     return events
+
+
+def _unattached(state: State, muxer: int) -> list[int]:
+    """Return the queues that a start has to attach to QUEUE by their names: those that are older than the muxer.
+
+    A start attaches them in order of age. One that was cut has left out the youngest of them, so those that somebody
+    has detached since from between the others stay as they are.
+    """
+    older = sorted(one for one in state.queues if one < muxer and one not in state.subscriptions)
+    known = state.muxers.get(muxer)
+    if known is None or not older:
+        return older
+    attached = [
+        one.member
+        for one in known.attachments.values()
+        if one.member < muxer and (queue := state.queues.get(one.member)) is not None and one.argument == queue.name
+    ]
+    return older[bisect_right(older, max(attached, default=-1)) :]
 
 
 def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
@@ -232,12 +250,16 @@ def _check_chain(state: State, muxer: Muxer, member: int, moment: Moment) -> Non
 
 
 def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decision:
-    muxer, member = _existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
-    check_called(muxer, command.called)
-    found = moment.router.find(state, muxer.id, member, command.argument)
+    muxer = _existing_muxer(state, command.muxer, moment.config)
+    if command.attachment:
+        found = muxer.attachments.get(command.attachment)
+    else:
+        member = _member(state, command.member, moment.config)
+        check_called(muxer, command.called)
+        found = moment.router.find(state, muxer.id, member, command.argument)
     if found is None:
         raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} that way")
-    event = Detached(moment.next_offset, moment.now_us, muxer.id, member, found.id, found.argument)
+    event = Detached(moment.next_offset, moment.now_us, muxer.id, found.member, found.id, found.argument)
     return [event], [Answered(command.key, {"deleted": True})]
 
 

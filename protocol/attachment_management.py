@@ -7,7 +7,8 @@
                                                                   {name, value}; without `value` it must be there
 
 Rule 1. An attachment is what it says: CREATE and DELETE name muxer, member and argument in the body. It has an id too,
-which never changes, and which READ and DELETE take as `name`.
+which never changes, and which READ and DELETE take as `name`. Where a repair of the log could not save the member, it
+is null, and the id is how such an attachment is deleted.
 Rule 2. One is listed before another where its muxer is the older one, then where it is the older one itself.
 """
 
@@ -50,9 +51,11 @@ def attachment_attributes(state: State, muxer: Muxer, attachment: Attachment) ->
     return row
 
 
-def _member(state: State, member: int) -> str:
-    muxer = state.muxers.get(member)
-    return member_address(state.queues[member].name) if muxer is None else f"muxer:{muxer.name}"
+def _member(state: State, member: int) -> str | None:
+    muxer, queue = state.muxers.get(member), state.queues.get(member)
+    if muxer is not None:
+        return f"muxer:{muxer.name}"
+    return None if queue is None else member_address(queue.name)
 
 
 def argument_value(argument: Argument) -> Any:
@@ -78,7 +81,8 @@ def _delete(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
     if found is None:
         raise Refused("amqp:not-found", f"no attachment {asked['name']!r:.80}")
     muxer, attachment = found
-    return DetachMember(request, muxer.name, _member(state, attachment.member), attachment.argument)
+    member = _member(state, attachment.member) or ""
+    return DetachMember(request, muxer.name, member, attachment.argument, attachment=attachment.id)
 
 
 def _said(body: Mapping[str, Any]) -> tuple[str, str, Argument, str]:

@@ -13,7 +13,7 @@ from engine.attachment import Argument, Condition
 from engine.condition_text import condition_text, parse_condition
 from engine.errors import EngineError
 
-__all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "said_by", "said_in", "said_text"]
+__all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "member_text", "said_by", "said_in", "said_text"]
 
 ARGUMENT_KEYS: Final = ("destination", "pattern", "property", "selector")
 
@@ -65,6 +65,11 @@ def said_text(said: Said) -> str:
     if isinstance(said.argument, tuple):
         return " and ".join(condition_text(condition) for condition in said.argument)
     return said.argument or ""
+
+
+def member_text(row: Mapping[str, Any]) -> str:
+    """Return the member of an attachment as people read it; one that a repair could not save by the attachment's id."""
+    return f"gone (attachment {row['id']})" if row["member"] is None else str(row["member"])
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -56,17 +56,44 @@ def attach(member: str, muxer: str, url: str | None, data: str | None, output: s
 
 
 @click.command(epilog="Example: ambermq detach orders.eu colours --property region=eu --data ./data")
-@click.argument("member")
-@click.argument("muxer")
+@click.argument("member", required=False)
+@click.argument("muxer", required=False)
+@click.option(
+    "--id", "attachment", type=click.IntRange(min=0), help="The attachment of this id, in place of what it says."
+)
 @_argument_options
 @broker_options
 @output_option
-def detach(member: str, muxer: str, url: str | None, data: str | None, output: str, **options: Any) -> None:
-    """Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not."""
+def detach(
+    member: str | None,
+    muxer: str | None,
+    attachment: int | None,
+    url: str | None,
+    data: str | None,
+    output: str,
+    **options: Any,
+) -> None:
+    """Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not.
+
+    Where a repair of the log could not save the member, `muxer show` tells the id of what is left of it, for --id.
+    """
     said = _said(options)
+    if attachment is not None:
+        _check_alone(member, said)
+        with managed_wiring(url, data) as management:
+            management.detach_id(attachment)
+        _print(output, f"detached attachment {attachment}", {"id": attachment, "deleted": True})
+        return
+    if member is None or muxer is None:
+        raise click.UsageError("Missing argument 'MEMBER' or 'MUXER', or the option '--id'.")
     with managed_wiring(url, data) as management:
         management.detach(muxer, member, said)
     _tell(output, "detached", muxer, member, said, {"deleted": True})
+
+
+def _check_alone(member: str | None, said: Said) -> None:
+    if member is not None or said.called:
+        raise click.UsageError("--id stands alone: it takes the place of MEMBER, MUXER and what they are attached by.")
 
 
 def _said(options: dict[str, Any]) -> Said:
@@ -77,8 +104,13 @@ def _said(options: dict[str, Any]) -> Said:
 
 
 def _tell(output: str, done: str, muxer: str, member: str, said: Said, values: dict[str, Any]) -> None:
+    by = said_text(said)
+    text = f"{done} {muxer} -> {member}" + (f": {by}" if by else "")
+    _print(output, text, {"muxer": muxer, "member": member, **keys_of(said), **values})
+
+
+def _print(output: str, text: str, values: dict[str, Any]) -> None:
     if output == "json":
-        print_json({"muxer": muxer, "member": member, **keys_of(said), **values})
+        print_json(values)
     else:
-        by = said_text(said)
-        print_line(f"{done} {muxer} -> {member}" + (f": {by}" if by else ""))
+        print_line(text)

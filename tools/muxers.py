@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from engine.muxer import MuxerKind, Options
-from tools.argument_options import said_by, said_text
+from tools.argument_options import member_text, said_by, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line, print_rows, print_values
@@ -107,7 +107,7 @@ def _print_muxer(values: dict[str, Any], attachments: list[dict[str, Any]], outp
     print_values({name: value for name, value in values.items() if value is not None}, output)
     if attachments:
         print_line("")
-        rows = [{"member": row["member"], "by": said_text(said_by(row))} for row in attachments]
+        rows = [{"member": member_text(row), "by": said_text(said_by(row))} for row in attachments]
         print_rows(rows, ("member", "by") if any(row["by"] for row in rows) else ("member",), output)
 
 

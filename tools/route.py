@@ -8,7 +8,7 @@ import click
 
 from engine.condition_text import parse_condition
 from engine.errors import EngineError
-from tools.argument_options import said_by, said_text
+from tools.argument_options import member_text, said_by, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line
@@ -97,8 +97,10 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield _muxer_line(hop, told["destination"])
         for row in hop["attachments"]:
             by = said_text(said_by(row))
-            member = row["member"] if row["member"].startswith("muxer:") else f"queue {row['member']}"
-            yield f"  to {member.replace('muxer:', 'muxer ', 1)}" + (f": {by}" if by else "")
+            member = member_text(row)
+            if row["member"] is not None:
+                member = member.replace("muxer:", "muxer ", 1) if member.startswith("muxer:") else f"queue {member}"
+            yield f"  to {member}" + (f": {by}" if by else "")
         if len(hop["attachments"]) < hop["matched"]:
             yield f"  and {hop['matched'] - len(hop['attachments']):,} more"
     queues = [*told["queues"], *([told["creates"]] if told["creates"] is not None else [])]

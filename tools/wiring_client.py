@@ -53,6 +53,10 @@ class WiringManagement(QueueManagement):
         """Let a muxer pass messages on to a member no more, by this argument."""
         self.request("DELETE", _ATTACHMENT, {}, _attachment(muxer, member, said), where=f"{muxer} -> {member}")
 
+    def detach_id(self, attachment: int) -> None:
+        """Let the attachment of an id be gone, whatever it says; its member may be gone."""
+        self.request("DELETE", _ATTACHMENT, {"name": str(attachment)})
+
     def templates(self) -> Iterator[dict[str, Any]]:
         """Yield the attributes of every queue template, in the order in which they are tried."""
         return self.rows(_TEMPLATE)

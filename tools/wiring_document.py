@@ -87,7 +87,9 @@ def wiring_of(rows: WiringRows) -> Wiring:
         row for row in rows.muxers if not _is_given(row["name"]) and row["name"] not in (QUEUE_MUXER, TOPIC_MUXER)
     ]
     queues = [row for row in rows.queues if not _is_given(row["name"])]
-    attachments = (AttachmentEntry(row["muxer"], row["member"], said_by(row)) for row in rows.attachments)
+    # What a repair could not save has no name that a document could give.
+    named = (row for row in rows.attachments if row["member"] is not None)
+    attachments = (AttachmentEntry(row["muxer"], row["member"], said_by(row)) for row in named)
     return Wiring(
         tuple(MuxerEntry(row["name"], _KINDS[row["class"]], _options(row)) for row in muxers),
         tuple(QueueEntry(member_address(row["name"]), row["template"], row["messages_max"]) for row in queues),

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from engine.address import MUXER_MEMBER, member_address
 from engine.muxer import QUEUE_MUXER
-from tools.argument_options import said_by, said_text
+from tools.argument_options import member_text, said_by, said_text
 from tools.wiring_rows import WiringRows
 
 __all__ = ["dot_lines", "tree_lines"]
@@ -29,7 +29,7 @@ def tree_lines(rows: WiringRows) -> Iterator[str]:
     for name, muxer in muxers.items():
         if name not in passed_to:
             yield _title(muxer, rows)
-            yield from _branches(name, "", muxers, below, drawn)
+            yield from _branches(name, muxers, below, drawn)
 
 
 def dot_lines(rows: WiringRows) -> Iterator[str]:
@@ -38,7 +38,7 @@ def dot_lines(rows: WiringRows) -> Iterator[str]:
     yield "  rankdir=LR;"
     for muxer in rows.muxers:
         yield f"  {_quoted('muxer:' + muxer['name'])} [shape=box, label={_quoted(_title(muxer, rows))}];"
-    attachments = [row for one in _below(rows).values() for row in one]
+    attachments = [row for one in _below(rows).values() for row in one if row["member"] is not None]
     for queue in dict.fromkeys(row["member"] for row in attachments if not _is_muxer(row)):
         yield f"  {_quoted('queue:' + queue)} [shape=cylinder, label={_quoted(queue)}];"
     for row in attachments:
@@ -50,22 +50,31 @@ def dot_lines(rows: WiringRows) -> Iterator[str]:
 
 
 def _branches(
-    name: str, indent: str, muxers: Mapping[str, _Row], below: Mapping[str, Sequence[_Row]], drawn: set[str]
+    first: str, muxers: Mapping[str, _Row], below: Mapping[str, Sequence[_Row]], drawn: set[str]
 ) -> Iterator[str]:
-    drawn.add(name)
-    rows = below.get(name, ())
-    for number, row in enumerate(rows, 1):
-        branch, onward = _LAST if number == len(rows) else _BRANCH
+    drawn.add(first)
+    ahead = [("", row, is_last) for row, is_last in _backwards(below.get(first, ()))]
+    while ahead:
+        indent, row, is_last = ahead.pop()
+        branch, onward = _LAST if is_last else _BRANCH
         by = said_text(said_by(row))
         told = f": {by}" if by else ""
         if not _is_muxer(row):
-            yield f"{indent}{branch}queue {row['member']}{told}"
+            yield f"{indent}{branch}{'' if row['member'] is None else 'queue '}{member_text(row)}{told}"
             continue
         member = row["member"].removeprefix(MUXER_MEMBER)
-        title = f"muxer {member}" if member in drawn else _title(muxers[member])
-        yield f"{indent}{branch}{title}{told}{' (see above)' if member in drawn and below.get(member) else ''}"
-        if member not in drawn:
-            yield from _branches(member, indent + onward, muxers, below, drawn)
+        is_drawn = member in drawn
+        title = f"muxer {member}" if is_drawn else _title(muxers[member])
+        yield f"{indent}{branch}{title}{told}{' (see above)' if is_drawn and below.get(member) else ''}"
+        if not is_drawn:
+            drawn.add(member)
+            ahead += [(indent + onward, one, last) for one, last in _backwards(below.get(member, ()))]
+
+
+def _backwards(rows: Sequence[_Row]) -> Iterator[tuple[_Row, bool]]:
+    """Yield rows from the last one on, each with whether it is that."""
+    for number, row in enumerate(reversed(rows)):
+        yield row, number == 0
 
 
 def _title(row: _Row, rows: WiringRows | None = None) -> str:
