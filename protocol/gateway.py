@@ -31,6 +31,7 @@ from engine.entry import Entry
 from engine.replay import Replay
 from engine.state import State
 from protocol.consuming import Consuming
+from protocol.containers import Containers
 from protocol.decode import Buffer
 from protocol.link import Link
 from protocol.peer import Peer
@@ -117,6 +118,7 @@ class Gateway:
         self.consumers: dict[int, Consuming] = {}
         """By the engine's id."""
         self.peers: dict[Peer, None] = {}
+        self.containers = Containers()
         self.links: dict[LinkName, tuple[Peer, Link]] = {}
         """Those of all connections; who attaches one anew steals it."""
         self.mistakes: list[Exception] = []

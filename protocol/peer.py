@@ -12,6 +12,7 @@ from protocol import management
 from protocol.browsing import Browsing
 from protocol.connection import Connection
 from protocol.consuming import Consuming
+from protocol.containers import SOLE_CONNECTION
 from protocol.errors import AmqpError
 from protocol.events import (
     Authenticating,
@@ -45,7 +46,7 @@ __all__ = ["OFFERED", "PRODUCT", "Authenticator", "Peer"]
 PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics/"}
 """What our open says of us; by the prefix Qpid JMS writes topics where no capability says that they are such."""
 
-OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"))
+OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), SOLE_CONNECTION)
 """What our open offers."""
 
 Authenticator = Callable[[str, str | None, str | None], bool]
@@ -171,6 +172,8 @@ class Peer:
         if self._posting is not None:
             self._posting.close()
             self._posting = None
+        self.gateway.containers.leave(self.container)
+        self.container = ""
         self.gateway.peers.pop(self, None)
 
     def post(self, address: str, message: bytes) -> bool:
@@ -254,9 +257,13 @@ class Peer:
             self._management.answered(effect)
 
     def _opened(self, event: Opened) -> None:
-        self.container = event.open.container_id
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
+        refusal = self.gateway.containers.enter(event.open)
+        if refusal is not None:
+            self.connection.refuse(refusal)
+            return
+        self.container = event.open.container_id
         properties = {**PRODUCT, Symbol("vhost"): self.gateway.vhost}
         self.connection.accept(properties=properties, offered_capabilities=OFFERED)
 

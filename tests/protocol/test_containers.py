@@ -1,0 +1,46 @@
+"""Who desires to be connected once is refused while its container is connected."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.containers import SOLE_CONNECTION, Containers
+from protocol.performatives import Close, Open
+from tests.engine.rig import Rig
+from tests.protocol.watching import Watching
+
+NAMES = st.sampled_from(["", "a", "b"])
+
+
+def opened(container: str, *, is_sole: bool) -> Open:
+    """An open of a container."""
+    return Open(container_id=container, desired_capabilities=(SOLE_CONNECTION,) if is_sole else ())
+
+
+@given(st.lists(st.tuples(NAMES, st.booleans(), st.booleans())))
+def test_a_container_is_counted_in_and_out(steps: list[tuple[str, bool, bool]]) -> None:
+    """It is refused where it is there and desires to be alone, and never else."""
+    containers, there = Containers(), list[str]()
+    for name, comes, is_sole in steps:
+        if comes:
+            is_refused = containers.enter(opened(name, is_sole=is_sole)) is not None
+            assert is_refused == bool(is_sole and name and name in there)
+            there += [] if is_refused else [name]
+        elif name in there:
+            there.remove(name)
+            containers.leave(name)
+
+
+def test_the_refusal_says_what_is_invalid() -> None:
+    """Open with amqp:connection-establishment-failed, then close: amqp:invalid-field, and in its info which one."""
+    first = Watching(Rig(), container="me")
+    second = Watching(first.rig, container="", gateway=first.gateway)
+    second.peer.lost()
+    server = Watching(first.rig, container="you", gateway=first.gateway)
+    assert server.peer.container == "you"
+    error = first.gateway.containers.enter(opened("me", is_sole=True))
+    assert error is not None
+    assert (str(error.condition), error.info) == ("amqp:invalid-field", {"invalid-field": "container-id"})
+    assert Close(error=error).error is error
+    first.peer.lost()
+    first.peer.lost()
+    assert first.gateway.containers.enter(opened("me", is_sole=True)) is None
