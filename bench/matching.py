@@ -22,7 +22,7 @@ from protocol.message import Message
 from protocol.message_fields import MessageFields
 from snapshot.map import PersistentMap
 
-__all__ = ["MEASURES", "main"]
+__all__ = ["LOADS", "MEASURES", "MatchLoad", "main"]
 
 _ATTACHMENTS: Final = 100_000
 _SELECTORS: Final = 1_000
@@ -37,7 +37,7 @@ _Message = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
+class MatchLoad:
     """Attachments by number, one for all messages, and the message that matches the attachment of a number."""
 
     kind: MuxerKind
@@ -50,14 +50,14 @@ def _encoded(properties: dict[str, Any]) -> bytes:
     return Message(application_properties=properties).encode()
 
 
-_LOADS: Final = {
-    "wild-destination": _Load(
+LOADS: Final = {
+    "wild-destination": MatchLoad(
         MuxerKind.WILD_DESTINATION,
         lambda number: f"stock.symbol-{number}.*",
         "stock.#",
         lambda number: (f"stock.symbol-{number}.trade", None),
     ),
-    "property": _Load(
+    "property": MatchLoad(
         MuxerKind.PROPERTY,
         lambda number: (Condition("customer", has_value=True, value=f"customer-{number}"),),
         (Condition("customer"),),
@@ -66,7 +66,7 @@ _LOADS: Final = {
 }
 
 
-def _measure_load(load: _Load) -> dict[str, float]:
+def _measure_load(load: MatchLoad) -> dict[str, float]:
     messages = [load.message(number * (_ATTACHMENTS // _KNOWN)) for number in range(_KNOWN)]
     one = MuxerIndex(load.kind)
     one.add(Attachment(_FIRST_ID, _MEMBER, load.everything))
@@ -85,7 +85,7 @@ def _measure_load(load: _Load) -> dict[str, float]:
     }
 
 
-def _attached(load: _Load) -> tuple["PersistentMap[int, Attachment]", MuxerIndex, int]:
+def _attached(load: MatchLoad) -> tuple["PersistentMap[int, Attachment]", MuxerIndex, int]:
     """Return wiring, its index, and how many bytes the process has grown by both."""
     before = _resident()
     wiring: PersistentMap[int, Attachment] = PersistentMap()
@@ -98,7 +98,7 @@ def _attached(load: _Load) -> tuple["PersistentMap[int, Attachment]", MuxerIndex
     return wiring, index, _resident() - before
 
 
-def _longest_new(load: _Load, index: MuxerIndex, messages: list[_Message]) -> float:
+def _longest_new(load: MatchLoad, index: MuxerIndex, messages: list[_Message]) -> float:
     """Return the milliseconds that one more attachment and the message after it took at most, all being remembered."""
     longest = 0.0
     for number in range(_ATTACHMENTS, _ATTACHMENTS + _NEW):
@@ -149,8 +149,8 @@ def _measure_selectors() -> dict[str, float]:
 
 
 MEASURES: Final[dict[str, Callable[[], dict[str, float]]]] = {
-    "wild-destination": lambda: _measure_load(_LOADS["wild-destination"]),
-    "property": lambda: _measure_load(_LOADS["property"]),
+    "wild-destination": lambda: _measure_load(LOADS["wild-destination"]),
+    "property": lambda: _measure_load(LOADS["property"]),
     "selector": _measure_selectors,
 }
 """By class of muxer: what is measured."""
