@@ -12,8 +12,9 @@ is null, and the id is how such an attachment is deleted.
 Rule 2. One is listed before another where its muxer is the older one, then where it is the older one itself.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from engine.address import member_address
@@ -24,6 +25,7 @@ from engine.errors import Refused
 from engine.muxer import Muxer
 from engine.state import State
 from protocol.asked import refuse_unknown
+from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
 __all__ = [
@@ -154,29 +156,28 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
     name = asked.get("muxer")
     if name is not None and not isinstance(name, str):
         raise Refused("amqp:invalid-field", f"'muxer' must be the name of one, found {name!r:.80}")
-    return Inspect(request, partial(_page, name, *asked_window(asked, body, _NOUN, results_max)))
+    orders = request.peer.gateway.orders
+    return Inspect(request, partial(_page, orders, name, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(name: str | None, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any] | None:
+def _page(
+    orders: Orders, name: str | None, offset: int, count: int, names: tuple[str, ...], state: State
+) -> dict[str, Any] | None:
     if name is None:
-        muxers = [muxer for _, muxer in sorted(state.muxers.items())]
+        total, places = orders.attachment_count(state), orders.places(state, offset)
     else:
         muxer = state.muxer_named(name)
         if muxer is None:
             return None
-        muxers = [muxer]
-    total = sum(len(muxer.attachments) for muxer in muxers)
-    return page_of(_rows(state, muxers, offset, count), total, names, ATTACHMENT_ATTRIBUTES)
+        total, places = len(muxer.attachments), iter([(muxer, orders.attachments(muxer)[offset:])])
+    return page_of(_rows(state, places, count), total, names, ATTACHMENT_ATTRIBUTES)
 
 
-def _rows(state: State, muxers: list[Muxer], offset: int, count: int) -> Iterator[dict[str, Any]]:
-    """Yield attachments from an offset on; muxers that lie before it are stepped over, not sorted."""
-    for muxer in muxers:
-        if offset < len(muxer.attachments) and count:
-            for one in sorted(muxer.attachments.keys())[offset : offset + count]:
-                yield attachment_attributes(state, muxer, muxer.attachments[one])
-                count -= 1
-        offset = max(0, offset - len(muxer.attachments))
+def _rows(state: State, places: Iterable[tuple[Muxer, Sequence[int]]], count: int) -> Iterator[dict[str, Any]]:
+    """Yield attributes of at most `count` attachments, of one muxer after the other."""
+    found = ((muxer, one) for muxer, ids in places for one in ids)
+    for muxer, one in islice(found, count):
+        yield attachment_attributes(state, muxer, muxer.attachments[one])
 
 
 ATTACHMENT_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {

@@ -34,6 +34,7 @@ from protocol.consuming import Consuming
 from protocol.containers import Containers
 from protocol.decode import Buffer
 from protocol.link import Link
+from protocol.orders import Orders
 from protocol.peer import Peer
 from protocol.performatives import Error
 from protocol.producing import Producing
@@ -109,6 +110,8 @@ class Gateway:
         """The virtual host that all of it belongs to."""
         self.vhosts = vhosts
         """Knows the others; None where there are none."""
+        self.orders = Orders()
+        """What listings go through."""
         self.sources = Sources(self)
         """The links that take nothing."""
         self.is_room_low = False

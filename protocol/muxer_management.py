@@ -10,6 +10,7 @@ from engine.errors import Refused
 from engine.muxer import Muxer, MuxerKind, Options
 from engine.state import State
 from protocol.asked import asked_name, refuse_unknown
+from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
 __all__ = ["MUXER_ATTRIBUTES", "MUXER_OPERATIONS", "MUXER_TYPE", "muxer_attributes"]
@@ -91,12 +92,13 @@ def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _m
 
 
 def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    return Inspect(request, partial(_page, *asked_window(asked, body, _NOUN, results_max)))
+    orders = request.peer.gateway.orders
+    return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     producers = Counter(producer.muxer for producer in state.producers.values())
-    ids = sorted(state.muxers.keys())
+    ids = orders.muxers(state)
     rows = (muxer_attributes(state, state.muxers[one], producers[one]) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, MUXER_ATTRIBUTES)
 

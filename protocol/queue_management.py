@@ -17,6 +17,7 @@ from engine.queue import Queue, Settings
 from engine.state import State
 from engine.template import Templates
 from protocol.asked import asked_name, asked_number, refuse_unknown
+from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
 __all__ = ["QUEUE_ATTRIBUTES", "QUEUE_OPERATIONS", "QUEUE_TYPE", "queue_attributes"]
@@ -109,18 +110,17 @@ def _purge(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _ma
 
 
 def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    return Inspect(request, partial(_page, *asked_window(asked, body, _NOUN, results_max)))
+    orders = request.peer.gateway.orders
+    return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
-    consumers: dict[int, int] = {}
-    for consumer in state.consumers.values():
-        consumers[consumer.queue] = consumers.get(consumer.queue, 0) + 1
+def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     # Queues are listed by id, which never changes: a client that pages sees each of them once.
-    ids = sorted(state.queues.keys())
+    ids = orders.queues(state)
     rows = (
-        queue_attributes(state.queues[queue_id], consumers.get(queue_id, 0))
-        for queue_id in ids[offset : offset + count]
+        queue_attributes(queue, queue.consumers)
+        for one in ids[offset : offset + count]
+        for queue in (state.queues[one],)
     )
     return page_of(rows, len(ids), names, QUEUE_ATTRIBUTES)
 

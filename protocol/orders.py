@@ -1,0 +1,88 @@
+"""Keys in order, remembered while what they come from stays as it is: so a page of a listing costs what it gives.
+
+Rule 1. A map of State that has changed is another object, so one that is the same needs no second sort.
+Rule 2. One order a kind is remembered, and the map that it stands for: whoever pages goes on in it.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, final
+
+from engine.muxer import Muxer
+from engine.state import State
+from snapshot.map import PersistentMap
+
+__all__ = ["Orders"]
+
+
+@final
+class _Order:
+    """Some ids, and the map that they were found with."""
+
+    __slots__ = ("_found_with", "ids")
+
+    def __init__(self) -> None:
+        self._found_with: PersistentMap[Any, Any] | None = None
+        self.ids: Sequence[int] = ()
+
+    def is_of(self, found_with: "PersistentMap[Any, Any]") -> bool:
+        """Tell whether they were found with this map, and from now on they are."""
+        is_same = self._found_with is found_with
+        self._found_with = found_with
+        return is_same
+
+
+@final
+class Orders:
+    """The orders of one virtual host."""
+
+    __slots__ = ("_attachments", "_ends", "_muxers", "_queues")
+
+    def __init__(self) -> None:
+        self._queues, self._muxers, self._attachments, self._ends = _Order(), _Order(), _Order(), _Order()
+
+    def queues(self, state: State) -> Sequence[int]:
+        """Return the ids of all queues, which come and go with their names, whatever is published meanwhile."""
+        if not self._queues.is_of(state.queue_names) or len(self._queues.ids) != len(state.queues):
+            self._queues.ids = _sorted(state.queues)
+        return self._queues.ids
+
+    def muxers(self, state: State) -> Sequence[int]:
+        """Return the ids of all muxers."""
+        if not self._muxers.is_of(state.muxers):
+            self._muxers.ids = _sorted(state.muxers)
+        return self._muxers.ids
+
+    def attachments(self, muxer: Muxer) -> Sequence[int]:
+        """Return the ids of a muxer's attachments."""
+        if not self._attachments.is_of(muxer.attachments):
+            self._attachments.ids = _sorted(muxer.attachments)
+        return self._attachments.ids
+
+    def attachment_count(self, state: State) -> int:
+        """Return how many attachments all muxers have together."""
+        ends = self._ends_of(state)
+        return ends[-1] if ends else 0
+
+    def places(self, state: State, offset: int) -> Iterator[tuple[Muxer, Sequence[int]]]:
+        """Yield each muxer with the ids of its attachments, those before an offset in all of them left out."""
+        muxers, ends = self.muxers(state), self._ends_of(state)
+        first = bisect_right(ends, offset)
+        begin = offset - ends[first - 1] if first else offset
+        for place in range(first, len(muxers)):
+            muxer = state.muxers[muxers[place]]
+            yield muxer, self.attachments(muxer)[begin:]
+            begin = 0
+
+    def _ends_of(self, state: State) -> Sequence[int]:
+        """Return how many attachments there are up to each muxer, itself included."""
+        if not self._ends.is_of(state.muxers):
+            counts = (len(state.muxers[one].attachments) for one in self.muxers(state))
+            self._ends.ids = array("Q", accumulate(counts))
+        return self._ends.ids
+
+
+def _sorted(table: "PersistentMap[int, Any]") -> Sequence[int]:
+    return array("Q", sorted(table.keys()))

@@ -1,0 +1,85 @@
+"""Pages tile: one after the other they are all there is, in order, each once."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, Inspect
+from engine.muxer import MuxerKind
+from engine.queue import Settings
+from protocol.attachment_management import ATTACHMENT_OPERATIONS
+from protocol.muxer_management import MUXER_OPERATIONS
+from protocol.orders import Orders
+from protocol.queue_management import QUEUE_OPERATIONS
+from tests.engine.world import World
+
+_NAMES = st.sampled_from(("a", "b", "c", "d", "e"))
+_COMMANDS = st.one_of(
+    st.builds(DeclareQueue, st.just("key"), _NAMES, st.just(Settings())),
+    st.builds(DeclareMuxer, st.just("key"), _NAMES, st.just(MuxerKind.SIMPLE)),
+    st.builds(AttachMember, st.just("key"), _NAMES, _NAMES),
+    st.builds(DeleteQueue, st.just("key"), _NAMES),
+    st.builds(DeleteMuxer, st.just("key"), _NAMES),
+)
+_QUERIES = {
+    "queues": QUEUE_OPERATIONS["QUERY"],
+    "muxers": MUXER_OPERATIONS["QUERY"],
+    "attachments": ATTACHMENT_OPERATIONS["QUERY"],
+}
+
+
+def _ids(world: World, what: str) -> list[int]:
+    match what:
+        case "queues":
+            return sorted(world.state.queues)
+        case "muxers":
+            return sorted(world.state.muxers)
+        case _:
+            muxers = [muxer for _, muxer in sorted(world.state.muxers.items())]
+            return [one for muxer in muxers for one in sorted(muxer.attachments)]
+
+
+@pytest.mark.parametrize("what", _QUERIES)
+def test_pages_tile(what: str) -> None:
+    """Whatever has changed between two listings, and however large their pages are."""
+
+    @settings(max_examples=60, deadline=None, database=None)
+    @given(st.lists(st.tuples(st.lists(_COMMANDS, max_size=8), st.integers(1, 5)), min_size=1, max_size=4))
+    def law(stages: list[tuple[list[Command], int]]) -> None:
+        world, orders = World(), Orders()
+        for commands, count in stages:
+            for command in commands:
+                world.do(command)
+            expected = _ids(world, what)
+            found: list[int] = []
+            for offset in range(0, len(expected) + 1, count):
+                page = _page(world, orders, what, offset=offset, count=count)
+                assert page["total"] == len(expected)
+                found += [row[0] for row in page["results"]]
+            assert found == expected
+            assert _page(world, orders, what, offset=len(expected) + 3, count=2)["results"] == []
+
+    law()
+
+
+def _page(world: World, orders: Orders, what: str, **asked: int) -> dict[str, Any]:
+    request = SimpleNamespace(peer=SimpleNamespace(gateway=SimpleNamespace(orders=orders)))
+    command = _QUERIES[what](request, asked, {"attributeNames": ["id"]}, 1000)
+    assert type(command) is Inspect
+    page: dict[str, Any] = command.read(world.state)
+    return page
+
+
+def test_an_order_is_remembered_until_the_wiring_changes() -> None:
+    """Publishing changes none, declaring does."""
+    world, orders = World(), Orders()
+    producer = world.producer("q")
+    before = [orders.queues(world.state), orders.muxers(world.state)]
+    world.publish(producer, 10)
+    assert orders.queues(world.state) is before[0]
+    assert orders.muxers(world.state) is before[1]
+    world.do(DeclareQueue("key", "r", Settings()))
+    assert list(orders.queues(world.state)) == _ids(world, "queues")
