@@ -14,6 +14,7 @@ from engine.routing.fields import Fields
 from engine.routing.router import FieldsOf
 from engine.scanning import Counted
 from log.bodies import DAMAGED
+from log.buffer import Buffer
 from log.log import Log
 
 __all__ = ["Looking"]
@@ -47,6 +48,12 @@ class Looking:
                 self._report(ReportDamage(queue, word))
                 fields.append(None)
             else:
-                seen = self._fields_of(body)
-                fields.append(seen if entry is None else Counted(seen, entry.count))
+                fields.append(self._as_it_is(body, entry))
         return fields
+
+    def _as_it_is(self, body: Buffer, entry: Entry | None) -> Fields:
+        """Return what a message says with what its queue knows of it: failed deliveries, annotations added."""
+        if entry is None:
+            return self._fields_of(body)
+        seen = self._fields_of(body, entry.annotations) if entry.annotations else self._fields_of(body)
+        return Counted(seen, entry.count)

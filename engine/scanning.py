@@ -1,7 +1,7 @@
 """A consumer that takes not everything of a queue: a walk along it, behind a cursor, a bounded part at a time.
 
 Rule 1. What was never acquired is looked at once, in order: a message does not change while it waits. What came back is
-        looked at again when its count of failed deliveries has changed.
+        looked at again when its count of failed deliveries or its annotations have changed.
 Rule 2. The walk is along the queue as it was when the walk reached its end last. What is gone meanwhile is found out
         when it is to be acquired; what has come is the next walk's.
 Rule 3. It is demand: lost with its consumer and at a restart, and never in the log.
@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 from engine.entry import Entry
 from engine.queue import Queue
-from engine.routing.fields import Fields
+from engine.routing.fields import Added, Fields
 from engine.routing.selector import Selector
 from engine.word import WORD_BYTES, pack_words, size_of, unpack_words
 
@@ -22,6 +22,8 @@ Look = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | 
 """A queue's id, words and their columns -> what is asked of the messages, of the first ones at least; None each that
 cannot be read, None instead where they must wait."""
 
+_Seen = tuple[int, Added]
+"""What a selector may see of an entry's columns: failed deliveries, annotations added."""
 _LOOKED_BYTES_MAX: Final = 1 << 20
 _FORGETTING_MIN: Final = 1024
 
@@ -54,8 +56,8 @@ class Scan:
         self._walk: Iterator[bytes] = iter(())
         self._words: list[int] = []
         """Those of the chunk that the walk is at, the next one last."""
-        self._passed: dict[int, int] = {}
-        """Words that came back and were not taken, and their counts then."""
+        self._passed: dict[int, _Seen] = {}
+        """Words that came back and were not taken, as they were then."""
 
     def ahead(self, queue: Queue, count: int) -> list[int]:
         """Return the words to look at next, `count` at most and not many bytes; none when the end is reached."""
@@ -77,7 +79,7 @@ class Scan:
             self._words.pop()
             self._position = word
         else:
-            self._passed[word] = 0 if entry is None else entry.count
+            self._passed[word] = _seen(entry)
 
     def is_there(self, queue: Queue, word: int) -> bool:
         """Return whether a word that was looked at is available still."""
@@ -92,7 +94,7 @@ class Scan:
         found: list[int] = []
         for word in queue.returned:
             entry = entries.get(word >> 16)
-            if passed.get(word) != (0 if entry is None else entry.count):
+            if passed.get(word) != _seen(entry):
                 found.append(word)
                 if len(found) == count:
                     break
@@ -113,3 +115,7 @@ class Scan:
         if int.from_bytes(chunk[-WORD_BYTES:], "little") > gone:
             self._words = [word for word in unpack_words(chunk) if word > gone][::-1]
         return True
+
+
+def _seen(entry: Entry | None) -> _Seen:
+    return (0, ()) if entry is None else (entry.count, entry.annotations)

@@ -99,7 +99,7 @@ def operation_of(operation: str, kind: Any) -> Operation:
         if operation == _UPDATE and is_known:
             why = "what it was made with does not change: delete it and make another"
             raise Refused("amqp:not-implemented", f"UPDATE: no {noun_of(kind)} is updated, {why}")
-        raise Refused("amqp:not-implemented", f"unknown operation {operation!r}: {known}")
+        raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80}: {known}")
     _kind_of(kind)
     return made
 
@@ -109,7 +109,12 @@ def noun_of(kind: Any) -> str:
     return str(kind).rpartition(".")[2]
 
 
+def _short(kind: Any) -> str:
+    """Return what was asked for as a refusal repeats it; only a text is, for others may be large or deep."""
+    return f"{kind!r:.80}" if isinstance(kind, str) else f"of {type(kind).__name__}"
+
+
 def _kind_of(kind: Any) -> _Kind:
     if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused("amqp:invalid-field", f"unknown type {kind!r}: {', '.join(KINDS)}")
+        raise Refused("amqp:invalid-field", f"unknown type {_short(kind)}: {', '.join(KINDS)}")
     return KINDS[kind]

@@ -13,7 +13,7 @@ Rule 3: delivery annotations are stepped over: they were for us alone, and do no
 
 from typing import Any, Final
 
-from engine.routing.fields import ABSENT
+from engine.routing.fields import ABSENT, Added
 from protocol.composites import decode_composite
 from protocol.decode import Buffer, decode
 from protocol.errors import DecodeError
@@ -27,10 +27,12 @@ __all__ = ["MessageFields"]
 class MessageFields:
     """The fields of one encoded message, whole or its first frames."""
 
-    __slots__ = ("_body", "_known", "_read", "_spans")
+    __slots__ = ("_added", "_body", "_known", "_read", "_spans")
 
-    def __init__(self, body: Buffer) -> None:
+    def __init__(self, body: Buffer, added: Added = (), /) -> None:
+        """Read `body`, to which annotations were `added`: pairs of encoded key and value, before those of its own."""
         self._body = body
+        self._added = added
         self._spans: dict[int, tuple[int, int]] | None = None
         self._read: dict[int, Any] = {}
         self._known: dict[str, Any] = {}
@@ -76,7 +78,8 @@ class MessageFields:
     def _section(self, code: int) -> Any:
         """Return a section as a composite or a map, decoded at the first time, an empty one where there is none."""
         if code not in self._read:
-            self._read[code] = self._decode(code)
+            is_changed = code == Section.MESSAGE_ANNOTATIONS and self._added
+            self._read[code] = self._annotations() if is_changed else self._decode(code)
         return self._read[code]
 
     def _decode(self, code: int) -> Any:
@@ -91,6 +94,14 @@ class MessageFields:
             return _map(decode(self._body, start, stop)[0].value)
         except DecodeError:
             return _EMPTY[code]
+
+    def _annotations(self) -> dict[Any, Any]:
+        """Return the message annotations with those that were added."""
+        own: dict[Any, Any] = self._decode(Section.MESSAGE_ANNOTATIONS)
+        try:
+            return {**own, **{decode(key)[0]: decode(value)[0] for key, value in self._added}}
+        except (DecodeError, TypeError):
+            return own
 
 
 def _find_sections(body: Buffer) -> dict[int, tuple[int, int]]:

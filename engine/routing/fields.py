@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Protocol
 
-__all__ = ["ABSENT", "Fields"]
+__all__ = ["ABSENT", "Added", "Fields"]
 
 
 class _Absent:
@@ -15,6 +15,10 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
+
+
+Added = tuple[tuple[bytes, bytes], ...]
+"""Message annotations that outcomes have added: pairs of encoded key and encoded value, opaque to the engine."""
 
 
 class Fields(Protocol):

@@ -6,14 +6,14 @@ Rule 2. A muxer is visited once a message, whatever the number of ways to it: a 
 Rule 3. What is remembered by destination is bounded, and dropped as a whole when the wiring changes.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Literal, NamedTuple, final
+from collections.abc import Collection, Iterator
+from typing import Literal, NamedTuple, Protocol, final
 
 from engine.attachment import Argument, Attachment
 from engine.events import Attached, Detached, Event, MuxerDeleted, Reset
 from engine.muxer import PLAIN_KINDS, Muxer, MuxerKind
 from engine.routing.draw import passes
-from engine.routing.fields import ABSENT, Fields
+from engine.routing.fields import ABSENT, Added, Fields
 from engine.routing.indexed import IndexedMuxer
 from engine.routing.members import Members
 from engine.routing.recent import Recent, recent_answers, weight_of
@@ -23,8 +23,13 @@ from snapshot.map import PersistentMap
 
 __all__ = ["WIRING", "FieldsOf", "Hop", "Route", "Router", "no_fields"]
 
-FieldsOf = Callable[[Buffer], Fields]
-"""A message's bytes -> what matching may ask of it; reads no more than is asked for."""
+
+class FieldsOf(Protocol):
+    """Reads out of a message's bytes what matching may ask of it, no more than is asked for."""
+
+    def __call__(self, body: Buffer, added: Added = (), /) -> Fields:
+        """Return the fields of a message, with annotations that were added to it meanwhile."""
+
 
 WIRING = (Attached, Detached, MuxerDeleted, Reset)
 """The events that `heard` wants."""
@@ -36,7 +41,7 @@ class _NoFields:
         return ABSENT
 
 
-def no_fields(_body: Buffer) -> Fields:
+def no_fields(_body: Buffer, _added: Added = (), /) -> Fields:
     """Return the fields of a message that has none."""
     return _NoFields()
 

@@ -26,6 +26,7 @@ from engine.outcome import OutcomeKind
 from engine.queue import Settings
 from engine.records import events_of, write_event
 from engine.state import EMPTY_STATE
+from log.buffer import Buffer
 from log.config import LogConfig
 from log.draft import Draft
 from tests.engine.test_records import batch_of
@@ -108,8 +109,8 @@ def test_what_is_wired_by_hand_works(bare: World) -> None:
 class _To:
     """A message that says where it is for."""
 
-    def __init__(self, body: object) -> None:
-        self._to = bytes(body).decode()  # type: ignore[call-overload]  # a buffer
+    def __init__(self, body: Buffer, _added: object = (), /) -> None:
+        self._to = bytes(body).decode()
 
     def get(self, name: str) -> object:
         """Return its `to`."""

@@ -31,7 +31,7 @@ class _Fields:
         return self.values.get(name, ABSENT)
 
 
-def fields_of(body: Buffer) -> Fields:
+def fields_of(body: Buffer, _added: object = (), /) -> Fields:
     """Read what the messages of these tests say."""
     return _Fields(body)
 
@@ -239,7 +239,7 @@ def test_who_says_that_it_is_for_a_topic_need_not_be_heard(
     assert done.kind is kind
 
 
-def numbers_of(body: Buffer) -> Fields:
+def numbers_of(body: Buffer, _added: object = (), /) -> Fields:
     """Read messages whose annotations are numbers."""
     fields = _Fields(body)
     fields.values = {name: int(value) if value.isdigit() else value for name, value in fields.values.items()}

@@ -12,7 +12,7 @@ from engine.config import EngineConfig
 from engine.effects import Deliver, Drained, Effect, RefusedCommand
 from engine.entry import Entry
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from engine.routing.fields import ABSENT, Fields
+from engine.routing.fields import ABSENT, Added, Fields
 from engine.word import pack_words
 from log.buffer import Buffer
 from tests.engine.rig import Rig, delivered
@@ -22,18 +22,19 @@ OUTCOMES = (ACCEPTED, RELEASED, MODIFIED_FAILED, Outcome(OutcomeKind.MODIFIED, u
 
 
 class _Fields:
-    """A message whose first character is its kind."""
+    """A message whose first character is its kind; annotations are those that were added, as they are."""
 
-    def __init__(self, body: Buffer) -> None:
+    def __init__(self, body: Buffer, added: Added = (), /) -> None:
         self.kind = bytes(body[:1]).decode()
+        self.added = {f"annotations.{key.decode()}": value.decode() for key, value in added}
 
     def get(self, name: str) -> Any:
-        return self.kind if name == "kind" else ABSENT
+        return self.kind if name == "kind" else self.added.get(name, ABSENT)
 
 
-def fields_of(body: Buffer) -> Fields:
+def fields_of(body: Buffer, added: Added = (), /) -> Fields:
     """Read what the messages of these tests say."""
-    return _Fields(body)
+    return _Fields(body, added)
 
 
 def is_selected(selector: str, kind: str, count: int) -> bool:

@@ -13,6 +13,7 @@ from protocol.composite import Composite
 from protocol.connection import Connection, ConnectionRole
 from protocol.frames import AMQP_HEADER
 from protocol.limits import ConnectionLimits
+from protocol.management import _cut
 from protocol.message import AmqpValue, Message, decode_message
 from protocol.peer import Peer
 from protocol.performatives import Attach, Close, Detach, Flow, Open, Properties, Source, Target, Transfer
@@ -242,7 +243,16 @@ def test_a_long_reply_to_is_answered_400_and_not_repeated() -> None:
 
 def test_a_description_is_cut() -> None:
     """What went wrong is told in at most 1 KiB of UTF-8, whole characters only."""
-    (answer,) = Managing().ask(request("ä" * 5000))
+    told = _cut("ä" * 5000)
+    assert told == "ä" * 512
+    assert _cut("x" + told) == "x" + told[:-1]
+
+
+@pytest.mark.parametrize("asked", [{"operation": "ä" * 5000}, {"operation": "CREATE", "type": "ä" * 5000}])
+def test_a_refusal_repeats_little_of_its_request(asked: dict[str, Any]) -> None:
+    """The beginning of an operation or type that there is not, and what there is."""
+    operation = asked.pop("operation")
+    (answer,) = Managing().ask(request(operation, **asked))
     assert answer.application_properties is not None
     assert 1000 < len(answer.application_properties["statusDescription"].encode()) <= 1024
 

@@ -165,3 +165,13 @@ def test_each_section_is_decoded_once_and_only_when_asked(monkeypatch: pytest.Mo
         for name in (*names, *names):
             fields.get(name)
         assert codes == decoded
+
+
+def test_annotations_that_were_added_are_seen() -> None:
+    """As the message goes out: beside its own, and in their place; what cannot be read changes nothing."""
+    body = Message(message_annotations={Symbol("a"): 1, Symbol("b"): 2}, body=(AmqpValue("x"),)).encode()
+    added = ((encode(Symbol("b")), encode("new")), (encode(Symbol("c")), encode(None)))
+    fields = MessageFields(body, added)
+    assert [fields.get(f"annotations.{name}") for name in "abcd"] == [1, "new", None, ABSENT]
+    assert MessageFields(body, ((b"\xff", b""),)).get("annotations.b") == 2
+    assert MessageFields(Message(body=(AmqpValue("x"),)).encode(), added).get("annotations.b") == "new"
