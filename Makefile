@@ -7,7 +7,7 @@ ROUNDS ?= 10
 STAMP := $(VENV)/.installed
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: run demo test spark lint bench crash fuzz spec rhea clean
+.PHONY: run demo test test-interop spark lint bench crash fuzz spec rhea clean
 
 run: $(STAMP)
 	$(BIN)/ambermq serve --data ./data
@@ -18,6 +18,10 @@ demo: $(STAMP)
 test: lint rhea
 	$(BIN)/pytest -n 2 --dist worksteal -m "not spark"
 	@$(MAKE) --no-print-directory spark
+
+# Real clients, each where its toolchain is; what came of them is written into the page.
+test-interop: rhea
+	$(BIN)/python -m tests.interop.matrix --write docs/interop.md
 
 # One process and one session, when the others have ended: Spark takes both cores, and half a gigabyte.
 spark: $(STAMP)

@@ -80,7 +80,7 @@ def test_options_named_alone_exist_somewhere(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_targets_of_make_exist(page: str) -> None:
     """`make WORD` is a target of the Makefile."""
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {code.split()[1] for code in _CODE.findall(text_of(page)) if code.startswith("make ")}
     assert named <= targets
 

@@ -38,7 +38,6 @@ def _is_rhea_there() -> bool:
     return package.is_file() and bool(json.loads(package.read_text())["version"] == _rhea())
 
 
-_AZURE: Final = BUILD / "azure"
 _ROOT: Final = Path(__file__).parents[3]
 
 CLIENTS: Final = (
@@ -87,18 +86,6 @@ CLIENTS: Final = (
         builds=(("cargo", "build", "--quiet", "--target-dir", str(BUILD / "rust")),),
         command=(str(BUILD / "rust" / "debug" / "driver"),),
         place=HERE / "rust",
-    ),
-    Client(
-        name="azure",
-        title="Azure Service Bus SDK, Python",
-        version=_pinned("azure/requirements.txt", r"azure-servicebus==(\S+)"),
-        tools=("python3",),
-        builds=(
-            ("python3", "-m", "venv", str(_AZURE)),
-            (str(_AZURE / "bin" / "pip"), "install", "--quiet", "-r", "requirements.txt"),
-        ),
-        command=(str(_AZURE / "bin" / "python"), "driver.py"),
-        place=HERE / "azure",
     ),
 )
 """In the order of the page."""

@@ -1,6 +1,6 @@
 """docs/interop.md: the tables that the runner writes between two marks, in a page that people write.
 
-The page has three of them: what the behaviours mean, the matrix, and why a cell is not `passed`.
+There are three of them: what the behaviours mean, the matrix, and how a cell was done, or why it was not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ def matrix_table(cells: Sequence[Cell]) -> str:
 
 def reasons_table(cells: Sequence[Cell]) -> str:
     """Return the cells that have more to say than their verdict; one row where a client says the same of all."""
-    return _table(("client", "behaviour", "verdict", "why"), list(_reasons(cells)))
+    return _table(("client", "behaviour", "verdict", "how, or why not"), list(_reasons(cells)))
 
 
 def tables(cells: Sequence[Cell]) -> str:
