@@ -224,6 +224,19 @@ def test_counts_are_those_of_the_queue() -> None:
     assert failing != again
 
 
+def test_annotations_are_those_that_it_has_now() -> None:
+    """A message that a receiver has modified is looked at again, though its count of failures is what it was."""
+    rig = Rig(fields_of=fields_of)
+    producer = rig.producer()
+    marked = rig.consumer(selector="annotations.mark = 'seen'", credit=1)
+    modifying = rig.consumer(selector="annotations.mark IS NULL", credit=1)
+    (given,) = [effect for effect in rig.do(rig.publish(producer, b"a")) if type(effect) is Deliver]
+    assert given.consumer == modifying
+    outcome = Outcome(OutcomeKind.MODIFIED, annotations=((b"mark", b"seen"),))
+    effects = rig.do(Settle(modifying, pack_words(given.words), outcome))
+    assert delivered(effects) == [(marked, b"a")]
+
+
 def test_a_message_that_cannot_be_read_is_set_aside() -> None:
     """It is nobody's, and the walk goes on behind it."""
     broker = Selecting()

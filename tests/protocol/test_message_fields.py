@@ -10,6 +10,7 @@ from engine.routing.fields import ABSENT
 from engine.routing.selector import parse_selector
 from protocol.composites import decode_composite
 from protocol.decode import decode
+from protocol.encode import encode
 from protocol.errors import DecodeError
 from protocol.message import AmqpValue, Data, Message, decode_message
 from protocol.message_fields import MessageFields
