@@ -224,7 +224,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "beside",
-        "reading the log of a running broker, at half the top rate",
+        "reading the log of a running broker, at a fifth of the top rate",
         measure_beside,
         (
             Metric("rate", "throughput meanwhile", "messages/s"),

@@ -34,6 +34,7 @@ from log.config import LogConfig
 from log.inspect import ReadableBatch, Reader, open_reader
 from log.manifest import Horizon
 from log.record import Record
+from log.storage import Storage
 
 __all__ = ["Past", "PastError", "PastKind", "Progress", "open_past"]
 
@@ -248,13 +249,15 @@ class Past:
         return f"the log goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
 
 
-def open_past(directory: str, config: LogConfig | None = None, *, now_us: int | None = None) -> Past:
+def open_past(
+    directory: str, config: LogConfig | None = None, *, now_us: int | None = None, storage: Storage | None = None
+) -> Past:
     """Open the history of the log in `directory`, whether or not a broker runs on it; times are the clock's.
 
     Raises LogError where there is no log, DamageError and ForeignError as recovery does.
     """
     now_us = time.time_ns() // 1000 if now_us is None else now_us
-    return Past(open_reader(directory, config), now_us=now_us)
+    return Past(open_reader(directory, config, storage), now_us=now_us)
 
 
 def _cut(event: Event, first: int, last: int) -> Event:

@@ -24,12 +24,13 @@ _ZEROS = bytes(1024 * 1024)
 class DiskFile:
     """One open file."""
 
-    __slots__ = ("_fd", "_is_direct")
+    __slots__ = ("_fd", "is_direct")
 
     def __init__(self, fd: int, *, is_direct: bool = False) -> None:
         """Own `fd`; `is_direct` where it was opened with O_DIRECT, whose reads must be of whole blocks."""
         self._fd = fd
-        self._is_direct = is_direct
+        self.is_direct = is_direct
+        """Reads are of whole blocks, past the page cache."""
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         """See File."""
@@ -62,7 +63,7 @@ class DiskFile:
 
     def read(self, length: int, position: int) -> bytes:
         """See File."""
-        if self._is_direct:
+        if self.is_direct:
             return self._read_direct(length, position)
         chunk = os.pread(self._fd, length, position)
         if len(chunk) == length or not chunk:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["is_alive", "is_written", "lock_path"]
+__all__ = ["is_alive", "is_written", "lock_path", "writer_of"]
 
 
 def lock_path(directory: str) -> str:
@@ -19,13 +19,18 @@ def lock_path(directory: str) -> str:
 
 def is_written(directory: str) -> bool:
     """Tell whether a broker that lives serves the log in `directory`."""
+    return writer_of(directory) is not None
+
+
+def writer_of(directory: str) -> int | None:
+    """Return the process id of the broker that lives and serves the log in `directory`, None where there is none."""
     try:
         with open(lock_path(directory), "rb") as file:  # noqa: PTH123 - paths are texts in this folder
             held = msgspec.json.decode(file.read(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError):
-        return False
+        return None
     pid = held.get("pid")
-    return isinstance(pid, int) and pid > 0 and is_alive(pid)
+    return pid if isinstance(pid, int) and pid > 0 and is_alive(pid) else None
 
 
 def is_alive(pid: int) -> bool:

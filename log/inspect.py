@@ -245,14 +245,14 @@ class Reader:
         self.close()
 
 
-def open_reader(directory: str, config: LogConfig | None = None) -> Reader:
-    """Open the log in `directory` to read it, whether or not a broker runs on it.
+def open_reader(directory: str, config: LogConfig | None = None, storage: Storage | None = None) -> Reader:
+    """Open the log in `directory` to read it, whether or not a broker runs on it; by default from the machine's disk.
 
     Raises LogError where there is no log, DamageError and ForeignError as recovery does.
     """
     fd, manifest = _pin(directory)
     try:
-        return Reader(DiskStorage(), directory, config or LogConfig(), fd=fd, manifest=manifest)
+        return Reader(storage or DiskStorage(), directory, config or LogConfig(), fd=fd, manifest=manifest)
     except BaseException:
         os.close(fd)
         raise

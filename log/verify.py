@@ -30,6 +30,7 @@ from log.part import Part
 from log.placing import temporary_path
 from log.scan import Walk
 from log.segment import Segment
+from log.storage import Storage
 
 __all__ = ["CheckSnapshot", "Progress", "Report", "verify"]
 
@@ -75,14 +76,16 @@ def verify(
     progress: Progress | None = None,
     config: LogConfig | None = None,
     check_snapshot: CheckSnapshot | None = None,
+    storage: Storage | None = None,
 ) -> Report:
     """Check the log in `directory`; never raises for what it finds there.
 
-    Of snapshots presence and size are checked, and all of them where `check_snapshot` is given.
+    It is read from `storage`, by default the machine's disk. Of snapshots presence and size are checked, and all of
+    them where `check_snapshot` is given.
     """
     report = Report()
     try:
-        with open_reader(directory, config) as reader:
+        with open_reader(directory, config, storage) as reader:
             _Check(reader, report, progress).run(directory, check_snapshot)
     except (LogError, OSError) as error:
         report.damage = error if isinstance(error, LogError) else LogError(str(error))

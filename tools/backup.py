@@ -15,15 +15,16 @@ from engine.keep import kept_offsets
 from engine.state import State
 from log.batch import KEPT, decode_header, encode_batch
 from log.buffer import Buffer
-from log.disk import DiskStorage
 from log.errors import DamageError
 from log.inspect import Reader, open_reader
 from log.manifest import Manifest, Snapshot, manifest_path, snapshot_path
 from log.part import walk_whole
 from log.pick import pick_records
 from log.segment import SegmentHeader
+from log.storage import Storage
 from tools.backup_format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
 from tools.backup_writer import BackupWriter
+from tools.paced_storage import reading_storage
 from tools.snapshot_files import snapshot_named, snapshot_state
 
 __all__ = ["export_backup"]
@@ -35,16 +36,17 @@ _SEGMENT_BYTES: Final = 64 << 20
 def export_backup(directory: str, name: str, path: str, *, as_directory: bool, bytes_per_s: int = 0) -> Table:
     """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return what is in it.
 
-    `bytes_per_s` bounds how fast it is written, 0 does not. Raises ToolError where there is no such snapshot, it is
-    damaged, or the backup cannot be written, LogError as `open_reader` does, DamageError where the log is damaged.
+    `bytes_per_s` bounds how fast it is read, and how fast written; 0 does not. Raises ToolError where there is no such
+    snapshot, it is damaged, or the backup cannot be written, LogError as `open_reader` does, DamageError where the log
+    is damaged.
     """
-    with open_reader(directory) as reader:
+    with open_reader(directory, storage=reading_storage(directory, bytes_per_s)) as reader:
         manifest = reader.manifest
         snapshot = snapshot_named(manifest, name, directory)
-        state = snapshot_state(directory, manifest, snapshot)
+        state = snapshot_state(reader, snapshot)
         head = Head(manifest.log_id, snapshot.end, snapshot.time_us)
         with BackupWriter(path, as_directory=as_directory, head=head, bytes_per_s=bytes_per_s) as writer:
-            _write_snapshot(writer, snapshot_path(directory, snapshot.file_id))
+            _write_snapshot(writer, reader.storage, snapshot_path(directory, snapshot.file_id))
             _write_segments(writer, reader, kept_offsets(state), directory=directory, end=snapshot.end)
             table = _table(manifest, snapshot, state, writer)
             writer.finish(table)
@@ -66,9 +68,9 @@ def _table(manifest: Manifest, snapshot: Snapshot, state: State, writer: BackupW
     )
 
 
-def _write_snapshot(writer: BackupWriter, path: str) -> None:
+def _write_snapshot(writer: BackupWriter, storage: Storage, path: str) -> None:
     writer.begin(SNAPSHOT_PART)
-    file, position = DiskStorage().open(path), 0
+    file, position = storage.open(path), 0
     try:
         while piece := file.read(_READ_BYTES, position):
             writer.write(piece)

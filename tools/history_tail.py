@@ -24,6 +24,7 @@ from tools.exit_codes import ExitCode
 from tools.message_ids import meanings_of, message_id_of
 from tools.names import Names
 from tools.output import output_option, print_json, print_line
+from tools.paced_storage import reading_storage
 from tools.past_names import PastNames
 from tools.past_queues import no_such_queue
 from tools.pasts import opened_past, state_of
@@ -183,7 +184,7 @@ def _lines(events: Iterable[Event], names: Names, wanted: _Filter) -> Iterator[L
 def _coming(directory: str, following: int, wanted: _Filter) -> Iterator[Line]:
     """Yield what happens from the offset `following` on, for ever."""
     while True:
-        with open_past(directory) as past:
+        with open_past(directory, storage=reading_storage(directory)) as past:
             names = PastNames(past)
             while True:
                 if past.end > following:

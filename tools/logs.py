@@ -22,15 +22,15 @@ from engine.records import events_of
 from engine.snapshots import check_snapshot
 from log import repair as repairs
 from log.batch import Batch
-from log.disk import DiskStorage
 from log.errors import DamageError, LogError
-from log.inspect import Reader, open_reader
+from log.inspect import Reader
 from log.verify import Report, verify
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.lazy import LazyGroup
 from tools.names import Names
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.paced_storage import open_log, reading_storage
 from tools.past_names import living_names
 from tools.reading import directory_to_read
 from tools.story import EVENT_TYPES, Line, tell, type_of
@@ -66,7 +66,7 @@ def log() -> None:
 @output_option
 def segments(data: str | None, output: str) -> None:
     """List the segment files with their offsets, batches, records and sizes."""
-    with open_reader(directory_to_read(data)) as reader:
+    with open_log(directory_to_read(data)) as reader:
         print_rows(segment_rows(reader), _SEGMENT_COLUMNS, output)
 
 
@@ -139,7 +139,7 @@ def _lines(
 
 def _begin(directory: str, asked: int | None) -> tuple[int, Names]:
     """Return where the log's events begin, and the names of what lived then; PastError where `asked` lies before."""
-    with open_past(directory) as past:
+    with open_past(directory, storage=reading_storage(directory)) as past:
         horizon = past.horizon.offset
         if not horizon:
             return 0, Names()
@@ -150,7 +150,7 @@ def _begin(directory: str, asked: int | None) -> tuple[int, Names]:
 
 def _batches(directory: str, next_offset: int, *, follow: bool) -> Iterator[Batch]:
     while True:
-        with open_reader(directory) as reader:
+        with open_log(directory) as reader:
             for readable in reader.batches(next_offset):
                 next_offset = readable.batch.next_offset
                 yield readable.batch
@@ -165,8 +165,11 @@ def _batches(directory: str, next_offset: int, *, follow: bool) -> Iterator[Batc
 def verify_log(data: str | None, output: str) -> None:
     """Check every CRC, offset and index, and the manifest. Exits 5 and names file and position at the first damage."""
     directory = directory_to_read(data)
+    storage = reading_storage(directory)
     with _progress_bar() as progress:
-        report = verify(directory, progress, check_snapshot=partial(check_snapshot, DiskStorage(), directory))
+        report = verify(
+            directory, progress, check_snapshot=partial(check_snapshot, storage, directory), storage=storage
+        )
     print_values(_report_values(report), output)
     if report.damage is not None:
         raise _damaged(report.damage)

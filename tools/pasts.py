@@ -18,6 +18,7 @@ from engine.past import Past, open_past
 from engine.state import State
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.paced_storage import reading_storage
 from tools.progress import progress_bar
 from tools.reading import directory_to_read
 from tools.target import DATA_VARIABLE, URL_VARIABLE
@@ -55,12 +56,12 @@ def opened_past(url: str | None, data: str | None) -> Iterator[Past]:
 
 
 def _with_all_written(directory: str) -> Past:
-    past = open_past(directory)
+    past = open_past(directory, storage=reading_storage(directory))
     written, deadline = past.reader.survey.valid_end, time.monotonic() + _DURABLE_SECONDS
     while past.end < written and time.monotonic() < deadline:
         past.close()
         time.sleep(_LOOK_SECONDS)
-        past = open_past(directory)
+        past = open_past(directory, storage=reading_storage(directory))
     return past
 
 

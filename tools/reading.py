@@ -2,8 +2,8 @@
 
 Rule 1. A command that reads a log steps back before it reads, and where it can before it imports what it needs: that
 alone keeps a processor busy for a quarter of a second.
-Rule 2. It does so whether or not a broker runs. Where nobody else wants the processor it is as fast as ever, and where
-all of them are busy it still has a tenth of one. Its turns at the disk follow from the same number.
+Rule 2. It does so whether or not a broker runs; where nobody else wants the processor that costs it nothing.
+Rule 3. Beside a running broker it also reads at a pace (paced_storage.py).
 """
 
 import os
@@ -17,7 +17,7 @@ from tools.target import log_directory
 
 __all__ = ["ReadingGroup", "directory_to_read", "step_back"]
 
-_NICENESS: Final = 10
+_NICENESS: Final = 19
 
 
 def step_back() -> None:

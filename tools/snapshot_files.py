@@ -2,8 +2,8 @@
 
 from engine.snapshots import load_snapshot
 from engine.state import State
-from log.disk import DiskStorage
 from log.errors import DamageError
+from log.inspect import Reader
 from log.manifest import Manifest, Snapshot
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
@@ -28,9 +28,9 @@ def snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
     )
 
 
-def snapshot_state(directory: str, manifest: Manifest, one: Snapshot) -> State:
+def snapshot_state(reader: Reader, one: Snapshot) -> State:
     """Return what a snapshot holds; ToolError where it is damaged, for repairing the log mends none, ForeignError."""
     try:
-        return load_snapshot(DiskStorage(), directory, manifest, one)
+        return load_snapshot(reader.storage, reader.directory, reader.manifest, one)
     except DamageError as fault:
         raise ToolError(str(fault), advice=SNAPSHOT_ADVICE, code=ExitCode.DAMAGED) from fault

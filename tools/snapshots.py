@@ -20,7 +20,7 @@ from engine.state import State
 from engine.times import iso_time
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError
-from log.inspect import Reader, open_reader
+from log.inspect import Reader
 from log.manifest import Manifest, Snapshot, commit, forget_removed, forget_snapshots, load, snapshot_path
 from log.pins import Pins
 from log.recovery import lock_path
@@ -31,6 +31,7 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import SnapshotManagement
 from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.paced_storage import open_log
 from tools.reading import directory_to_read
 from tools.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
 from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
@@ -83,9 +84,9 @@ def list_snapshots(data: str | None, output: str) -> None:
 def show(name: str, data: str | None, output: str) -> None:
     """Show what the snapshot NAME holds; exits 6 where there is none."""
     directory = directory_to_read(data)
-    with open_reader(directory) as reader:
+    with open_log(directory) as reader:
         one = snapshot_named(reader.manifest, name, directory)
-        values = _row(one) | _contents(snapshot_state(directory, reader.manifest, one))
+        values = _row(one) | _contents(snapshot_state(reader, one))
         values |= {"begins_history": one == base_of(reader.manifest), "file": snapshot_path(directory, one.file_id)}
     print_values(values, output)
 
@@ -105,7 +106,7 @@ def verify(name: str | None, data: str | None, output: str) -> None:
         return
     directory = directory_to_read(data)
     faults: list[LogError] = []
-    with open_reader(directory) as reader:
+    with open_log(directory) as reader:
         chosen = reader.manifest.snapshots if name is None else (snapshot_named(reader.manifest, name, directory),)
         rows = [_verified(reader, directory, one, faults) for one in chosen]
     print_rows(rows, _VERIFY_COLUMNS, output)
@@ -141,11 +142,9 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
 def diff(before: str, after: str, data: str | None, output: str) -> None:
     """Tell what is different in the snapshot AFTER: wiring, queues, counters, and which messages came and went."""
     directory = directory_to_read(data)
-    with open_reader(directory) as reader:
+    with open_log(directory) as reader:
         manifest = reader.manifest
-        old, new = (
-            snapshot_state(directory, manifest, snapshot_named(manifest, name, directory)) for name in (before, after)
-        )
+        old, new = (snapshot_state(reader, snapshot_named(manifest, name, directory)) for name in (before, after))
     changes = changes_between(old, new)
     if output == "json":
         print_json([_told(change) for change in changes], indent=True)
@@ -213,7 +212,7 @@ def _contents(state: State) -> dict[str, Any]:
 def _verified(reader: Reader, directory: str, one: Snapshot, faults: list[LogError]) -> dict[str, Any]:
     row = _row(one) | {"whole": False}
     try:
-        return row | _contents(load_snapshot(DiskStorage(), directory, reader.manifest, one)) | {"whole": True}
+        return row | _contents(load_snapshot(reader.storage, directory, reader.manifest, one)) | {"whole": True}
     except LogError as fault:
         faults.append(fault)
         return row | {"fault": str(fault)}

@@ -18,6 +18,11 @@ def _install(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> A
     return AmberMQ(directory / "data")
 
 
+def _children() -> set[int]:
+    """Return the processes below this one; tests before may have left some that serve the whole session."""
+    return {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
+
+
 def test_the_ready_line_names_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The port is the broker's choice, and its line tells it."""
     broker = _install(tmp_path, monkeypatch, 'echo "ready amqp://127.0.0.1:4321 data=$3"; exec sleep 60')
@@ -30,8 +35,9 @@ def test_the_ready_line_names_the_url(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_kill_ends_the_broker_and_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a broker started outlives it."""
     broker = _install(tmp_path, monkeypatch, 'echo "ready amqp://127.0.0.1:1 data=x"; sleep 60; sleep 60')
+    others = _children()
     broker.start()
-    child_ids = {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
+    child_ids = _children() - others
     assert child_ids
     broker.kill()
     assert not any(psutil.pid_exists(child_id) for child_id in child_ids)
