@@ -1,4 +1,4 @@
-"""Requests to the broker's `$management` node: one at a time, each awaited.
+"""Requests to the broker's `$management` node: one at a time, each awaited, or some at once, each answered in turn.
 
 A request names operation, type and name in its application properties and carries attributes in its body; the answer
 comes on our reply link with the request's message-id as correlation-id, a statusCode and a statusDescription.
@@ -6,8 +6,9 @@ comes on our reply link with the request's message-id as correlation-id, a statu
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from protocol.events import Event, TransferRun
 from protocol.message import AmqpValue, Message, decode_message
@@ -17,7 +18,15 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import TIMEOUT_SECONDS, LinkClient
 
-__all__ = ["Management", "QueueManagement", "RequestRefused", "SnapshotManagement"]
+__all__ = [
+    "Management",
+    "QueueManagement",
+    "Request",
+    "RequestRefused",
+    "SnapshotManagement",
+    "declaring_queue",
+    "deleting_queue",
+]
 
 _NODE: Final = "$management"
 _QUEUE_TYPE: Final = "org.ambermq.queue"
@@ -26,7 +35,20 @@ _TAKING_SECONDS: Final = 600.0
 """A snapshot is written slowly, and waited for."""
 _REPLY_NAME: Final = "reply"
 _PAGE_COUNT: Final = 1000
-_CREDIT: Final = 10
+_ASKED_MAX: Final = 32
+"""Requests that wait for their answers at once."""
+
+
+class Request(NamedTuple):
+    """What a broker is asked for."""
+
+    operation: str
+    kind: str
+    """The type that it is about."""
+    properties: Mapping[str, Any]
+    attributes: Mapping[str, Any] = {}
+    where: str = ""
+    """What a refusal is said about, instead of the name."""
 
 
 class RequestRefused(ToolError):
@@ -47,8 +69,10 @@ class Management:
         self._client = client
         self._replies = client.attach_receiver(_NODE, reply_name=_REPLY_NAME)
         self._requests = client.attach_sender(_NODE)
-        self._replies.grant(_CREDIT)
+        self._replies.grant(_ASKED_MAX)
         self._numbers = itertools.count(1)
+        self._asked: dict[int, Message | None] = {}
+        """Requests that are awaited, and their answers where these have come."""
 
     def rows(self, kind: str, **asked: Any) -> Iterator[dict[str, Any]]:
         """Yield the attributes of everything of a type, as far as asked for, a page at a time."""
@@ -76,20 +100,49 @@ class Management:
 
         `where` is said instead where it has none.
         """
+        request = Request(operation, kind, properties, attributes or {}, where)
+        return self._outcome(request, self._send(request), timeout_s)
+
+    def carry_out(self, requests: Sequence[Request]) -> Iterator[RequestRefused | None]:
+        """Ask for all of this, some at once, and yield what became of each in order: None where it was done.
+
+        They are carried out in order. After the first refusal no more are sent: those that were sent already are told
+        as well, the others not.
+        """
+        ahead, under_way = deque(requests), deque[tuple[Request, int]]()
+        while ahead or under_way:
+            while ahead and len(under_way) < _ASKED_MAX:
+                request = ahead.popleft()
+                under_way.append((request, self._send(request)))
+            refused = None
+            try:
+                self._outcome(*under_way.popleft(), TIMEOUT_SECONDS)
+            except RequestRefused as refusal:
+                refused = refusal
+                ahead.clear()
+            yield refused
+
+    def _send(self, request: Request) -> int:
+        """Send a request when there is credit, and return its number."""
         number = next(self._numbers)
         self._await_credit()
-        request = Message(
+        message = Message(
             properties=Properties(message_id=ULong(number), reply_to=_REPLY_NAME),
-            application_properties={"operation": operation, "type": kind, **properties},
-            body=(AmqpValue(dict(attributes or {})),),
+            application_properties={"operation": request.operation, "type": request.kind, **request.properties},
+            body=(AmqpValue(dict(request.attributes)),),
         )
-        self._requests.send_run([number], [request.encode()])
-        answer = self._answer(operation, number, timeout_s)
+        self._asked[number] = None
+        self._requests.send_run([number], [message.encode()])
+        return number
+
+    def _outcome(self, request: Request, number: int, timeout_s: float) -> tuple[int, dict[str, Any]]:
+        answer = self._answer(request.operation, number, timeout_s)
         told = answer.application_properties or {}
         status = int(told.get("statusCode", 500))
         if not 200 <= status < 300:
             description = str(told.get("statusDescription") or "nothing more")
-            raise RequestRefused(status, description, where=where or str(properties.get("name", operation)))
+            where = request.where or str(request.properties.get("name", request.operation))
+            raise RequestRefused(status, description, where=where)
         body = answer.body[0].value if answer.body else None
         return status, body if isinstance(body, dict) else {}
 
@@ -101,16 +154,24 @@ class Management:
             self._client.step(deadline)
 
     def _answer(self, operation: str, number: int, timeout_s: float) -> Message:
-        while True:
-            event = self._client.await_event(self._is_answer, f"its answer to {operation}", timeout_s=timeout_s)
-            assert isinstance(event, TransferRun)
-            if not event.settled:
-                self._replies.settle(event.first_id, len(event.payloads), Accepted())
-            self._replies.grant(_CREDIT)
-            for payload in event.payloads:
-                message = decode_message(payload)
-                if message.properties is not None and message.properties.correlation_id == number:
-                    return message
+        try:
+            while self._asked[number] is None:
+                event = self._client.await_event(self._is_answer, f"its answer to {operation}", timeout_s=timeout_s)
+                assert isinstance(event, TransferRun)
+                if not event.settled:
+                    self._replies.settle(event.first_id, len(event.payloads), Accepted())
+                self._replies.grant(_ASKED_MAX)
+                for payload in event.payloads:
+                    self._take(decode_message(payload))
+        finally:
+            answer = self._asked.pop(number)
+        assert answer is not None, "what is not awaited any more has come or has failed"
+        return answer
+
+    def _take(self, answer: Message) -> None:
+        number = None if answer.properties is None else answer.properties.correlation_id
+        if isinstance(number, int) and number in self._asked:
+            self._asked[number] = answer
 
     def _is_answer(self, event: Event) -> bool:
         return isinstance(event, TransferRun) and event.link is self._replies
@@ -126,10 +187,8 @@ class QueueManagement(Management):
 
         `messages_max` None: as the template says, 0: the broker's bound. `template` None: that of the queue's name.
         """
-        attributes: dict[str, Any] = {} if messages_max is None else {"messages_max": ULong(messages_max)}
-        if template is not None:
-            attributes["template"] = template
-        status, body = self.request("CREATE", _QUEUE_TYPE, {"name": name}, attributes)
+        asked = declaring_queue(name, messages_max=messages_max, template=template)
+        status, body = self.request(*asked[:4])
         return status == 201, body
 
     def read(self, name: str) -> dict[str, Any]:
@@ -138,7 +197,7 @@ class QueueManagement(Management):
 
     def delete(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
         """Delete a queue with what is on it."""
-        self.request("DELETE", _QUEUE_TYPE, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
+        self.request(*deleting_queue(name, if_unused=if_unused, if_empty=if_empty)[:4])
 
     def purge(self, name: str) -> int:
         """Remove a queue's available messages; returns how many there were."""
@@ -147,6 +206,19 @@ class QueueManagement(Management):
     def queues(self) -> Iterator[dict[str, Any]]:
         """Yield the attributes of every queue."""
         return self.rows(_QUEUE_TYPE)
+
+
+def declaring_queue(name: str, *, messages_max: int | None = None, template: str | None = None) -> Request:
+    """Return the request that creates a queue; None as for `QueueManagement.declare`."""
+    attributes: dict[str, Any] = {} if messages_max is None else {"messages_max": ULong(messages_max)}
+    if template is not None:
+        attributes["template"] = template
+    return Request("CREATE", _QUEUE_TYPE, {"name": name}, attributes)
+
+
+def deleting_queue(name: str, *, if_unused: bool = False, if_empty: bool = False) -> Request:
+    """Return the request that deletes a queue with what is on it."""
+    return Request("DELETE", _QUEUE_TYPE, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
 
 
 class SnapshotManagement(Management):

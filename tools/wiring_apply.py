@@ -1,11 +1,13 @@
 """`ambermq wiring diff` and `ambermq wiring apply`: a file that says what there shall be, against what there is.
 
 Rule 1. All of it is rehearsed before anything is done (wiring_plan.py), so that what cannot be is told beforehand.
-Rule 2. Applying is a request a change, each durable when the next is made. What only the broker's own limits refuse, or
-        what somebody changes meanwhile, ends it there: what was done is told, and applying again goes on behind it.
+Rule 2. Applying is a request a change, in order, some of them under way at once; all that comes is there before
+        anything goes. What only the broker's own limits refuse, or what somebody changes meanwhile, ends it there:
+        what was done is told, and applying again goes on behind it.
 """
 
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,18 @@ from engine.address import member_address
 from tools.argument_options import keys_of
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.management import Request, declaring_queue, deleting_queue
 from tools.output import output_option, print_json, print_line
 from tools.target import broker_options
-from tools.wiring_client import WiringManagement, managed_wiring, options_given
+from tools.wiring_client import (
+    WiringManagement,
+    attaching,
+    declaring_muxer,
+    deleting_muxer,
+    detaching,
+    managed_wiring,
+    options_given,
+)
 from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, check_suffix, read_wiring
 from tools.wiring_plan import Change, ChangeKind, Plan, plan_for
 from tools.wiring_rehearsal import templates_of
@@ -111,34 +122,46 @@ def _use_of_queue(row: Mapping[str, Any]) -> str:
 
 
 def _do_all(management: WiringManagement, changes: tuple[Change, ...], output: str) -> None:
-    """Do them one after the other; where one is refused after all, what was done before it is told first."""
-    for number, change in enumerate(changes):
-        try:
-            _do(management, change)
-        except ToolError:
-            if number:
-                _print_plan(changes[:number], output)
-            raise
+    """Do them in order; where one is refused after all, what was done is told first, and how many were not."""
+    done: list[Change] = []
+    try:
+        for _, group in groupby(changes, key=_stage):
+            _do_stage(management, tuple(group), done, left=len(changes) - len(done))
+    except ToolError:
+        if done:
+            _print_plan(tuple(done), output)
+        raise
 
 
-def _do(management: WiringManagement, change: Change) -> None:
+def _stage(change: Change) -> tuple[ChangeKind, str]:
+    """Return what tells changes apart that depend on each other: nothing goes before all that comes is there."""
+    return change.kind, change.noun
+
+
+def _do_stage(management: WiringManagement, changes: tuple[Change, ...], done: list[Change], *, left: int) -> None:
+    """Do changes that are alike, some at once; adds to `done`, also where it raises the first refusal."""
+    first, before = None, len(done)
+    for change, refusal in zip(changes, management.carry_out([_request(one) for one in changes]), strict=False):
+        if refusal is None:
+            done.append(change)
+        first = first or refusal
+    if first is not None:
+        left -= len(done) - before
+        advice = f"{left} {'change was' if left == 1 else 'changes were'} not done: apply again when that is mended"
+        raise ToolError(first.message, advice=advice, code=ExitCode(first.exit_code))
+
+
+def _request(change: Change) -> Request:
     is_added = change.kind is ChangeKind.ADD
     match change.entry:
         case MuxerEntry(name, kind, options):
-            if is_added:
-                management.declare_muxer(name, kind, options)
-            else:
-                management.delete_muxer(name, if_unused=True)
+            return declaring_muxer(name, kind, options) if is_added else deleting_muxer(name, if_unused=True)
         case QueueEntry(name, template, messages_max):
             if is_added:
-                management.declare(name, messages_max=messages_max, template=template)
-            else:
-                management.delete(name, if_unused=True, if_empty=True)
+                return declaring_queue(name, messages_max=messages_max, template=template)
+            return deleting_queue(name, if_unused=True, if_empty=True)
         case AttachmentEntry(muxer, member, said):
-            if is_added:
-                management.attach(muxer, member, said)
-            else:
-                management.detach(muxer, member, said)
+            return attaching(muxer, member, said) if is_added else detaching(muxer, member, said)
 
 
 def _print_plan(changes: tuple[Change, ...], output: str) -> None:

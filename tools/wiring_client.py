@@ -9,10 +9,18 @@ from engine.muxer import MuxerKind, Options
 from tools.argument_options import Said
 from tools.broker_url import BrokerUrl
 from tools.link_client import LinkClient
-from tools.management import QueueManagement
+from tools.management import QueueManagement, Request
 from tools.target import broker_url
 
-__all__ = ["WiringManagement", "managed_wiring", "options_given"]
+__all__ = [
+    "WiringManagement",
+    "attaching",
+    "declaring_muxer",
+    "deleting_muxer",
+    "detaching",
+    "managed_wiring",
+    "options_given",
+]
 
 _MUXER: Final = "org.ambermq.muxer"
 _ATTACHMENT: Final = "org.ambermq.attachment"
@@ -33,12 +41,11 @@ class WiringManagement(QueueManagement):
 
     def declare_muxer(self, name: str, kind: MuxerKind, options: Options) -> bool:
         """Declare a muxer; returns whether it is new."""
-        attributes = {"class": kind.text, **options_given(options)}
-        return self.request("CREATE", _MUXER, {"name": name}, attributes)[0] == 201
+        return self.request(*declaring_muxer(name, kind, options)[:4])[0] == 201
 
     def delete_muxer(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
         """Delete a muxer with its attachments and those by which messages come to it."""
-        self.request("DELETE", _MUXER, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
+        self.request(*deleting_muxer(name, if_unused=if_unused, if_empty=if_empty)[:4])
 
     def attachments(self, muxer: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the attributes of every attachment, of one muxer or of all, in the order of attaching."""
@@ -46,12 +53,13 @@ class WiringManagement(QueueManagement):
 
     def attach(self, muxer: str, member: str, said: Said) -> bool:
         """Let a muxer pass messages on to a member; returns whether that is new."""
-        asked = _attachment(muxer, member, said)
-        return self.request("CREATE", _ATTACHMENT, {}, asked, where=f"{muxer} -> {member}")[0] == 201
+        asked = attaching(muxer, member, said)
+        return self.request(*asked[:4], where=asked.where)[0] == 201
 
     def detach(self, muxer: str, member: str, said: Said) -> None:
         """Let a muxer pass messages on to a member no more, by this argument."""
-        self.request("DELETE", _ATTACHMENT, {}, _attachment(muxer, member, said), where=f"{muxer} -> {member}")
+        asked = detaching(muxer, member, said)
+        self.request(*asked[:4], where=asked.where)
 
     def detach_id(self, attachment: int) -> None:
         """Let the attachment of an id be gone, whatever it says; its member may be gone."""
@@ -71,6 +79,26 @@ def managed_wiring(url: str | None, data: str | None) -> Iterator[WiringManageme
     """Connect to the broker that options and environment name; raises as `broker_url`, ToolError."""
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield WiringManagement(client)
+
+
+def declaring_muxer(name: str, kind: MuxerKind, options: Options) -> Request:
+    """Return the request that declares a muxer."""
+    return Request("CREATE", _MUXER, {"name": name}, {"class": kind.text, **options_given(options)})
+
+
+def deleting_muxer(name: str, *, if_unused: bool = False, if_empty: bool = False) -> Request:
+    """Return the request that deletes a muxer."""
+    return Request("DELETE", _MUXER, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
+
+
+def attaching(muxer: str, member: str, said: Said) -> Request:
+    """Return the request that lets a muxer pass messages on to a member."""
+    return Request("CREATE", _ATTACHMENT, {}, _attachment(muxer, member, said), f"{muxer} -> {member}")
+
+
+def detaching(muxer: str, member: str, said: Said) -> Request:
+    """Return the request that lets it pass on no more, by this argument."""
+    return Request("DELETE", _ATTACHMENT, {}, _attachment(muxer, member, said), f"{muxer} -> {member}")
 
 
 def options_given(options: Options) -> dict[str, Any]:
