@@ -18,6 +18,7 @@ from protocol.composite import Composite
 from protocol.decode import Buffer
 from protocol.errors import ConnectionFault, FramingError, LocalError, SessionFault
 from protocol.events import ConnectionClosed, Event, Opened
+from protocol.fitting import fitted
 from protocol.frames import (
     AMQP_FRAME,
     AMQP_HEADER,
@@ -266,7 +267,7 @@ class Connection:
             session.flush()
         self._channels.end()
         self.advance(ConnectionInput.SEND_CLOSE)
-        self.output.add(encode_frame(0, Close(error=error)))
+        self._send_close(error)
 
     def lost(self) -> None:
         """Take the end of the transport; ConnectionClosed is told if it was not."""
@@ -287,7 +288,22 @@ class Connection:
     def send(self, channel: int, performative: Composite) -> None:
         """Write a frame; of the protocol, not for owners."""
         if (self.state, ConnectionInput.SEND_FRAME) in CONNECTION_TABLE:
-            self.output.add(encode_frame(channel, performative))
+            frame = self._fitted(channel, performative)
+            if frame is None:
+                why = f"our {performative.NAME} is longer than the {self.remote_frame_bytes_max} bytes of a frame"
+                self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, why)
+            else:
+                self.output.add(frame)
+
+    def takes(self, performative: Composite) -> bool:
+        """Tell whether the peer takes a frame as long as this one; of the protocol, not for owners."""
+        return self._fitted(0, performative) is not None
+
+    def _fitted(self, channel: int, performative: Composite) -> bytes | None:
+        """Write a frame as the peer takes it, None where it cannot; before its open it takes whatever we say."""
+        if self.remote_open is None:
+            return encode_frame(channel, performative)
+        return fitted(channel, performative, self.remote_frame_bytes_max)
 
     # What comes, frame by frame
 
@@ -412,8 +428,13 @@ class Connection:
     def fail(self, condition: str, description: str) -> None:
         """End for the peer's fault, with a close where we have opened, silently otherwise; of the protocol."""
         if self.state in _OPEN_SENT:
-            self.output.add(encode_frame(0, Close(error=Error(condition=condition, description=description))))
+            self._send_close(Error(condition=condition, description=description))
         self.end(condition, description)
+
+    def _send_close(self, error: Error | None) -> None:
+        frame = fitted(0, Close(error=error), self.remote_frame_bytes_max)
+        assert frame is not None, "a condition alone always fits"
+        self.output.add(frame)
 
     def end(self, condition: str, description: str) -> None:
         """End without a word, for a fault; of the protocol."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from protocol.events import LinkDetached
 from protocol.performatives import Attach, Coordinator, DeliveryState, Detach, Error, Source, Target
-from protocol.spec import Role
+from protocol.spec import AmqpCondition, Role
 from protocol.tables import LINK_TABLE, LinkInput, LinkState
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Link:
         self.receiver_settle_mode = (
             self.remote.rcv_settle_mode if receiver_settle_mode is None else receiver_settle_mode
         )
-        self.send_attach(
+        is_whole = self.send_attach(
             source,
             target,
             max_message_size=max_message_size,
@@ -109,6 +109,8 @@ class Link:
             desired_capabilities=desired_capabilities,
             properties=properties,
         )
+        if not is_whole:
+            self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, "our attach is longer than your max-frame-size")
 
     def refuse(self, error: Error) -> None:
         """Answer the peer's attach with a null terminus of ours, then detach for good."""
@@ -147,8 +149,11 @@ class Link:
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
-    ) -> None:
-        """Write our attach; of the protocol, not for owners."""
+    ) -> bool:
+        """Write our attach; of the protocol, not for owners.
+
+        False: as an answer it was too long for the peer, which got one without termini.
+        """
         self.state = LINK_TABLE[self.state, LinkInput.SEND_ATTACH]
         size_max = self.session.connection.limits.message_bytes_max
         attach = Attach(
@@ -165,7 +170,12 @@ class Link:
             desired_capabilities=tuple(desired_capabilities),
             properties=properties,
         )
+        is_whole = self.state is not LinkState.ATTACHED or self.session.connection.takes(attach)
+        if not is_whole:
+            count = attach.initial_delivery_count
+            attach = Attach(name=self.name, handle=self.handle, role=attach.role, initial_delivery_count=count)
         self.session.send(attach)
+        return is_whole
 
     def receive_attach(self, attach: Attach) -> None:
         """Take the peer's attach; of the protocol, not for owners."""

@@ -232,7 +232,7 @@ class Session:
     def flush_settlements(self) -> None:
         """Write the settlements that wait."""
         if self._settlement is not None:
-            self.connection.output.add(self._settlement.write(self.channel))
+            self.connection.output.add(self._settlement.write(self.channel, self.connection.remote_frame_bytes_max))
             self._settlement = None
 
     def flush(self) -> None:

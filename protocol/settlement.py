@@ -34,7 +34,15 @@ class Settlement(Struct):
         self.count += count
         return True
 
-    def write(self, channel: int) -> bytes:
-        """Write it as a frame."""
+    def write(self, channel: int, frame_bytes_max: int) -> bytes:
+        """Write it as a frame, one that the peer takes."""
         last_id = (self.first_id + self.count - 1) & MASK
-        return write_disposition(channel, self.first_id, last_id, self.state, role=self.role, settled=self.settled)
+        return write_disposition(
+            channel,
+            self.first_id,
+            last_id,
+            self.state,
+            role=self.role,
+            settled=self.settled,
+            frame_bytes_max=frame_bytes_max,
+        )

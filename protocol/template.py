@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Final
 
 from protocol.decode import Buffer
+from protocol.fitting import fitted
 from protocol.frames import encode_frame
 from protocol.performatives import DeliveryState, Disposition, Flow
 from protocol.serial import MASK
@@ -104,14 +105,24 @@ class TransferTemplate:
 
 
 def write_disposition(
-    channel: int, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
+    channel: int,
+    first_id: int,
+    last_id: int,
+    state: DeliveryState | None,
+    *,
+    role: bool,
+    settled: bool,
+    frame_bytes_max: int = MASK,
 ) -> bytes:
-    """Write a whole disposition frame; `role` is protocol.spec.Role, of who says it."""
+    """Write a whole disposition frame; `role` is protocol.spec.Role, of who says it.
+
+    What an error says is cut where it would be longer than `frame_bytes_max`.
+    """
     encoded = b"\x40" if state is None else state.encode()
     size = 27 + len(encoded)
     if size - _LIST_START > 255:
         disposition = Disposition(role=role, first=first_id, last=last_id, settled=settled, state=state)
-        return encode_frame(channel, disposition)
+        return fitted(channel, disposition, frame_bytes_max) or encode_frame(channel, disposition)
     role_code, settled_code = (_TRUE if role else _FALSE), (_TRUE if settled else _FALSE)
     head = _DISPOSITION(
         size, 2, 0, channel, 0, 0x53, 0x15, 0xC0, size - _LIST_START, 6, role_code,
