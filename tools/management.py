@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from protocol.errors import LocalError
 from protocol.events import Event, TransferRun
 from protocol.message import AmqpValue, Message, decode_message
 from protocol.performatives import Accepted, Properties
@@ -131,8 +132,16 @@ class Management:
             application_properties={"operation": request.operation, "type": request.kind, **request.properties},
             body=(AmqpValue(dict(request.attributes)),),
         )
+        try:
+            encoded = message.encode()
+        except LocalError as error:
+            where = request.where or str(request.properties.get("name", request.operation))
+            expected = "text, and whole numbers of at most 64 bits"
+            raise ToolError(
+                f"it cannot be sent ({error})", where=where, expected=expected, code=ExitCode.USAGE
+            ) from error
         self._asked[number] = None
-        self._requests.send_run([number], [message.encode()])
+        self._requests.send_run([number], [encoded])
         return number
 
     def _outcome(self, request: Request, number: int, timeout_s: float) -> tuple[int, dict[str, Any]]:

@@ -66,7 +66,12 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 @click.option(
     "--probability", type=click.FloatRange(0, 1), metavar="P", help="Of passing a message on, for lossy; else 1."
 )
-@click.option("--seed", type=int, metavar="N", help="Of the draws, for lossy: the same seed, the same choices; else 0.")
+@click.option(
+    "--seed",
+    type=click.IntRange(-(1 << 63), (1 << 63) - 1),
+    metavar="N",
+    help="Of the draws, for lossy: the same seed, the same choices; else 0.",
+)
 @broker_options
 @output_option
 def declare(

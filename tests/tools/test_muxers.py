@@ -23,6 +23,22 @@ def test_a_declared_muxer_is_there_until_it_is_deleted(on_broker: Run) -> None:
         assert missing.stderr.startswith("error: m1: the broker says 404: no such muxer") or command == "delete"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("muxer", "declare", "l", "--class", "lossy", "--seed", 1 << 63),
+        ("queue", "declare", "q", "--messages-max", 1 << 64),
+        ("route", "/muxers/m", "--property", f"size={1 << 64}"),
+        ("attach", "q", "m", "--property", f"size={1 << 64}"),
+    ],
+)
+def test_a_number_that_is_too_long_is_a_wrong_command_line(on_broker: Run, command: tuple[Any, ...]) -> None:
+    """Whatever it is for; the broker is not asked."""
+    refused = on_broker(*command)
+    assert (refused.exit_code, refused.stdout) == (ExitCode.USAGE, "")
+    assert "64 bits" in refused.stderr or "is not in the range" in refused.stderr
+
+
 def test_every_class_is_declared_with_its_options(on_broker: Run) -> None:
     """As its attributes tell it afterwards."""
     options: dict[MuxerKind, tuple[Any, ...]] = {
