@@ -32,8 +32,8 @@ from log.storage import File
 __all__ = ["Walk", "find_later"]
 
 _PIECE_BYTES: Final = 4 << 20
-_SKIPPING_PIECE_BYTES: Final = 64 << 10
-_BODY_BYTES_WORTH_SKIPPING: Final = 64 << 10
+_FIRST_PIECE_BYTES: Final = 64 << 10
+_PAGE_MASK: Final = 4095
 _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 
 
@@ -77,7 +77,7 @@ class Walk:
         # One long loop: recovery runs it for every batch of the log, and a call a step would halve its speed.
         position, end = self.position, self.end
         salt_crc, batch_bytes_max = self.salt_crc, self.batch_bytes_max
-        piece_bytes = _PIECE_BYTES
+        piece_bytes = _FIRST_PIECE_BYTES
         view, start = memoryview(b""), position
         while position < end:
             at = position - start
@@ -99,8 +99,9 @@ class Walk:
             self.position, self.header, self._at = position, header, at
             yield header
             position += header.length
-            skipping = header.body_bytes > _BODY_BYTES_WORTH_SKIPPING
-            piece_bytes = _SKIPPING_PIECE_BYTES if skipping else _PIECE_BYTES
+            # Long bodies are passed over, room for a head like this one is read; else pieces grow.
+            head_room = (head_end - at) * 2 | _PAGE_MASK
+            piece_bytes = head_room + 1 if header.body_bytes > 2 * head_room else min(2 * piece_bytes, _PIECE_BYTES)
         self.position, self.header = position, None
         self.mismatch = self._explain(position)
 
