@@ -12,6 +12,7 @@ from engine.commands import Command
 from engine.errors import Refused
 from protocol.attachment_management import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
 from protocol.compaction_management import COMPACTION_OPERATIONS, COMPACTION_TYPE
+from protocol.limit_management import GET_LIMITS, limits
 from protocol.muxer_management import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
 from protocol.queue_management import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
 from protocol.route_management import ROUTE, route
@@ -32,6 +33,8 @@ Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command |
 NODE_TYPE: Final = "org.amqp.management"
 """The node itself."""
 _UPDATE: Final = "UPDATE"
+_OF_NODE: Final[Mapping[str, Operation]] = {ROUTE: route, GET_LIMITS: limits}
+"""Operations that are about no type."""
 
 
 class _Kind(NamedTuple):
@@ -80,7 +83,7 @@ def describe(operation: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
     kinds = KINDS if wanted is None else {str(wanted): _kind_of(wanted)}
     told = {name: tell(kind) for name, kind in kinds.items()}
     if wanted is None and operation == "GET-OPERATIONS":
-        told[NODE_TYPE] = sorted((*_TELLS, ROUTE))
+        told[NODE_TYPE] = sorted((*_TELLS, *_OF_NODE))
     return told
 
 
@@ -89,8 +92,8 @@ def operation_of(operation: str, kind: Any) -> Operation:
 
     Raises Refused: amqp:not-implemented for an operation that there is not, amqp:invalid-field for a type.
     """
-    if operation == ROUTE:
-        return route
+    if operation in _OF_NODE:
+        return _OF_NODE[operation]
     is_known = isinstance(kind, str) and kind in KINDS
     operations = KINDS[kind].operations if is_known else KINDS[QUEUE_TYPE].operations
     made = operations.get(operation)

@@ -43,14 +43,22 @@ def rows_of(state: State) -> WiringRows:
 
 
 def route_at(
-    url: str | None, data: str | None, at: str, address: str, fields: Mapping[str, Any], results_max: int
+    url: str | None,
+    data: str | None,
+    at: str,
+    address: str,
+    fields: Mapping[str, Any],
+    results_max: int,
+    config: EngineConfig,
 ) -> dict[str, Any]:
-    """Return where a message of these fields would have gone at a moment. Raises as `state_of`, and ToolError."""
+    """Return where a message of these fields would have gone at a moment. Raises as `state_of`, and ToolError.
+
+    `config` is the broker's, which its log does not hold.
+    """
     state = _state_at(url, data, at)
     try:
         body = given_message(fields)
-        # What a broker's own configuration says is not in its log: limits are the defaults, and queues are created.
-        moment = Moment(state.time_us, 0, 0, EngineConfig(), Router(MessageFields))
+        moment = Moment(state.time_us, 0, 0, config, Router(MessageFields))
         explained = explain(state, address, MessageFields(body), moment)
     except Refused as refusal:
         code = ExitCode.NOT_FOUND if refusal.condition == "amqp:not-found" else ExitCode.FAILED

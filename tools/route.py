@@ -35,6 +35,11 @@ _RESULTS_MAX: Final = 1000
 @click.option("--to", metavar="TO", help="The message's own address: its destination where ADDRESS names none.")
 @click.option("--subject", metavar="S", help="Its subject: likewise, where it has no address of its own.")
 @at_option
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="The broker's configuration, for its past and where it does not run; else defaults.",
+)
 @broker_options
 @output_option
 def route(
@@ -42,6 +47,7 @@ def route(
     properties: tuple[str, ...],
     to: str | None,
     subject: str | None,
+    config: str | None,
     at: str | None,
     url: str | None,
     data: str | None,
@@ -53,18 +59,23 @@ def route(
     ADDRESS is the anonymous terminus. With --data of a broker that does not run its log is read.
     """
     fields = _fields(properties, to, subject)
-    if at is None and not _is_stopped(url, data):
+    is_past = at is not None or _is_stopped(url, data)
+    if config is not None and not is_past:
+        raise click.UsageError("--config is for the past and for a broker that does not run: this one has its own.")
+    if not is_past:
         with managed_wiring(url, data) as management:
             told = management.route(address, fields)
     else:
         step_back()
         from tools.past_wiring import route_at  # noqa: PLC0415 - a quarter of a second that only the past needs
+        from tools.settings import Settings, load_settings  # noqa: PLC0415 - likewise
 
-        told = route_at(url, data, at or "now", address, fields, _RESULTS_MAX)
+        settings = Settings() if config is None else load_settings(config)
+        told = route_at(url, data, at or "now", address, fields, _RESULTS_MAX, settings.engine)
     if output == "json":
         print_json({"address": address, **told}, indent=True)
     else:
-        for line in _lines(told):
+        for line in _lines(told, is_guessed=is_past and config is None):
             print_line(line)
 
 
@@ -89,10 +100,11 @@ def _is_stopped(url: str | None, data: str | None) -> bool:
     return bool(data) and not url and holder_of(vhost_directory(data)) is None
 
 
-def _lines(told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what people read: the way, muxer by muxer, and where it ends."""
+def _lines(told: Mapping[str, Any], *, is_guessed: bool) -> Iterator[str]:
+    """Yield what people read: the way, muxer by muxer, and where it ends; `is_guessed`: by the default limits."""
     if told["creates"] is not None:
-        yield f"queue {told['creates']} does not exist: a link makes it, attached to QUEUE by its name"
+        by = " (by the default configuration: --config names the broker's)" if is_guessed else ""
+        yield f"queue {told['creates']} does not exist: a link makes it, attached to QUEUE by its name{by}"
     for hop in told["hops"]:
         yield _muxer_line(hop, told["destination"])
         for row in hop["attachments"]:

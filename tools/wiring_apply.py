@@ -89,8 +89,8 @@ def _read(file: str) -> Wiring:
 
 def _plan(management: WiringManagement, wanted: Wiring, file: str, *, prunes: bool) -> tuple[Plan, WiringRows]:
     present = WiringRows(list(management.muxers()), list(management.queues()), list(management.attachments()))
-    templates = templates_of(management.templates())
-    return plan_for(present, wanted, templates, path=file, prunes=prunes), present
+    templates, limits = templates_of(management.templates()), management.limits()
+    return plan_for(present, wanted, templates, path=file, prunes=prunes, limits=limits), present
 
 
 def _check_conflicts(plan: Plan, file: str) -> None:

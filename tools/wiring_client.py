@@ -9,7 +9,7 @@ from engine.muxer import MuxerKind, Options
 from tools.argument_options import Said
 from tools.broker_url import BrokerUrl
 from tools.link_client import LinkClient
-from tools.management import QueueManagement, Request
+from tools.management import QueueManagement, Request, RequestRefused
 from tools.target import broker_url
 
 __all__ = [
@@ -26,6 +26,8 @@ _MUXER: Final = "org.ambermq.muxer"
 _ATTACHMENT: Final = "org.ambermq.attachment"
 _TEMPLATE: Final = "org.ambermq.template"
 _NODE: Final = "org.amqp.management"
+_UNKNOWN: Final = (400, 501)
+"""What a broker answers that does not know an operation."""
 
 
 class WiringManagement(QueueManagement):
@@ -64,6 +66,16 @@ class WiringManagement(QueueManagement):
     def detach_id(self, attachment: int) -> None:
         """Let the attachment of an id be gone, whatever it says; its member may be gone."""
         self.request("DELETE", _ATTACHMENT, {"name": str(attachment)})
+
+    def limits(self) -> dict[str, int]:
+        """Return what the broker's configuration allows wiring to be; nothing where it is too old to tell."""
+        try:
+            told = self.request("GET-LIMITS", _NODE, {})[1]
+        except RequestRefused as refusal:
+            if refusal.status not in _UNKNOWN:
+                raise
+            return {}
+        return {name: int(value) for name, value in told.items()}
 
     def templates(self) -> Iterator[dict[str, Any]]:
         """Yield the attributes of every queue template, in the order in which they are tried."""

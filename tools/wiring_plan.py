@@ -9,8 +9,9 @@ Rule 4. What is added is added before anything is removed, so that messages alwa
         them round, attachments are removed first.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from engine.address import MUXER_MEMBER, queue_name
@@ -85,18 +86,27 @@ class Plan(NamedTuple):
         return tuple(change for change in self.changes if change.kind is kind)
 
 
-def plan_for(present: WiringRows, wanted: Wiring, templates: Templates, *, path: str, prunes: bool) -> Plan:
+def plan_for(
+    present: WiringRows,
+    wanted: Wiring,
+    templates: Templates,
+    *,
+    path: str,
+    prunes: bool,
+    limits: Mapping[str, int] = MappingProxyType({}),
+) -> Plan:
     """Return what differs between a broker and a document, with removals rehearsed where `prunes`.
 
+    `limits` are those that the broker tells.
     Raises ToolError where a part of the document cannot be, naming where it stands in the file at `path`.
     """
     try:
-        return _Planner(present, wanted, templates, path).plan(prunes=prunes, removes_first=False)
+        return _Planner(present, wanted, templates, path, limits).plan(prunes=prunes, removes_first=False)
     except _RoundRefused as refused:
         if not prunes:
             raise refused.error from refused
         try:
-            return _Planner(present, wanted, templates, path).plan(prunes=prunes, removes_first=True)
+            return _Planner(present, wanted, templates, path, limits).plan(prunes=prunes, removes_first=True)
         except _RoundRefused as again:
             raise again.error from again
 
@@ -110,13 +120,15 @@ class _RoundRefused(Exception):
 
 
 class _Planner:
-    def __init__(self, present: WiringRows, wanted: Wiring, templates: Templates, path: str) -> None:
+    def __init__(
+        self, present: WiringRows, wanted: Wiring, templates: Templates, path: str, limits: Mapping[str, int]
+    ) -> None:
         self._wanted = wanted
         self._path = path
         self._conflicts: set[str] = set()
         self._has = wiring_of(present)
         is_bare = all(row["name"] != QUEUE_MUXER for row in present.muxers)
-        self._rehearsal = Rehearsal(templates, Mode.ADVANCED if is_bare else Mode.AUTOMATIC)
+        self._rehearsal = Rehearsal(templates, Mode.ADVANCED if is_bare else Mode.AUTOMATIC, limits)
         self._rehearsal.has(self._has)
         self._names = {name for entry in wanted.queues if (name := _name_of(entry.name)) is not None}
 

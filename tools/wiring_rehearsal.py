@@ -5,6 +5,7 @@ Rule: what the broker would refuse is refused here, by the same code, with nothi
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from engine.apply import apply
@@ -26,16 +27,24 @@ __all__ = ["Rehearsal", "templates_of"]
 
 _ANY: Final = 1 << 40
 _COUNTLESS: Final = EngineConfig(queues_max=_ANY, muxers_max=_ANY, attachments_max=_ANY)
-"""How many of a kind a broker takes is its own configuration, and so for the broker to say."""
+"""How many of a kind a broker takes is for the broker to say, for others may make some meanwhile."""
+_SHAPES: Final = ("argument_bytes_max", "chain_muxers_max", "conditions_max", "name_bytes_max")
+"""What one thing may be."""
 
 
 class Rehearsal:
     """A virtual host without a log."""
 
-    def __init__(self, templates: Templates, mode: Mode = Mode.AUTOMATIC) -> None:
-        """Make one that has what a broker always has in this mode; queues are made from `templates`."""
+    def __init__(
+        self, templates: Templates, mode: Mode = Mode.AUTOMATIC, limits: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """Make one that has what a broker always has in this mode; queues are made from `templates`.
+
+        `limits` are the broker's own, as it tells them; the defaults where it does not.
+        """
         self.templates = templates
-        self._config = replace(_COUNTLESS, templates=templates)
+        shapes: dict[str, Any] = {name: limits[name] for name in _SHAPES if name in limits}
+        self._config = replace(_COUNTLESS, templates=templates, **shapes)
         self.state = EMPTY_STATE.having(mode=mode)
         self.router = Router()
         self._end = 0
@@ -45,7 +54,8 @@ class Rehearsal:
         """Let all of this be so, as on a broker that has it: templates attach nothing more, and no limit is asked."""
         names = sorted({queue.template or NORMAL for queue in wiring.queues})
         bare = Templates(tuple(Template(Settings(name)) for name in names)).with_defaults()
-        config = replace(_COUNTLESS, argument_bytes_max=_ANY, conditions_max=_ANY, name_bytes_max=_ANY, templates=bare)
+        shapeless: dict[str, Any] = dict.fromkeys(_SHAPES, _ANY)
+        config = replace(_COUNTLESS, templates=bare, **shapeless)
         for muxer in wiring.muxers:
             self._do(DeclareMuxer("", muxer.name, muxer.kind, muxer.options), config)
         for queue in wiring.queues:

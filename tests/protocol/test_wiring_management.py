@@ -283,7 +283,10 @@ def test_the_node_tells_what_it_can_be_asked() -> None:
     assert attributes == list(rows(managing, MUXER)[0])
     operations = ask(managing, "GET-OPERATIONS")[2]
     assert operations[MUXER] == ["CREATE", "DELETE", "QUERY", "READ"]
-    assert operations["org.amqp.management"] == ["GET-ATTRIBUTES", "GET-OPERATIONS", "GET-TYPES", "ROUTE"]
+    told = ["GET-ATTRIBUTES", "GET-LIMITS", "GET-OPERATIONS", "GET-TYPES", "ROUTE"]
+    assert operations["org.amqp.management"] == told
+    limits = ask(managing, "GET-LIMITS")[2]
+    assert (limits["chain_muxers_max"], len(limits)) == (256, 7)
     assert ask(managing, "GET-OPERATIONS", entityType="org.none")[0] == 400
 
 

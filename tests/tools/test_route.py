@@ -112,12 +112,26 @@ def test_a_way_is_told_alike_by_the_broker_and_by_its_log(run: Run, data: tuple[
 def test_a_missing_queue_is_told(run: Run, data: tuple[ChildBroker, Path]) -> None:
     """A link to its address would make it."""
     _, place = data
-    assert run("route", "new", "--data", place / "data").stdout.splitlines()[0] == (
-        "queue new does not exist: a link makes it, attached to QUEUE by its name"
-    )
+    told = run("route", "new", "--data", place / "data").stdout.splitlines()[0]
+    assert told.startswith("queue new does not exist: a link makes it, attached to QUEUE by its name")
 
 
 def test_what_is_no_field_is_a_wrong_command_line(run: Run) -> None:
     """A property of a message has a value."""
     for text in ("colour", "=red"):
         assert run("route", "x", "--property", text, "--data", "none").exit_code == ExitCode.USAGE
+
+
+def test_a_stopped_broker_is_told_of_by_its_configuration(run: Run, tmp_path: Path) -> None:
+    """By the defaults where none is given, and that is said where it matters."""
+    broker = ChildBroker(tmp_path / "data")
+    broker.start()
+    on_broker = run("route", "new", "--data", tmp_path / "data", "--config", tmp_path / "broker.toml")
+    assert (on_broker.exit_code, on_broker.stdout) == (ExitCode.USAGE, "")
+    broker.kill()
+    guessed = run("route", "new", "--data", tmp_path / "data")
+    assert "by the default configuration: --config names the broker's" in guessed.stdout.splitlines()[0]
+    (tmp_path / "broker.toml").write_text("[engine]\nauto_create = false\n")
+    refused = run("route", "new", "--data", tmp_path / "data", "--config", tmp_path / "broker.toml")
+    assert (refused.exit_code, refused.stdout) == (ExitCode.NOT_FOUND, "")
+    assert "addresses are not created on this broker (auto_create)" in refused.stderr

@@ -14,7 +14,9 @@ from tools.exit_codes import ExitCode
 _CONFIG = """
 [engine]
 queues_max = 50
+muxers_max = 5
 argument_bytes_max = 20
+name_bytes_max = 300
 """
 
 
@@ -53,14 +55,34 @@ def test_what_was_done_is_told_and_nothing_is_asked_for_behind_it(on_broker: Run
 
 
 def test_nothing_goes_before_all_that_comes_is_there(on_broker: Run, tmp_path: Path) -> None:
-    """What is refused among what is added leaves what would have been removed; the rest of it is done."""
-    before = {"queues": [{"name": "q"}], "muxers": [{"name": "m", "class": "destination"}]}
-    on_broker("wiring", "apply", _file(tmp_path, **before, attachments=[_to("old")]))
-    wanted = [_to(destination) for destination in ("new", "x" * 21, "newer")]
-    refused = on_broker("wiring", "apply", "--prune", _file(tmp_path, **before, attachments=wanted))
-    assert refused.exit_code == ExitCode.FAILED
+    """What is refused among what is added leaves what would have been removed; what came before it is done."""
+    before = {"queues": [{"name": "q"}], "attachments": [_to("old")]}
+    on_broker("wiring", "apply", _file(tmp_path, **before, muxers=[_muxer("m")]))
+    muxers = [_muxer(name) for name in ("m", "m1", "m2", "m3")]
+    wanted = {"queues": [{"name": "q"}], "attachments": [_to("new")]}
+    refused = on_broker("wiring", "apply", "--prune", _file(tmp_path, **wanted, muxers=muxers))
+    assert (refused.exit_code, refused.stdout) == (
+        ExitCode.FAILED,
+        "+ muxer m1 (destination)\n+ muxer m2 (destination)\n",
+    )
+    assert "3 changes were not done" in refused.stderr
     shown = json.loads(on_broker("muxer", "show", "m", "--output", "json").stdout)["members"]
-    assert "old" in [row["destination"] for row in shown]
+    assert [row["destination"] for row in shown] == ["old"]
+
+
+def test_a_file_is_tried_by_the_limits_that_the_broker_has(on_broker: Run, tmp_path: Path) -> None:
+    """What its configuration refuses does nothing, what it allows is done, whatever the defaults are."""
+    long = "n" * 280
+    allowed = on_broker("wiring", "apply", _file(tmp_path, queues=[{"name": long}]))
+    assert (allowed.exit_code, allowed.stdout) == (ExitCode.OK, f"+ queue {long}\n")
+    wanted = {"queues": [{"name": "q"}], "muxers": [_muxer("m")], "attachments": [_to("x" * 21)]}
+    refused = on_broker("wiring", "apply", _file(tmp_path, **wanted))
+    assert (refused.exit_code, refused.stdout) == (ExitCode.USAGE, "")
+    assert "takes 20 bytes (argument_bytes_max), found 21" in refused.stderr
+
+
+def _muxer(name: str) -> dict[str, str]:
+    return {"name": name, "class": "destination"}
 
 
 def _to(destination: str) -> dict[str, str]:
