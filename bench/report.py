@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.brokers import AmberMQ, RabbitMQ
+from bench.interpreter import describe_interpreter
 from bench.rounds import Outcome
 from bench.scenarios import Bar, Metric
 
@@ -61,19 +62,21 @@ def print_table(outcomes: list[Outcome], console: Console) -> None:
             title = ""
         table.add_section()
     console.print(table)
+    console.print(f"measured with {describe_interpreter()}", markup=False, soft_wrap=True)
     for outcome in outcomes:
         for name, reason in outcome.failures.items():
             console.print(f"not run: {outcome.scenario.name} on {name}: {reason}", markup=False, soft_wrap=True)
 
 
 def print_json(outcomes: list[Outcome]) -> None:
-    """Print one JSON object: rows and failures."""
+    """Print one JSON object: the interpreter, rows and failures."""
     failures = [
         {"scenario": outcome.scenario.name, "broker": name, "reason": reason}
         for outcome in outcomes
         for name, reason in outcome.failures.items()
     ]
-    print(json.dumps({"rows": [asdict(row) for outcome in outcomes for row in rows(outcome)], "failures": failures}))
+    found = [asdict(row) for outcome in outcomes for row in rows(outcome)]
+    print(json.dumps({"interpreter": describe_interpreter(), "rows": found, "failures": failures}))
 
 
 def _goal(metric: Metric) -> str:
