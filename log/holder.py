@@ -1,7 +1,9 @@
 """Whether somebody writes to a log, as the text of its lock file says; the lock itself is not touched.
 
 A broker that serves writes its pid as JSON into the file and a clean end empties it. The text outlives a SIGKILL, so
-the pid is asked too. Trying the lock instead could keep a starting broker from having it.
+the pid is asked too. It is copied with the directory of a broker that runs, so it also says which file (inode) it was
+written to: else who works on the copy would ask the broker of the original. Trying the lock instead could keep a
+starting broker from having it.
 """
 
 import os
@@ -9,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["is_alive", "is_written", "lock_path", "writer_of"]
+__all__ = ["is_alive", "is_written", "lock_path", "read_holder", "writer_of"]
 
 
 def lock_path(directory: str) -> str:
@@ -24,13 +26,25 @@ def is_written(directory: str) -> bool:
 
 def writer_of(directory: str) -> int | None:
     """Return the process id of the broker that lives and serves the log in `directory`, None where there is none."""
+    held = read_holder(directory)
+    return None if held is None else int(held["pid"])
+
+
+def read_holder(directory: str) -> dict[str, Any] | None:
+    """Return what the lock file says of the broker that lives and serves the log in `directory`, None: none does.
+
+    What is there is as it was written, but for `pid`, which is one.
+    """
     try:
         with open(lock_path(directory), "rb") as file:  # noqa: PTH123 - paths are texts in this folder
             held = msgspec.json.decode(file.read(), type=dict[str, Any])
+            inode = os.fstat(file.fileno()).st_ino
     except (OSError, msgspec.DecodeError):
         return None
     pid = held.get("pid")
-    return pid if isinstance(pid, int) and pid > 0 and is_alive(pid) else None
+    if not isinstance(pid, int) or pid <= 0 or not is_alive(pid):
+        return None
+    return held if held.get("inode", inode) == inode else None
 
 
 def is_alive(pid: int) -> bool:

@@ -106,7 +106,7 @@ def _shown_holder(text: str) -> str:
         holder = msgspec.json.decode(text, type=dict[str, str | int])
     except msgspec.DecodeError:
         return text or "a broker that is starting, or a repair"
-    return ", ".join(f"{name} {value}" for name, value in holder.items())
+    return ", ".join(f"{name} {value}" for name, value in holder.items() if name != "inode")
 
 
 def _own_mistake(error: Exception) -> ToolError:

@@ -20,7 +20,7 @@ import click
 import msgspec
 
 from log.disk import DiskStorage
-from log.holder import is_alive
+from log.holder import lock_path, read_holder
 from log.manifest import MANIFEST_NAME
 from log.root import DEFAULT_VHOST, vhosts_path
 from log.vhosts import load_root
@@ -40,12 +40,12 @@ __all__ = [
     "data_option",
     "directory_option",
     "holder_of",
-    "holder_text",
     "log_directory",
     "log_of_vhost",
     "place_options",
     "running_broker",
     "vhost_directory",
+    "write_holder",
 ]
 
 URL_VARIABLE = "AMBERMQ_URL"
@@ -195,16 +195,16 @@ def running_broker(directory: str, *, served: str | None = None) -> Holder:
 def holder_of(directory: str) -> Holder | None:
     """Return the living broker that the lock file of a directory names, None where there is none."""
     try:
-        text = (Path(directory) / "lock").read_bytes()
-        holder = msgspec.json.decode(text, type=Holder)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.convert(read_holder(directory), Holder | None)
+    except msgspec.ValidationError:
         return None
-    return holder if is_alive(holder.pid) else None
 
 
-def holder_text(pid: int, url: str) -> str:
-    """Return what a broker writes into its lock file."""
-    return msgspec.json.encode({"pid": pid, "url": url}).decode() + "\n"
+def write_holder(directory: str, pid: int, url: str) -> None:
+    """Say in the lock file of a directory which broker holds it, and of which file that is said."""
+    path = Path(lock_path(directory))
+    held = {"pid": pid, "url": url, "inode": path.stat().st_ino}
+    path.write_bytes(msgspec.json.encode(held) + b"\n")
 
 
 def _with_vhost(url: str) -> str:

@@ -10,7 +10,6 @@ import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, final
 
 import structlog
@@ -21,7 +20,7 @@ from engine.recovery import recover
 from log.disk import DiskStorage
 from log.errors import DamageError, LogError, LogFailed
 from log.proposal import sweep_jobs
-from log.recovery import Recovery, lock_path
+from log.recovery import Recovery
 from log.root import DEFAULT_VHOST
 from log.vhosts import VirtualHosts
 from log.worker import ThreadWorkers
@@ -30,7 +29,7 @@ from protocol.message_fields import MessageFields
 from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
 from tools.settings import Settings
-from tools.target import holder_text
+from tools.target import write_holder
 
 __all__ = ["VhostStore"]
 
@@ -129,7 +128,7 @@ class VhostStore:
     def _announce(self, name: str, path: str) -> None:
         if self._url is not None:
             url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
-            Path(lock_path(path)).write_text(holder_text(os.getpid(), str(url)), encoding="utf-8")
+            write_holder(path, os.getpid(), str(url))
 
     def _open(self, name: str, path: str, mode: Mode = Mode.AUTOMATIC) -> Ground:
         began, now_us = time.monotonic(), _now_us()

@@ -62,8 +62,9 @@ def test_who_hears_that_it_is_ready_may_end_it_at_once(tmp_path: Path) -> None:
 
 
 def test_the_lock_file_says_who_holds_it(child: ChildBroker) -> None:
-    """pid and URL, as the broker's own commands read them."""
-    assert json.loads((child.directory / "lock").read_text()) == {"pid": child.pid, "url": child.url}
+    """pid and URL, as the broker's own commands read them, and which file it is, for copies of it hold nothing."""
+    lock = child.directory / "lock"
+    assert json.loads(lock.read_text()) == {"pid": child.pid, "url": child.url, "inode": lock.stat().st_ino}
 
 
 def test_a_second_broker_is_one_clear_line_and_exit_code_1(child: ChildBroker) -> None:

@@ -1,6 +1,7 @@
 """Exactly one of a URL and a directory, from a flag or the environment."""
 
 import os
+import shutil
 from pathlib import Path
 
 import click
@@ -8,13 +9,14 @@ import pytest
 
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.target import broker_url, data_directory, holder_of, holder_text, running_broker
+from tools.target import broker_url, data_directory, holder_of, running_broker, write_holder
 
 URL = "amqp://flag:1"
 
 
 def held(directory: Path, *, pid: int, url: str = "amqp://held:1") -> str:
-    (directory / "lock").write_text(holder_text(pid, url))
+    (directory / "lock").touch()
+    write_holder(str(directory), pid, url)
     return str(directory)
 
 
@@ -90,6 +92,16 @@ def test_who_starts_a_broker_starts_it_on_its_own_directory(tmp_path: Path) -> N
     below.mkdir()
     with pytest.raises(ToolError, match=r"staging: no broker runs.*ambermq serve --data \./data$"):
         running_broker(str(below), served="./data")
+
+
+def test_the_copy_of_a_held_directory_is_held_by_nobody(tmp_path: Path) -> None:
+    """Whoever works on the copy of a broker's directory must not reach the broker of the original."""
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    original.mkdir()
+    held(original, pid=os.getpid())
+    shutil.copytree(original, copy)
+    assert holder_of(str(original)) is not None
+    assert holder_of(str(copy)) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"pid": "x"}', "[]"])
