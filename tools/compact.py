@@ -13,7 +13,6 @@ is committed: whatever ends the job before leaves a directory that the next one 
 Rule 2. Where there is nothing to win nothing is committed: history stays where it is.
 """
 
-import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -300,7 +299,7 @@ def _found_of(plan: Plan, segment: Sealed, counts: Mapping[int, SegmentCount]) -
 @contextmanager
 def _alone(storage: DiskStorage, directory: str) -> Iterator[None]:
     try:
-        with lock_jobs(storage, directory, json.dumps({"pid": os.getpid()})):
+        with lock_jobs(storage, directory, f"pid {os.getpid()}"):
             yield
     except LockedError as error:
         if not error.path.endswith("/jobs/lock"):

@@ -136,7 +136,7 @@ def compact(
                     archive=aside,
                     progress=progress,
                 )
-    _tell(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began)
+    _tell(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began, compresses=compresses)
 
 
 @contextmanager
@@ -203,29 +203,31 @@ def _archived(target: str, vhost: str, directory: str, first: int, last: int) ->
     return (write_archive(directory, first, last, target, vhost=vhost)[0],)
 
 
-def _tell(outcome: Outcome, output: str, *, is_dry: bool, seconds: float) -> None:
+def _tell(outcome: Outcome, output: str, *, is_dry: bool, seconds: float, compresses: bool) -> None:
     if output == "json":
         print_json(asdict(outcome) | {"dry_run": is_dry, "seconds": round(seconds, 3)}, indent=True)
         return
     for job in outcome.swept:
         print_line(f"removed what the dead job {job} had left")
     if outcome.horizon is None:
-        print_line("nothing to do: no snapshot lies before the history to keep")
+        print_line("nothing to do: what lies before the history to keep fills no segment, or was compacted already")
         return
-    print_values(_summary(outcome, is_dry=is_dry, seconds=seconds), output)
+    print_values(_summary(outcome, is_dry=is_dry, seconds=seconds, compresses=compresses), output)
 
 
-def _summary(outcome: Outcome, *, is_dry: bool, seconds: float) -> dict[str, Any]:
+def _summary(outcome: Outcome, *, is_dry: bool, seconds: float, compresses: bool) -> dict[str, Any]:
     assert outcome.horizon is not None
     what = "would begin" if is_dry else "begins" if outcome.is_committed else "could begin, with nothing won,"
     segments = f"{outcome.untouched} untouched, {outcome.dropped} dropped, {outcome.rewritten} rewritten"
     won = 100 * (outcome.bytes_before - outcome.bytes_after) // max(outcome.bytes_before, 1)
+    # Only compressing tells what that saves.
+    before = ", before compression" if is_dry and compresses else ""
     records = f"{outcome.records_before:,} -> {outcome.records_after:,}"
     told: dict[str, Any] = {
         f"history {what} at": f"offset {outcome.horizon.offset:,} ({iso_time(outcome.horizon.time_us)})",
         "segments below": f"{outcome.segments}: {segments}; {outcome.segments_after} afterwards",
         **({"records": records} if outcome.records_before else {}),
-        "bytes": f"{size_text(outcome.bytes_before)} -> {size_text(outcome.bytes_after)} ({won} % less)",
+        "bytes": f"{size_text(outcome.bytes_before)} -> {size_text(outcome.bytes_after)} ({won} % less{before})",
         "time": duration_text(round(seconds * 1e6)),
     }
     if outcome.missing:

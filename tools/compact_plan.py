@@ -5,7 +5,7 @@ Rule: nothing is changed here, and no broker is asked; segments are read by who 
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.compaction import Choice, History, Plan, base_for, dead_of, end_for, groups_of, plan_compaction
 from engine.keep import kept_offsets
@@ -13,9 +13,10 @@ from engine.past import Past, PastError, open_past
 from engine.retention import base_of
 from engine.snapshots import load_snapshot
 from log.config import LogConfig
-from log.inspect import Reader
-from log.manifest import Horizon, Snapshot
+from log.inspect import Reader, SegmentState
+from log.manifest import Horizon, Sealed, Snapshot
 from log.rewriting import CountTask, SegmentCount, pack_offsets
+from log.segment import SEGMENT_HEADER_BYTES
 from tools.compact_runner import Runner
 
 __all__ = [
@@ -57,7 +58,7 @@ class Outcome:
     only whole segments go, which nobody reads."""
     bytes_before: int = 0
     bytes_after: int = 0
-    """Bytes of these segments; of what is only asked for, about."""
+    """Bytes of these segments; of what is only asked for, about, and without what compressing it will save."""
     missing: int = 0
     """Live messages that were lost before, by a repair."""
     job: str = ""
@@ -126,7 +127,9 @@ def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool
         if past.last_offset is None:
             return None
         state = past.state_at(past.last_offset)
-        return plan_compaction(manifest, Horizon(past.end, state.time_us), [kept_offsets(state)])
+        horizon = Horizon(max(past.end, reader.survey.valid_end), state.time_us)
+        sealed = (*manifest.sealed, *_still_open(reader))
+        return plan_compaction(replace(manifest, sealed=sealed), horizon, [kept_offsets(state)])
     end = end_of_base(past, history, now_us)
     if end is not None:
         state = past.state_at(end - 1)
@@ -137,6 +140,16 @@ def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool
     later = manifest.snapshots[manifest.snapshots.index(base) :]
     kept = (kept_offsets(load_snapshot(reader.storage, reader.directory, manifest, one)) for one in later)
     return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
+
+
+def _still_open(reader: Reader) -> list[Sealed]:
+    """Return what is written to as the sealed segments that a compaction which keeps no history makes of it."""
+    named = {one.file_id for one in reader.manifest.sealed}
+    return [
+        Sealed(one.file_id, one.base_offset, one.next_offset, one.size)
+        for one in reader.segments()
+        if one.state is not SegmentState.SPARE and one.file_id not in named and one.size > SEGMENT_HEADER_BYTES
+    ]
 
 
 def end_of_base(past: Past, history: History, now_us: int) -> int | None:

@@ -29,7 +29,7 @@ from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, count_k
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.pace import Pace
-from tools.spark_session import STARTS_SOON, open_session
+from tools.spark_session import STARTS_SOON, check_master, open_session
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, Broadcast
@@ -62,6 +62,8 @@ class SparkRunner:
     @classmethod
     def start(cls, master: str, *, bytes_per_s: int = 0) -> Self:
         """Open a session of its own on a master, until it is closed; this process steps back too. Raises ToolError."""
+        # As it was typed, which its message quotes.
+        check_master(master)
         # Java inherits it, which is busy while it starts.
         os.setpriority(os.PRIO_PROCESS, 0, max(_PATIENCE, os.getpriority(os.PRIO_PROCESS, 0)))
         with ExitStack() as opened:

@@ -27,7 +27,7 @@ from tools.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["STARTS_SOON", "check_packages", "open_session"]
+__all__ = ["STARTS_SOON", "check_master", "check_packages", "open_session"]
 
 STARTS_SOON: Final = "-XX:TieredStopAtLevel=1"
 """For Java: hardly compile. A session takes a third less of the processor to start, and long queries more."""
@@ -66,7 +66,7 @@ def open_session(
     master is none or is not there.
     """
     check_packages("pyspark", "pyarrow", "numpy")
-    _check_master(master)
+    check_master(master)
     with tempfile.TemporaryDirectory(prefix="ambermq-spark-", ignore_cleanup_errors=True) as directory:
         scratch = Path(directory)
         environment = _environment(scratch, is_local=_is_local(master))
@@ -90,8 +90,8 @@ def _is_local(master: str) -> bool:
     return _LOCAL.fullmatch(master) is not None
 
 
-def _check_master(master: str) -> None:
-    """Raise ToolError before Spark would try for a minute, and tell it in forty lines."""
+def check_master(master: str) -> None:
+    """Raise ToolError where a master is none, or is not there: Spark would try for a minute, and use forty lines."""
     if _is_local(master) or _OTHERS.fullmatch(master):
         return
     standalone = _STANDALONE.fullmatch(master)

@@ -184,6 +184,15 @@ def test_what_would_be_done_is_what_is_done_and_changes_nothing() -> None:
         assert all_gone.segments > foreseen.segments
 
 
+def test_what_is_foreseen_counts_the_segment_that_is_written_to() -> None:
+    """Where no history is kept a compaction seals it first: what a young log holds is not passed over."""
+    with lived(4, 50, has_snapshots=False) as life:
+        foreseen = foresee_compaction(life.directory, NONE, LocalRunner(), now_us=life.now_us, config=LIVED)
+        done = compact(life)
+        for name in ("horizon", "segments", "untouched", "dropped", "rewritten", "records_before", "records_after"):
+            assert getattr(foreseen, name) == getattr(done, name)
+
+
 class _Spoiled:
     """A runner beside which something happens before the first group is written."""
 

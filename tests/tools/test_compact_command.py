@@ -110,6 +110,8 @@ def test_a_dry_run_changes_nothing(small: ChildBroker, run: Run) -> None:
     assert (result.exit_code, "history would begin at" in result.stdout) == (0, True)
     assert run("snapshot", "list", *data, "--output", "json").stdout == before
     assert not (small.directory / "jobs").exists()
+    result = run("log", "compact", *LOCAL, *data, "--dry-run", "--compress")
+    assert (result.exit_code, "% less, before compression)" in result.stdout) == (0, True)
 
 
 def test_what_is_no_log_is_told(run: Run, tmp_path: Path) -> None:

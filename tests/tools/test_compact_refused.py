@@ -98,6 +98,7 @@ def test_what_is_no_data_directory(
     ("master", "code", "words"),
     [
         ("nonsense", ExitCode.USAGE, "no Spark master that I understand"),
+        ("local[0]", ExitCode.USAGE, "'local[0]': no Spark master that I understand"),
         ("spark://127.0.0.1:1", ExitCode.CANNOT_CONNECT, "no Spark master answers"),
         ("spark://127.0.0.1:99999", ExitCode.CANNOT_CONNECT, "no Spark master answers"),
     ],
