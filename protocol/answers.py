@@ -1,13 +1,15 @@
 """Answers of the management node that wait for credit, those of one connection.
 
 Rule 1. What waits is bounded in number a link and in bytes a connection; what comes beyond is dropped.
-Rule 2. The oldest of a link go first, sent settled: nobody sends an answer again.
+Rule 2. The oldest of a link go first, sent settled unless the link is for what is unsettled: nobody sends an answer
+        again, whatever is said of it.
 """
 
 from collections import deque
 from typing import Final, final
 
 from protocol.sender import Sender
+from protocol.spec import SenderSettleMode
 
 __all__ = ["Answers"]
 
@@ -56,7 +58,8 @@ class Answers:
         while waiting and link.sendable:
             answer = waiting.popleft()
             self._bytes -= len(answer)
-            link.send_run([self._next_token], [answer], settled=True)
+            is_settled = link.sender_settle_mode != SenderSettleMode.UNSETTLED
+            link.send_run([self._next_token], [answer], settled=is_settled)
             self._next_token += 1
         if link.drain and (not link.credit or (not waiting and link.sendable)):
             link.drained()

@@ -8,7 +8,7 @@ Rule 3. What was never delivered before goes out byte for byte; only a redeliver
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from engine.commands import Settle
 from engine.effects import ConsumerReady, Deliver, OutcomeApplied
@@ -19,7 +19,7 @@ from protocol.decode import Buffer, decode
 from protocol.errors import DecodeError
 from protocol.events import Disposed
 from protocol.outcomes import outcome_of
-from protocol.performatives import Accepted
+from protocol.performatives import Accepted, Rejected
 from protocol.sections import with_header
 from protocol.sender import Sender
 from protocol.terminus import ConsumingTerms
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from protocol.peer import Peer
 
 __all__ = ["Consuming", "redelivered"]
+
+_REJECTED: Final = Rejected()
 
 
 class _Delivery(NamedTuple):
@@ -155,10 +157,13 @@ class Consuming:
 
     @staticmethod
     def answer(effect: OutcomeApplied) -> None:
-        """Settle a run whose receiver waits for it (receiver-settle-mode second)."""
+        """Settle a run whose receiver waits for it (receiver-settle-mode second), with the outcome that was applied.
+
+        Why it rejects the receiver knows: with an error the answer would say that the outcome could not be applied.
+        """
         consuming, first_id, count, state = effect.reply
         if consuming.is_open:
-            consuming.link.settle_sent(first_id, count, state)
+            consuming.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
 
 
 def redelivered(body: Buffer, entry: Entry | None) -> Buffer:

@@ -29,7 +29,7 @@ from protocol.queue_management import QUEUE_TYPE
 from protocol.receiver import Receiver
 from protocol.sender import Sender
 from protocol.serial import MASK
-from protocol.spec import LinkCondition
+from protocol.spec import LinkCondition, ReceiverSettleMode
 from protocol.values import Map, Symbol
 from protocol.vhost_management import VhostCommand
 
@@ -87,7 +87,10 @@ class ManagementNode:
 
     def attach_requests(self, link: Receiver) -> None:
         """Accept a link for requests."""
-        link.accept(_source(link), Target(address=ADDRESS), max_message_size=_REQUEST_BYTES_MAX)
+        first = ReceiverSettleMode.FIRST
+        link.accept(
+            _source(link), Target(address=ADDRESS), receiver_settle_mode=first, max_message_size=_REQUEST_BYTES_MAX
+        )
         self._requests[link] = None
         self._grant()
 

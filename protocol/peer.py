@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, assert_never, final
 
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
-from protocol import management
-from protocol.browsing import Browsing
+from protocol import claims, management
+from protocol.browsing import Browsing, settle_browsed
 from protocol.connection import Connection
 from protocol.consuming import Consuming
 from protocol.containers import SOLE_CONNECTION
@@ -59,6 +59,7 @@ class Peer:
 
     __slots__ = (
         "_authenticate",
+        "_claims",
         "_consuming",
         "_management",
         "_posting",
@@ -84,6 +85,7 @@ class Peer:
         self._consuming: dict[Link, Consuming] = {}
         self._sources: dict[Link, Source] = {}
         self._management: management.ManagementNode | None = None
+        self._claims: claims.ClaimsNode | None = None
         self._posting: Posting | None = None
         gateway.peers[self] = None
 
@@ -144,7 +146,7 @@ class Peer:
         for session in self.connection.sessions():
             if not is_low:
                 session.resume()
-            elif self._management is None or not self._management.is_asked_in(session):
+            elif not any(node.is_asked_in(session) for node in self._nodes()):
                 session.pause()
         if not is_low:
             for producing in self._producing.values():
@@ -168,7 +170,7 @@ class Peer:
         """Tell the engine that everything of this connection is gone."""
         for link in (*self._producing, *self._consuming, *self._sources):
             self._forget(link)
-        self._management = None
+        self._management = self._claims = None
         if self._posting is not None:
             self._posting.close()
             self._posting = None
@@ -311,6 +313,10 @@ class Peer:
             self._manager().attach_requests(link)
             link.session.resume()
             return
+        if terms.address == claims.ADDRESS:
+            self._keeper().attach_requests(link)
+            link.session.resume()
+            return
         producing = Producing(self, link, self.gateway.limits, terms)
         self._producing[link] = producing
         self._have(link)
@@ -335,6 +341,9 @@ class Peer:
         terms = consuming_terms(_attach_of(link))
         if terms.address == management.ADDRESS:
             self._manager().attach_replies(link)
+            return
+        if terms.address == claims.ADDRESS:
+            self._keeper().attach_replies(link)
             return
         if terms.is_copy:
             self._sources[link] = self.gateway.sources.attach(self, link, terms)
@@ -362,6 +371,15 @@ class Peer:
             self._management = management.ManagementNode(self)
         return self._management
 
+    def _keeper(self) -> "claims.ClaimsNode":
+        if self._claims is None:
+            self._claims = claims.ClaimsNode()
+        return self._claims
+
+    def _nodes(self) -> "list[management.ManagementNode | claims.ClaimsNode]":
+        """Return the nodes of our own that this connection has links to, or had."""
+        return [node for node in (self._management, self._claims) if node is not None]
+
     def _refuse(self, link: Link, refusal: Refusal) -> None:
         self._let_go(link)
         known = self._producing.pop(link, None) or self._consuming.pop(link, None)
@@ -373,8 +391,8 @@ class Peer:
     def _transferred(self, event: TransferRun) -> None:
         producing = self._producing.get(event.link)
         if producing is None:
-            if self._management is not None:
-                self._management.requested(event)
+            for node in self._nodes():
+                node.requested(event)
             return
         try:
             producing.publish(event)
@@ -401,6 +419,10 @@ class Peer:
             source.disposed(event)
             # The session's bound on what is unsettled may have stood in the way.
             self.gateway.sources.wake(source)
+        elif isinstance(event.link, Sender):
+            settle_browsed(event.link, event)
+            for node in self._nodes():
+                node.flush(event.link)
 
     def _credit_changed(self, event: CreditChanged) -> None:
         consuming = self._consuming.get(event.link)
@@ -408,8 +430,9 @@ class Peer:
             self.top_up(consuming)
         elif event.link in self._sources:
             self.gateway.sources.wake(self._sources[event.link])
-        elif self._management is not None and isinstance(event.link, Sender):
-            self._management.flush(event.link)
+        elif isinstance(event.link, Sender):
+            for node in self._nodes():
+                node.flush(event.link)
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():
@@ -431,8 +454,8 @@ class Peer:
         source = self._sources.pop(link, None)
         if source is not None:
             self.gateway.sources.forget(source)
-        if self._management is not None:
-            self._management.detached(link)
+        for node in self._nodes():
+            node.detached(link)
 
     def _message_bytes(self, consumer: int) -> int:
         """Return the average size of what waits for a consumer."""

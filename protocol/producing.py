@@ -18,7 +18,7 @@ from protocol.receiver import Receiver
 from protocol.sections import scan_head
 from protocol.serial import MASK
 from protocol.server_limits import ServerLimits
-from protocol.spec import AmqpCondition
+from protocol.spec import AmqpCondition, ReceiverSettleMode
 from protocol.terminus import ProducingTerms
 
 if TYPE_CHECKING:
@@ -45,8 +45,13 @@ class Producing:
         self.is_open = True
 
     def accept(self, ready: ProducerReady) -> None:
-        """Answer the attach."""
-        self.link.accept(source=self.terms.source, target=self.terms.target_of(ready))
+        """Answer the attach.
+
+        In receiver-settle-mode first, whatever was asked for: nobody resumes a delivery here, so nothing is won by a
+        settlement that waits for the sender's, and senders of Azure ask for it and never send theirs.
+        """
+        target = self.terms.target_of(ready)
+        self.link.accept(self.terms.source, target, receiver_settle_mode=ReceiverSettleMode.FIRST)
 
     def publish(self, run: TransferRun) -> None:
         """Submit what publishes a run of messages, cut where durability changes and where a command is full.

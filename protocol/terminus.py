@@ -35,6 +35,8 @@ _SUBSCRIPTION_CAPABILITIES: Final = frozenset(("shared", "global"))
 _JMS_SUFFIX: Final = re.compile(r"\|(?:[0-9]+|global[0-9]*|volatile[0-9]+|global-volatile[0-9]+)\Z")
 """What Qpid JMS puts behind a shared subscription's name, to tell its links apart."""
 
+_URL: Final = re.compile(r"(?:amqps?|sb)://[^/]*/")
+"""Before the address as clients of Azure write it: whose host that is, is not asked."""
 _TOPICS: Final = "/topics/"
 _Filters = list[tuple[Any, Any]]
 
@@ -231,7 +233,8 @@ def _address(address: object, field: str) -> str:
         return ""
     if not isinstance(address, str):
         raise Refusal("amqp:invalid-field", f"the {field}'s address is {type(address).__name__}, expected a string")
-    return address
+    url = _URL.match(address)
+    return address if url is None else address[url.end() :]
 
 
 def _typed(address: str, capabilities: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ def _table() -> list[tuple[str, str, str]]:
         cell = first.strip("| ")
         address = _OTHERS.get(cell) or cell.strip("`")
         # The others are answered before the engine is asked.
-        if not cell.startswith(("none", "`$management", "`/log")):
+        if not cell.startswith(("none", "`$management", "`$cbs", "`/log")):
             found.append((address, sending, sending if receiving == "the same" else receiving))
     return found
 

@@ -127,9 +127,11 @@ def test_receiver_second_is_answered(peer: ProtonPeer, connect: Connect, queue: 
     receiver = peer.receiver(queue, options=Second())
     assert receiver.link.remote_rcv_settle_mode == 1
     got = receiver.next()
+    got.delivery.local.condition = Condition("app:bad", "what the broker does not say again")
     got.delivery.update(outcome)
     peer.wait(lambda: got.delivery.settled, "the broker to settle")
     assert got.delivery.remote_state == outcome
+    assert got.delivery.remote.condition is None
     got.delivery.settle()
     assert Manager(connect()).queue(queue)["available"] == left
 

@@ -173,3 +173,21 @@ def test_no_source_asks_for_what_has_the_name() -> None:
     mine = Subscription("a", "s", "me", is_no_local=True)
     source = terms.source_of(ConsumerReady("key", 1, subscription=mine))
     assert (source.filter, source.capabilities) == ({Symbol("no-local"): NO_LOCAL}, ("topic",))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("amqps://localhost:5672/orders", "orders"),
+        ("amqp://h//queues/a%2Fb", "/queues/a%2Fb"),
+        ("sb://h/$cbs", "$cbs"),
+        ("sb:///orders", "orders"),
+        ("sb://orders", "sb://orders"),
+        ("http://h/orders", "http://h/orders"),
+    ],
+)
+def test_an_address_may_be_a_url(written: str, meant: str) -> None:
+    """As clients of Azure write it: what follows the host is the address; the attach reply says what was written."""
+    producing, consuming = producing_terms(sending(address=written)), consuming_terms(receiving(address=written))
+    assert (producing.address, consuming.address) == (meant, meant)
+    assert (producing.target.address, consuming.source.address) == (written, written)
