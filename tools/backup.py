@@ -36,11 +36,11 @@ _SEGMENT_BYTES: Final = 64 << 20
 def export_backup(directory: str, name: str, path: str, *, as_directory: bool, bytes_per_s: int = 0) -> Table:
     """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return what is in it.
 
-    `bytes_per_s` bounds how fast it is read, and how fast written; 0 does not. Raises ToolError where there is no such
+    `bytes_per_s` bounds how fast it is written, 0 does not. Raises ToolError where there is no such
     snapshot, it is damaged, or the backup cannot be written, LogError as `open_reader` does, DamageError where the log
     is damaged.
     """
-    with open_reader(directory, storage=reading_storage(directory, bytes_per_s)) as reader:
+    with open_reader(directory, storage=reading_storage(directory)) as reader:
         manifest = reader.manifest
         snapshot = snapshot_named(manifest, name, directory)
         state = snapshot_state(reader, snapshot)

@@ -100,17 +100,15 @@ class PacedStorage(DiskStorage):
         return _PacedFile(file.fileno(), self._pace, self._neighbour, is_direct=file.is_direct)
 
 
-def reading_storage(directory: str, bytes_per_s: int | None = None) -> Storage:
+def reading_storage(directory: str) -> Storage:
     """Return the disk to read the log in a directory from: at a pace while a broker that serves it is busy.
 
-    At most `bytes_per_s`, by default what the environment says; 0 is no bound. Raises ToolError where that is no
-    number.
+    The environment says how fast; 0 is no bound. Raises ToolError where it names no number.
     """
-    bytes_per_s = _rate() << 20 if bytes_per_s is None else bytes_per_s
-    pid = writer_of(directory)
-    if not bytes_per_s or pid is None:
+    rate, pid = _rate(), writer_of(directory)
+    if not rate or pid is None:
         return DiskStorage()
-    return PacedStorage(Pace(bytes_per_s, processor_share=_PROCESSOR_SHARE), Neighbour(pid))
+    return PacedStorage(Pace(rate << 20, processor_share=_PROCESSOR_SHARE), Neighbour(pid))
 
 
 def open_log(directory: str) -> Reader:

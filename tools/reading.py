@@ -17,7 +17,7 @@ from tools.target import log_directory
 
 __all__ = ["ReadingGroup", "directory_to_read", "step_back"]
 
-_NICENESS: Final = 19
+_NICENESS: Final = 10
 
 
 def step_back() -> None:

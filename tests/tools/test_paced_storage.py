@@ -112,7 +112,6 @@ def test_beside_a_broker_the_environment_bounds_the_rate(tmp_path: Path, monkeyp
     assert type(reading_storage(str(tmp_path))) is PacedStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "0")
     assert type(reading_storage(str(tmp_path))) is DiskStorage
-    assert type(reading_storage(str(tmp_path), 1000)) is PacedStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "fast")
     with pytest.raises(ToolError, match="no rate to read at"):
         reading_storage(str(tmp_path))
