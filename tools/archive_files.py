@@ -9,9 +9,11 @@ Rule: only archives that the manifest names are read. What a compaction wrote th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from log.crc_line import with_crc_line, without_crc_line
@@ -19,10 +21,19 @@ from log.errors import DamageError, ForeignError
 from tools.file_systems import joined, place_of
 from tools.history_log import HistoryLog
 from tools.history_schema import schema_of
-from tools.history_table import Selection
+from tools.history_table import EVERYTHING, Selection
 from tools.parquet_files import ParquetFile
 
-__all__ = ["Archive", "ArchivePart", "archive_columns", "archive_parts", "load_archive", "may_hold", "store_archive"]
+__all__ = [
+    "Archive",
+    "ArchivePart",
+    "archive_columns",
+    "archive_parts",
+    "known_from",
+    "load_archive",
+    "may_hold",
+    "store_archive",
+]
 
 _ROWS_MAX = 32_768
 _VERSION = 1
@@ -126,16 +137,44 @@ def may_hold(part: ArchivePart, selection: Selection) -> bool:
     return day < selection.end_us and day + 86_400_000_000 > selection.begin_us
 
 
-def archive_columns(part: ArchivePart, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the events of an archive's file, these columns of them. Raises OSError where pages are damaged."""
+def known_from(log: HistoryLog) -> int:
+    """Return the offset from which log and archives together tell all that happened. Raises as `load_archive`."""
+    begin = log.horizon
+    for archive in map(load_archive, reversed(log.manifest.archive)):
+        # What a compaction archives ends where it lets history begin: what lies before a gap is not joined to the log.
+        if archive.last_offset + 1 >= begin:
+            begin = min(begin, archive.first_offset)
+    return begin
+
+
+def archive_columns(
+    part: ArchivePart, columns: Sequence[str], selection: Selection = EVERYTHING
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of an archive's file, these columns of them, as far as their offsets and times are selected.
+
+    Raises OSError where pages are damaged.
+    """
     place, schema = place_of(part.target), schema_of(columns)
     path = f"{place.path}/{part.file.path}"
     with pq.ParquetFile(path, filesystem=place.filesystem, page_checksum_verification=True) as file:
-        there = [name for name in schema.names if name in file.schema_arrow.names]
-        for batch in file.iter_batches(_ROWS_MAX, columns=there or ["offset"]):
+        there = [name for name in file.schema_arrow.names if name in {*schema.names, "offset", "timestamp"}]
+        for whole in file.iter_batches(_ROWS_MAX, columns=there):
+            batch = _selected(whole, selection)
             yield pa.RecordBatch.from_arrays(
                 [_column(batch, field, part.file.queue) for field in schema], schema=schema
             )
+
+
+def _selected(batch: pa.RecordBatch, selection: Selection) -> pa.RecordBatch:
+    """Leave out rows before or behind the offsets and times of a selection."""
+    offsets, times = batch.column("offset"), batch.column("timestamp").cast(pa.int64())
+    bounds = (
+        pc.greater_equal(offsets, selection.first),
+        pc.less(offsets, selection.end),
+        pc.greater_equal(times, selection.begin_us),
+        pc.less(times, selection.end_us),
+    )
+    return batch.filter(reduce(pc.and_, bounds))
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, queue: str | None) -> pa.Array:

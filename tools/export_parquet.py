@@ -147,7 +147,7 @@ def _check_empty(target: str) -> None:
 def _tell_horizons(logs: Sequence[Any]) -> None:
     for log in logs:
         if log.horizon:
-            before = "its archives are Parquet too" if log.manifest.archive else "what was before is gone"
+            before = "what was archived is Parquet already" if log.manifest.archive else "what was before is gone"
             told = f"{log.directory} was compacted: history begins at offset {log.horizon}; {before}"
             sys.stderr.write(f"note: {told}\n")
 

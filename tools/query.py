@@ -9,7 +9,8 @@ import base64
 import csv
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,9 @@ from tools.when import WHEN_HELP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tools.history_log import HistoryLog
+    from tools.history_table import Selection
 
 __all__ = ["OUTPUTS", "columns_in", "query", "query_rows"]
 
@@ -51,16 +55,31 @@ def query(sql: str, data: str | None, vhost: str, since: str, until: str, master
 
     check_packages("pyspark", "pyarrow", "numpy")
     from tools.history_log import open_histories  # noqa: PLC0415
+    from tools.history_table import selection_between  # noqa: PLC0415
 
+    # A query that reads no events would not find out that a moment is none.
+    wanted = selection_between(since, until, now_us=time.time_ns() // 1000)
     options = {"path": history_directory(data), "vhost": vhost, "below_horizon": "archive"}
     options |= {name: text for name, text in (("since", since), ("until", until)) if text}
     with (
-        open_histories(options["path"], vhost),  # pins what is read until the query is done
+        open_histories(options["path"], vhost) as logs,  # pins what is read until the query is done
         open_session(master, name="ambermq log query") as spark,
         translating_spark(),
     ):
+        _tell_beginnings(logs, wanted)
         columns, rows = query_rows(spark, sql, options)
         _print(columns, rows, output)
+
+
+def _tell_beginnings(logs: "Sequence[HistoryLog]", wanted: "Selection") -> None:
+    """Say where history begins, if that is not all that happened: the source warns too, but nobody hears Spark."""
+    from tools.archive_files import known_from  # noqa: PLC0415 - needs pyarrow
+
+    for log in logs:
+        begin = known_from(log)
+        if begin > wanted.first:
+            told = f"{log.directory} was compacted: history begins at offset {begin}; before that only archives tell"
+            sys.stderr.write(f"note: {told}\n")
 
 
 def query_rows(

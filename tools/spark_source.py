@@ -32,7 +32,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from log.root import DEFAULT_VHOST
-from tools.archive_files import ArchivePart, archive_columns, archive_parts, may_hold
+from tools.archive_files import ArchivePart, archive_columns, archive_parts, known_from, may_hold
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.file_systems import is_remote, place_of
@@ -168,10 +168,11 @@ class EventReader(DataSourceReader):
 
 def _planned(log: HistoryLog, options: SourceOptions) -> PlannedLog:
     horizon, below = log.horizon, options.below_horizon
+    begin = known_from(log) if below == "archive" else horizon
     if horizon and below == "log":
         _warn(log, f"below offset {horizon} the log holds only some messages, and no other events")
-    elif horizon and not (below == "archive" and log.manifest.archive):
-        _warn(log, f"history begins at offset {horizon}")
+    elif begin:
+        _warn(log, f"history begins at offset {begin}")
     first = 0 if below == "log" else horizon
     parts = [limited(one, first=first, end=log.end) for one in log.segments if one.next_offset > first]
     archived = archive_parts(log) if below == "archive" else ()
@@ -204,7 +205,7 @@ def read_part(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the events of a segment or of an archive's file. Raises DamageError, ToolError."""
     if isinstance(part, ArchivePart):
-        return archive_columns(part, columns)
+        return archive_columns(part, columns, selection)
     return event_columns(
         part,
         columns,

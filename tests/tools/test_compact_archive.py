@@ -13,12 +13,12 @@ from log.disk import DiskStorage
 from log.manifest import Manifest, load
 from tests.tools.conftest import Run
 from tools import spark_session
-from tools.archive_files import archive_columns, archive_parts
+from tools.archive_files import archive_columns, archive_parts, known_from
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
 from tools.history_log import open_history
 from tools.history_schema import EVENT_COLUMNS
-from tools.history_table import event_columns
+from tools.history_table import Selection, event_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,6 +96,65 @@ def test_log_and_archive_are_all_that_happened(tmp_path: Path, run: Run) -> None
         assert len(json.loads(result.stdout)["archive"]) == 1
 
 
+def test_an_archive_gives_what_is_selected(tmp_path: Path, run: Run) -> None:
+    """Offsets and times bound its rows as they do those of a log, whatever columns are asked for."""
+    with running(tmp_path) as broker:
+        fill(run, broker)
+        archive_all(run, broker, "--archive", tmp_path / "archive")
+        rows = rows_in_archive(broker)
+        middle = rows[len(rows) // 2]
+        selections = {
+            Selection(first=middle["offset"]): lambda row: row["offset"] >= middle["offset"],
+            Selection(end=middle["offset"]): lambda row: row["offset"] < middle["offset"],
+            Selection(begin_us=micros(middle)): lambda row: row["timestamp"] >= middle["timestamp"],
+            Selection(end_us=micros(middle)): lambda row: row["timestamp"] < middle["timestamp"],
+        }
+        with open_history(str(broker.directory)) as log:
+            parts = list(archive_parts(log))
+        for selection, is_wanted in selections.items():
+            batches = [one for part in parts for one in archive_columns(part, ("type",), selection)]
+            got = sorted(row["type"] for batch in batches for row in batch.to_pylist())
+            assert got == sorted(row["type"] for row in rows if is_wanted(row))
+            assert 0 < len(got) < len(rows)
+
+
+def test_what_was_let_go_before_the_first_archive_is_known_to_be_gone(tmp_path: Path, run: Run) -> None:
+    """Archives reach back as far as they do: what an earlier compaction did not archive is not in them."""
+    with running(tmp_path) as broker:
+        fill(run, broker)
+        assert begin_of(broker) == 0
+        archive_all(run, broker)
+        horizon = manifest_of(broker).horizon
+        assert horizon is not None
+        assert begin_of(broker) == horizon.offset
+        for _ in range(2):
+            fill(run, broker)
+            archive_all(run, broker, "--archive", tmp_path / "archive")
+            assert begin_of(broker) == horizon.offset
+        fill(run, broker)
+        archive_all(run, broker)
+        latest = manifest_of(broker).horizon
+        assert latest is not None
+        assert begin_of(broker) == latest.offset
+
+
+def archive_all(run: Run, broker: ChildBroker, *options: object) -> None:
+    """Compact and keep no history."""
+    result = run("log", "compact", "--runner", "local", "--keep-history", "0s", "--data", broker.directory, *options)
+    assert result.exit_code == 0, result.stderr
+
+
+def begin_of(broker: ChildBroker) -> int:
+    """Where what log and archives tell begins."""
+    with open_history(str(broker.directory)) as log:
+        return known_from(log)
+
+
+def micros(row: dict[str, Any]) -> int:
+    """A row's time in microseconds."""
+    return round(row["timestamp"].timestamp() * 1_000_000)
+
+
 def test_who_is_refused_is_told_of_the_archive(tmp_path: Path, run: Run) -> None:
     """Below the horizon nothing is answered from the log; where the answer lies is said."""
     with running(tmp_path) as broker:
@@ -126,7 +185,7 @@ def test_an_export_begins_at_the_horizon(tmp_path: Path, run: Run) -> None:
         expected = rows_in_log(broker)
     assert json.loads(exported.stdout)["events"] == len(expected)
     assert expected
-    assert f"history begins at offset {expected[0]['offset']}; its archives are Parquet too" in exported.stderr
+    assert f"history begins at offset {expected[0]['offset']}; what was archived is Parquet already" in exported.stderr
 
 
 def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
@@ -179,6 +238,9 @@ def test_a_broker_compacts_with_spark_and_archives_by_itself(
         answer = run("log", "query", _COUNT, *data, "--output", "json")
         assert answer.exit_code == 0, answer.stderr
         assert json.loads(answer.stdout) == {"n": 1550, "messages": 1550}
+        assert answer.stderr == ""
+        answer = run("log", "query", "SELECT max(offset) AS n FROM events", *data, "--until", 1, "--output", "json")
+        assert json.loads(answer.stdout) == {"n": 0}
 
 
 def opened(spark: "SparkSession") -> Any:

@@ -368,6 +368,13 @@ def test_a_wrong_query_is_one_message(run: Callable[..., Result], life: Lived, s
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_query_since_no_moment_is_refused_at_once(run: Callable[..., Result], life: Lived) -> None:
+    """Even where it reads no events, which would find that out."""
+    result = run("log", "query", "SELECT 1", "--data", life.directory, "--since", "nonsense")
+    assert result.exit_code == ExitCode.USAGE
+    assert "nonsense" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("sql", "columns"),
     [
