@@ -8,6 +8,7 @@ Rule 2. The oldest of a link go first, sent settled unless the link is for what 
 from collections import deque
 from typing import Final, final
 
+from protocol.events import Disposed
 from protocol.sender import Sender
 from protocol.spec import SenderSettleMode
 
@@ -49,6 +50,14 @@ class Answers:
             waiting.append(answer)
             self._bytes += len(answer)
         self.flush(link)
+
+    def disposed(self, event: Disposed) -> None:
+        """Settle answers whose receiver waits for that (receiver-settle-mode second); maybe more can leave now."""
+        link = event.link
+        if isinstance(link, Sender) and link in self._by_link:
+            if not event.settled:
+                link.settle_sent(event.first_id, len(event.tokens), event.state)
+            self.flush(link)
 
     def flush(self, link: Sender) -> None:
         """Send what the link has credit for; a drain is answered once its credit or the answers are used up."""

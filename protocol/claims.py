@@ -14,7 +14,7 @@ from typing import Final, final
 from protocol.answers import Answers
 from protocol.decode import Buffer
 from protocol.errors import DecodeError
-from protocol.events import TransferRun
+from protocol.events import Disposed, TransferRun
 from protocol.link import Link
 from protocol.message import AmqpValue, Message, decode_message
 from protocol.performatives import Accepted, Properties, Source, Target
@@ -85,6 +85,11 @@ class ClaimsNode:
             if run.link.is_live:
                 run.link.session.settle((run.first_id + index) & MASK, 1, Accepted())
             self._answer(payload)
+        self._grant()
+
+    def disposed(self, event: Disposed) -> None:
+        """Hear what became of answers."""
+        self._answers.disposed(event)
         self._grant()
 
     def flush(self, link: Sender) -> None:

@@ -20,7 +20,7 @@ from engine.errors import Refused
 from protocol.answers import Answers
 from protocol.encode import encode
 from protocol.errors import DecodeError, LocalError
-from protocol.events import TransferRun
+from protocol.events import Disposed, TransferRun
 from protocol.link import Link
 from protocol.management_types import describe, noun_of, operation_of
 from protocol.message import AmqpValue, Message, decode_message
@@ -148,6 +148,11 @@ class ManagementNode:
         else:
             created = effect.value.pop("created", None)
             self._answer(request, 200 if created is False else request.status, "OK", effect.value)
+
+    def disposed(self, event: Disposed) -> None:
+        """Hear what became of answers."""
+        self._answers.disposed(event)
+        self._grant()
 
     def flush(self, link: Sender) -> None:
         """Send the answers that the link has credit for."""

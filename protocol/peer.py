@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, assert_never, final
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
 from protocol import claims, management
-from protocol.browsing import Browsing, settle_browsed
+from protocol.browsing import Browsing
 from protocol.connection import Connection
 from protocol.consuming import Consuming
 from protocol.containers import SOLE_CONNECTION
@@ -419,10 +419,9 @@ class Peer:
             source.disposed(event)
             # The session's bound on what is unsettled may have stood in the way.
             self.gateway.sources.wake(source)
-        elif isinstance(event.link, Sender):
-            settle_browsed(event.link, event)
-            for node in self._nodes():
-                node.flush(event.link)
+            return
+        for node in self._nodes():
+            node.disposed(event)
 
     def _credit_changed(self, event: CreditChanged) -> None:
         consuming = self._consuming.get(event.link)

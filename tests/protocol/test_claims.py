@@ -145,3 +145,11 @@ def test_whatever_comes_the_connection_stays(payload: bytes) -> None:
     said = claiming.put(payload)
     assert not any(isinstance(performative, Close | Detach) for performative, _ in said)
     assert len(answers(claiming.put(token()))) == 1
+
+
+def test_only_outcomes_of_answers_are_settled() -> None:
+    """The broker says nothing of deliveries on a link that has ended: what the peer says of them has no effect."""
+    claiming = Claiming()
+    claiming.put(token())
+    assert claiming.say(Detach(handle=ANSWERS, closed=True)) == [Detach(handle=ANSWERS, closed=True)]
+    assert claiming.say(Disposition(role=True, first=0, settled=False, state=Accepted())) == []

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 def _print(cells: Sequence[Cell]) -> None:
     console = Console()
     shown = [client for client in CLIENTS if any(cell.client == client.name for cell in cells)]
-    table = Table(Column("behaviour", no_wrap=True), *(f"{client.title} {client.version()}" for client in shown))
+    table = Table(Column("behaviour", no_wrap=True), *(client.name for client in shown))
     for behaviour in dict.fromkeys(cell.behaviour for cell in cells):
         table.add_row(behaviour, *(_verdict(cells, client.name, behaviour) for client in shown))
     console.print(table)

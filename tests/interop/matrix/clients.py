@@ -39,6 +39,7 @@ def _is_rhea_there() -> bool:
 
 
 _ROOT: Final = Path(__file__).parents[3]
+_AZURE: Final = BUILD / "azure"
 
 CLIENTS: Final = (
     Client(
@@ -86,6 +87,18 @@ CLIENTS: Final = (
         builds=(("cargo", "build", "--quiet", "--target-dir", str(BUILD / "rust")),),
         command=(str(BUILD / "rust" / "debug" / "driver"),),
         place=HERE / "rust",
+    ),
+    Client(
+        name="azure",
+        title="Azure Service Bus SDK, Python",
+        version=_pinned("azure/requirements.txt", r"azure-servicebus==(\S+)"),
+        tools=("python3",),
+        builds=(
+            ("python3", "-m", "venv", str(_AZURE)),
+            (str(_AZURE / "bin" / "pip"), "install", "--quiet", "-r", "requirements.txt"),
+        ),
+        command=(str(_AZURE / "bin" / "python"), "driver.py"),
+        place=HERE / "azure",
     ),
 )
 """In the order of the page."""

@@ -1,0 +1,210 @@
+"""Does what it is asked for with the Service Bus SDK of Azure, and says one line of JSON a behaviour.
+
+It runs in an environment of its own, so it knows nothing of the tests: `python driver.py URL BEHAVIOUR...`.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
+
+__all__ = ["main"]
+
+_COUNT = 10
+_PATIENCE_S = 20
+_SILENCE_S = 2
+"""How long nothing comes from where nothing is."""
+
+_NODES_OF_SERVICE_BUS = "topics and subscriptions are entities of Service Bus, made by its own management API"
+_NOT_OFFERED = {
+    "released": "abandon_message modifies; no call releases",
+    "browse": "peek is a request to Service Bus's own management node, not a source",
+    "selector": "rules of Service Bus's subscriptions filter; receivers have no selectors",
+    "temporary-queue": "no dynamic source",
+    "temporary-topic": "no dynamic target",
+    "topic": _NODES_OF_SERVICE_BUS,
+    "durable-subscription": _NODES_OF_SERVICE_BUS,
+    "shared-subscription": _NODES_OF_SERVICE_BUS,
+    "anonymous-relay": "each sender has a queue",
+    "drain": "receivers take their credit back by closing",
+}
+
+
+def _connect(url: str) -> ServiceBusClient:
+    """Connect as to the emulator: no TLS, and the token of a key that nobody looks at."""
+    text = f"Endpoint=sb://{urlsplit(url).netloc};SharedAccessKeyName=any;SharedAccessKey=any;"
+    return ServiceBusClient.from_connection_string(
+        text + "UseDevelopmentEmulator=true;", retry_total=50, retry_mode="fixed", retry_backoff_factor=0.2
+    )
+
+
+def _put(client: ServiceBusClient, name: str, *messages: ServiceBusMessage | str) -> None:
+    """Send; each message is accepted when this returns."""
+    with client.get_queue_sender(name) as sender:
+        for message in messages:
+            sender.send_messages(message if isinstance(message, ServiceBusMessage) else ServiceBusMessage(message))
+
+
+def _next(receiver: ServiceBusReceiver) -> ServiceBusReceivedMessage:
+    """Take the next message, which must come."""
+    got = receiver.receive_messages(max_message_count=1, max_wait_time=_PATIENCE_S)
+    if not got:
+        raise AssertionError(f"nothing came within {_PATIENCE_S} s")
+    return got[0]
+
+
+def _left(client: ServiceBusClient, name: str) -> list[str]:
+    """Take what a queue has."""
+    texts = []
+    with client.get_queue_receiver(name) as receiver:
+        while got := receiver.receive_messages(max_message_count=100, max_wait_time=_SILENCE_S):
+            for message in got:
+                receiver.complete_message(message)
+                texts.append(str(message))
+    return texts
+
+
+def _check(expected: object, found: object, what: str) -> None:
+    if expected != found:
+        raise AssertionError(f"{what}: expected {expected!r}, found {found!r}")
+
+
+def _send(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, *(f"message {number}" for number in range(_COUNT)))
+    return ""
+
+
+def _receive(client: ServiceBusClient, name: str) -> str:
+    sent = [
+        ServiceBusMessage(
+            f"message {number}",
+            message_id=f"id {number}",
+            correlation_id=f"correlation {number}",
+            subject="subject",
+            application_properties={"number": number},
+        )
+        for number in range(_COUNT)
+    ]
+    _put(client, name, *sent)
+    with client.get_queue_receiver(name) as receiver:
+        for number in range(_COUNT):
+            got = _next(receiver)
+            _check((f"message {number}", f"id {number}"), (str(got), got.message_id), "body and message-id")
+            _check((f"correlation {number}", "subject"), (got.correlation_id, got.subject), "correlation-id, subject")
+            _check({b"number": number}, got.application_properties, "application properties")
+            receiver.complete_message(got)
+    _check([], _left(client, name), "what is left")
+    return ""
+
+
+def _accepted(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, "a")
+    with client.get_queue_receiver(name) as receiver:
+        receiver.complete_message(_next(receiver))
+    _check([], _left(client, name), "what is left")
+    return "by complete_message"
+
+
+def _rejected(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, "a", "b")
+    with client.get_queue_receiver(name) as receiver:
+        receiver.dead_letter_message(_next(receiver), reason="bad", error_description="not this one")
+        second = _next(receiver)
+        _check("b", str(second), "what comes next")
+        receiver.complete_message(second)
+    _check([], _left(client, name), "what is left")
+    return "by dead_letter_message"
+
+
+def _modified(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, "a")
+    with client.get_queue_receiver(name) as receiver:
+        receiver.abandon_message(_next(receiver))
+        again = _next(receiver)
+        _check(1, again.delivery_count, "delivery-count")
+        receiver.complete_message(again)
+    return "by abandon_message"
+
+
+def _lost_link(client: ServiceBusClient, name: str) -> str:
+    _put(client, name, "a")
+    with client.get_queue_receiver(name) as receiver:
+        _next(receiver)
+    with client.get_queue_receiver(name) as receiver:
+        again = _next(receiver)
+        _check(1, again.delivery_count, "delivery-count")
+        receiver.complete_message(again)
+    return ""
+
+
+def _credit(client: ServiceBusClient, name: str) -> str:
+    texts = [str(number) for number in range(10)]
+    _put(client, name, *texts)
+    with client.get_queue_receiver(name) as receiver:
+        got = receiver.receive_messages(max_message_count=3, max_wait_time=_PATIENCE_S)
+        _check(True, 1 <= len(got) <= 3, "no more than credit for three")
+        for message in got:
+            receiver.complete_message(message)
+        _check(texts, [str(message) for message in got] + _left(client, name), "what both have")
+    return "by max_message_count"
+
+
+def _large_message(client: ServiceBusClient, name: str) -> str:
+    body = bytes(place * 31 >> 3 & 0xFF for place in range(3 << 20))
+    _put(client, name, ServiceBusMessage(body))
+    with client.get_queue_receiver(name) as receiver:
+        got = _next(receiver)
+        _check(True, b"".join(got.body) == body, "the same bytes")
+        receiver.complete_message(got)
+    return ""
+
+
+def _reconnect(client: ServiceBusClient, name: str) -> str:
+    sent = [f"message {number}" for number in range(20)]
+    with client.get_queue_sender(name) as sender:
+        for number, text in enumerate(sent):
+            if number == 10:
+                print("restart", flush=True)
+                sys.stdin.readline()
+            sender.send_messages(ServiceBusMessage(text))
+    _check(sent, _left(client, name), "what comes")
+    return "by itself: retries of the sender"
+
+
+_KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {
+    "send": _send,
+    "receive": _receive,
+    "accepted": _accepted,
+    "rejected": _rejected,
+    "modified": _modified,
+    "lost-link": _lost_link,
+    "credit": _credit,
+    "large-message": _large_message,
+    "reconnect": _reconnect,
+}
+
+
+def _show(url: str, name: str) -> tuple[str, str]:
+    if name in _NOT_OFFERED:
+        return "not offered", _NOT_OFFERED[name]
+    try:
+        with _connect(url) as client:
+            return "passed", _KNOWN[name](client, name)
+    except Exception as wrong:  # noqa: BLE001 - whatever it is, the cell has failed
+        return "failed", f"{type(wrong).__name__}: {wrong}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do each behaviour against the broker at the URL that comes first."""
+    url, *names = arguments
+    for name in names:
+        verdict, detail = _show(url, name)
+        said: dict[str, Any] = {"behaviour": name, "verdict": verdict, "detail": detail}
+        print(json.dumps(said), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
