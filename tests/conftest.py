@@ -1,6 +1,11 @@
-"""How the laws are tried: the same examples each time by default, others each time in `make fuzz`. And one Spark."""
+"""How the laws are tried: the same examples each time by default, others each time in `make fuzz`. And one Spark.
+
+A shell starts what runs in its background with SIGINT ignored, and that is inherited: commands that end by it would
+never end. Here it is as at a terminal.
+"""
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +18,9 @@ from tools.spark_session import STARTS_SOON, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
