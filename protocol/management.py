@@ -17,31 +17,26 @@ from typing import TYPE_CHECKING, Any, Final, final
 from engine.commands import Command
 from engine.effects import Answered, RefusedCommand
 from engine.errors import Refused
-from protocol.answers import Answers
 from protocol.encode import encode
 from protocol.errors import DecodeError, LocalError
-from protocol.events import Disposed, TransferRun
-from protocol.link import Link
+from protocol.events import TransferRun
 from protocol.management_types import describe, noun_of, operation_of
 from protocol.message import AmqpValue, Message, decode_message
-from protocol.performatives import Accepted, Properties, Source, Target
+from protocol.performatives import Properties, Source
 from protocol.queue_management import QUEUE_TYPE
 from protocol.receiver import Receiver
+from protocol.request_links import RequestLinks, target_of
 from protocol.sender import Sender
-from protocol.serial import MASK
-from protocol.spec import LinkCondition, ReceiverSettleMode
 from protocol.values import Map, Symbol
 from protocol.vhost_management import VhostCommand
 
 if TYPE_CHECKING:
     from protocol.peer import Peer
-    from protocol.session import Session
 
 __all__ = ["ADDRESS", "ManagementNode"]
 
 ADDRESS: Final = "$management"
 _CREDIT: Final = 100
-_REQUEST_BYTES_MAX: Final = 64 * 1024
 _TEXT_BYTES_MAX: Final = 1024
 """What an answer repeats of its request: names of answers, ids, descriptions."""
 _STATUS: Final = {
@@ -74,69 +69,36 @@ class _Request:
 
 @final
 class ManagementNode:
-    """The management links of one connection."""
+    """What answers the management links of one connection."""
 
-    __slots__ = ("_answers", "_dynamic_count", "_peer", "_replies", "_requests")
+    __slots__ = ("_dynamic_count", "_peer", "links")
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
-        self._requests: dict[Receiver, None] = {}
-        self._replies: dict[str, Sender] = {}
-        self._answers = Answers()
         self._dynamic_count = 0
-
-    def attach_requests(self, link: Receiver) -> None:
-        """Accept a link for requests."""
-        first = ReceiverSettleMode.FIRST
-        link.accept(
-            _source(link), Target(address=ADDRESS), receiver_settle_mode=first, max_message_size=_REQUEST_BYTES_MAX
-        )
-        self._requests[link] = None
-        self._grant()
-
-    def is_asked_in(self, session: "Session") -> bool:
-        """Tell whether a session has a link for requests."""
-        return any(link.session is session for link in self._requests)
+        self.links = RequestLinks(ADDRESS, credit=_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
         """Accept a link for answers; its target address is the name that requests reply to.
 
         A dynamic source gets an address for that instead, known to this connection alone.
         """
-        target = _target(link)
-        name, source = str(target.address or ""), Source(address=ADDRESS)
-        if _source(link).dynamic:
+        name, source = str(target_of(link).address or ""), Source(address=ADDRESS)
+        asked = link.remote.source if link.remote else None
+        if asked is not None and asked.dynamic:
             self._dynamic_count += 1
             name = f"{ADDRESS}/{self._dynamic_count}"
             source = Source(address=name, dynamic=True)
-        link.accept(source, target)
-        self._replies[name] = link
-        self._answers.attach(link)
-
-    def detached(self, link: Link) -> None:
-        """Forget a link."""
-        if isinstance(link, Receiver):
-            self._requests.pop(link, None)
-        elif isinstance(link, Sender):
-            self._answers.detach(link)
-            self._replies = {name: other for name, other in self._replies.items() if other is not link}
-            self._grant()
+        self.links.attach_replies(link, name, source)
 
     def requested(self, run: TransferRun) -> None:
         """Take what came on a link, if it is one for requests: others have ended, what they bring is dropped."""
-        for index, payload in enumerate(run.payloads):
-            if run.link not in self._requests:
-                return
-            if len(payload) > _REQUEST_BYTES_MAX:
-                del self._requests[run.link]
-                run.link.fail(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"a request of {len(payload)} bytes")
-                return
-            delivery_id = (run.first_id + index) & MASK
+        for delivery_id, payload in self.links.taken(run):
             try:
                 self._take(run.link, delivery_id, decode_message(payload))
             except DecodeError:
-                self._settle(run.link, delivery_id)
-                self._grant()
+                self.links.settle(run.link, delivery_id)
+                self.links.grant()
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a request with what became of its command."""
@@ -148,16 +110,6 @@ class ManagementNode:
         else:
             created = effect.value.pop("created", None)
             self._answer(request, 200 if created is False else request.status, "OK", effect.value)
-
-    def disposed(self, event: Disposed) -> None:
-        """Hear what became of answers."""
-        self._answers.disposed(event)
-        self._grant()
-
-    def flush(self, link: Sender) -> None:
-        """Send the answers that the link has credit for."""
-        self._answers.flush(link)
-        self._grant()
 
     def _take(self, link: Receiver, delivery_id: int, message: Message) -> None:
         properties = message.properties or Properties()
@@ -196,7 +148,7 @@ class ManagementNode:
     def _answer(
         self, request: _Request, status: int, description: str, body: Mapping[str, Any], *, condition: str = ""
     ) -> None:
-        self._settle(request.link, request.delivery_id)
+        self.links.settle(request.link, request.delivery_id)
         told: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
         if condition:
             told["errorCondition"] = Symbol(condition)
@@ -209,35 +161,12 @@ class ManagementNode:
             body=(AmqpValue(dict(body)),),
         )
         self._send(request.reply_to, message.encode())
-        self._grant()
+        self.links.grant()
 
     def _send(self, reply_to: str, answer: bytes) -> None:
         """Send an answer on the connection's own link of that name, else to the queue or topic of that address."""
-        link = self._replies.get(reply_to)
-        if link is not None:
-            self._answers.send(link, answer)
-        elif _is_short(reply_to):
+        if not self.links.send(reply_to, answer) and _is_short(reply_to):
             self._peer.post(reply_to, answer)
-
-    def _settle(self, link: Receiver, delivery_id: int) -> None:
-        if link.is_live:
-            link.session.settle(delivery_id, 1, Accepted())
-
-    def _grant(self) -> None:
-        """Give credit for requests where half of it is used, unless answers wait to be taken."""
-        if self._answers.is_empty:
-            for link in self._requests:
-                if link.credit <= _CREDIT // 2:
-                    link.grant(_CREDIT)
-
-
-def _source(link: Link) -> Source:
-    return (link.remote.source if link.remote else None) or Source()
-
-
-def _target(link: Link) -> Target:
-    target = link.remote.target if link.remote else None
-    return target if isinstance(target, Target) else Target()
 
 
 def _is_short(value: Any) -> bool:

@@ -146,7 +146,7 @@ class Peer:
         for session in self.connection.sessions():
             if not is_low:
                 session.resume()
-            elif not any(node.is_asked_in(session) for node in self._nodes()):
+            elif not any(node.links.is_asked_in(session) for node in self._nodes()):
                 session.pause()
         if not is_low:
             for producing in self._producing.values():
@@ -310,11 +310,11 @@ class Peer:
     def _attach_producer(self, link: Receiver) -> None:
         terms = producing_terms(_attach_of(link))
         if terms.address == management.ADDRESS:
-            self._manager().attach_requests(link)
+            self._manager().links.attach_requests(link)
             link.session.resume()
             return
         if terms.address == claims.ADDRESS:
-            self._keeper().attach_requests(link)
+            self._keeper().links.attach_requests(link)
             link.session.resume()
             return
         producing = Producing(self, link, self.gateway.limits, terms)
@@ -421,7 +421,7 @@ class Peer:
             self.gateway.sources.wake(source)
             return
         for node in self._nodes():
-            node.disposed(event)
+            node.links.disposed(event)
 
     def _credit_changed(self, event: CreditChanged) -> None:
         consuming = self._consuming.get(event.link)
@@ -431,7 +431,7 @@ class Peer:
             self.gateway.sources.wake(self._sources[event.link])
         elif isinstance(event.link, Sender):
             for node in self._nodes():
-                node.flush(event.link)
+                node.links.flush(event.link)
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():
@@ -454,7 +454,7 @@ class Peer:
         if source is not None:
             self.gateway.sources.forget(source)
         for node in self._nodes():
-            node.detached(link)
+            node.links.detached(link)
 
     def _message_bytes(self, consumer: int) -> int:
         """Return the average size of what waits for a consumer."""
