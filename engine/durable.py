@@ -356,11 +356,9 @@ class DurableLoop:
                     self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
                 elif type(effect) is ConsumerEnded:
                     self._take_back(effect.consumer)
-            last = answers.pop() if answers else None
-            if type(last) is Unfinished:
+            if answers and type(last := answers[-1]) is Unfinished:
                 ahead.appendleft(last.command)
-            elif last is not None:
-                answers.append(last)
+                del answers[-1]
             effects += answers
         if ahead:
             # Before what comes from now on: nothing is decided between the parts of a command.

@@ -20,7 +20,7 @@ from engine.muxer import Muxer
 from engine.queue import Queue
 from engine.state import State
 
-__all__ = ["detachments", "ended", "ended_at_start", "later", "queue_gone"]
+__all__ = ["detachments", "ended", "ended_at_start", "later", "muxers_before", "queue_gone"]
 
 _DELETED = "amqp:resource-deleted"
 
@@ -37,7 +37,7 @@ def ended(state: State, nodes: Iterable[int], moment: Moment, *, closed: Collect
         if not _is_over(state, node, is_closed=node in closed):
             continue
         # Though looked at already: each lives by the links that it has now.
-        ahead += _muxers_before(state, node, moment)
+        ahead += muxers_before(state, node, moment)
         more, answers = _gone(state, node, later(moment, events))
         state = fold(state, more)
         events += more
@@ -79,7 +79,7 @@ def later(moment: Moment, events: list[Event]) -> Moment:
     return replace(moment, next_offset=moment.next_offset + len(events))
 
 
-def _muxers_before(state: State, node: int, moment: Moment) -> list[int]:
+def muxers_before(state: State, node: int, moment: Moment) -> list[int]:
     """Return the muxers that pass on to a node, and those before them: a subscription's topic among these."""
     before = [muxer for muxer, _ in moment.router.attachments_of(state, node)]
     return before + [muxer for one in before for muxer, _ in moment.router.attachments_of(state, one)]

@@ -11,7 +11,7 @@ from typing import Any
 from engine.apply import fold
 from engine.commands import DeleteSubscription
 from engine.effects import Answered
-from engine.ending import ended, later, queue_gone
+from engine.ending import ended, later, muxers_before, queue_gone
 from engine.errors import Refused
 from engine.moment import Decision, Moment
 from engine.state import State
@@ -49,16 +49,11 @@ def _delete_subscription(state: State, command: DeleteSubscription, moment: Mome
     if queue.consumers and not command.force:
         name = state.subscriptions[queue.id].name
         raise Refused("amqp:precondition-failed", f"subscription {name!r:.80} has {queue.consumers} receivers")
-    before = _muxers_before(state, queue.id, moment)
+    before = muxers_before(state, queue.id, moment)
     events, effects = queue_gone(state, queue, moment)
     # A temporary topic may live by it.
     more, answers = ended(fold(state, events), before, later(moment, events))
     return [*events, *more], [*effects, *answers, Answered(command.key, {"messages": queue.depth})]
-
-
-def _muxers_before(state: State, node: int, moment: Moment) -> list[int]:
-    near = [muxer for muxer, _ in moment.router.attachments_of(state, node)]
-    return near + [muxer for one in near for muxer, _ in moment.router.attachments_of(state, one)]
 
 
 DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, Moment], Decision]] = {DeleteSubscription: _delete_subscription}

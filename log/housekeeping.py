@@ -42,7 +42,7 @@ _BUSY_BYTES_PER_S = 4 * 1024 * 1024
 _PROBE_S = 0.005
 _INDEX_PAUSE_S = 0.005
 _BUSY_INDEX_PAUSES = 3
-"""A step takes 1 to 4 ms, and has 2,000 records: a tenth of the interpreter keeps up with 100,000 records a second."""
+"""A step takes 1 to 4 ms, and has 2,000 records: beside a busy log about a tenth of the interpreter."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 

@@ -38,16 +38,23 @@ class _Order:
 class Orders:
     """The orders of one virtual host."""
 
-    __slots__ = ("_attachments", "_ends", "_muxers", "_queues")
+    __slots__ = ("_attachments", "_ends", "_muxers", "_queues", "_subscriptions")
 
     def __init__(self) -> None:
-        self._queues, self._muxers, self._attachments, self._ends = _Order(), _Order(), _Order(), _Order()
+        self._queues, self._subscriptions = _Order(), _Order()
+        self._muxers, self._attachments, self._ends = _Order(), _Order(), _Order()
 
     def queues(self, state: State) -> Sequence[int]:
         """Return the ids of all queues, which come and go with their names, whatever is published meanwhile."""
         if not self._queues.is_of(state.queue_names) or len(self._queues.ids) != len(state.queues):
             self._queues.ids = _sorted(state.queues)
         return self._queues.ids
+
+    def subscriptions(self, state: State) -> Sequence[int]:
+        """Return the ids of all subscriptions: those of their queues."""
+        if not self._subscriptions.is_of(state.subscriptions):
+            self._subscriptions.ids = _sorted(state.subscriptions)
+        return self._subscriptions.ids
 
     def muxers(self, state: State) -> Sequence[int]:
         """Return the ids of all muxers."""

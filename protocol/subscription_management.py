@@ -13,6 +13,7 @@ from engine.errors import Refused
 from engine.state import State
 from engine.unsubscribing import subscription_named
 from protocol.asked import asked_name
+from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
 __all__ = [
@@ -85,11 +86,12 @@ def _container(asked: Mapping[str, Any]) -> str | None:
 
 
 def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    return Inspect(request, partial(_page, *asked_window(asked, body, _NOUN, results_max)))
+    orders = request.peer.gateway.orders
+    return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
-    ids = sorted(state.subscriptions.keys())
+def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+    ids = orders.subscriptions(state)
     rows = (subscription_attributes(state, one) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, SUBSCRIPTION_ATTRIBUTES)
 

@@ -1,6 +1,6 @@
 """Keeping to a rate, and to a share of a processor: work beside a broker leaves it the disk and its turns.
 
-Rule 1. Only whole milliseconds are waited for: what is due less is added up, so that small pieces cost no wake-up each.
+Rule 1. Less than 5 ms is not waited for but added up, so that small pieces cost no wake-up each.
 """
 
 import time

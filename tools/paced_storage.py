@@ -1,9 +1,8 @@
 """The disk for a process that reads a log beside the broker that writes it: every read has its pace.
 
 Rule 1. While the broker is busy, reads keep to a rate, and to a share of a processor: syncs wait for a disk that is
-busy with reads, and niceness does not help them. Measured on two cores with 28,000 messages of 1 KiB a second: reads as
-fast as can be double the p99 of deliveries, 50 MB of them a second add a twentieth, 100 MB up to a half, and a busy
-processor at the lowest weight a third.
+busy with reads, and niceness does not help them. `python -m bench --only beside` tells what is left of it; with
+AMBERMQ_READ_RATE=0, what it would be.
 Rule 2. Beside a broker with little to do they are as fast as can be.
 Rule 3. Only reads are paced: whoever writes through this storage writes as through any other.
 """
