@@ -37,8 +37,13 @@ class ClaimsNode:
         self.links = RequestLinks(ADDRESS, credit=_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
-        """Accept a link for answers; its target address is the name that requests may reply to."""
-        self.links.attach_replies(link, str(target_of(link).address or ADDRESS), Source(address=ADDRESS))
+        """Accept a link for answers; its target address is the name that requests may reply to.
+
+        Without one the link's own name is, and the node's: clients for Node.js and clients for Python differ in this.
+        """
+        address = target_of(link).address
+        names = (link.name, ADDRESS) if address is None else (str(address),)
+        self.links.attach_replies(link, names, Source(address=ADDRESS))
 
     def requested(self, run: TransferRun) -> None:
         """Answer what came on a link, if it is one for tokens."""

@@ -89,7 +89,7 @@ class ManagementNode:
             self._dynamic_count += 1
             name = f"{ADDRESS}/{self._dynamic_count}"
             source = Source(address=name, dynamic=True)
-        self.links.attach_replies(link, name, source)
+        self.links.attach_replies(link, (name,), source)
 
     def requested(self, run: TransferRun) -> None:
         """Take what came on a link, if it is one for requests: others have ended, what they bring is dropped."""

@@ -6,7 +6,7 @@ Rule 1. A request that is too large ends its link; what comes on a link that has
 Rule 2. Requests are given credit as long as no answer waits to be taken.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, final
 
 from protocol.answers import Answers
@@ -47,10 +47,10 @@ class RequestLinks:
         self._requests[link] = None
         self.grant()
 
-    def attach_replies(self, link: Sender, name: str, source: Source) -> None:
-        """Accept a link for answers to requests that reply to `name`."""
+    def attach_replies(self, link: Sender, names: Sequence[str], source: Source) -> None:
+        """Accept a link for answers to requests that reply to one of `names`."""
         link.accept(source, target_of(link))
-        self._replies[name] = link
+        self._replies.update(dict.fromkeys(names, link))
         self._answers.attach(link)
 
     def is_asked_in(self, session: Session) -> bool:

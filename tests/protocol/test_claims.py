@@ -20,7 +20,9 @@ TOKENS, ANSWERS = 2, 3
 class Claiming(Managing):
     """A peer that has the links of a client of Azure besides those for management."""
 
-    def __init__(self, *, mode: int = SenderSettleMode.UNSETTLED, target: str = "$cbs", credit: int = 1000) -> None:
+    def __init__(
+        self, *, mode: int = SenderSettleMode.UNSETTLED, target: str | None = "$cbs", credit: int = 1000
+    ) -> None:
         super().__init__()
         self.tokens = self.attach("$cbs", TOKENS)
         attach = Attach(
@@ -92,6 +94,21 @@ def test_an_answer_goes_where_it_is_asked_for() -> None:
     assert len(answers(claiming.put(token(reply_to="mine")))) == 1
     assert answers(claiming.put(token(reply_to="another"))) == []
     assert answers(claiming.put(token())) == []
+
+
+@pytest.mark.parametrize("reply_to", [None, "$cbs", "answers"])
+def test_without_a_target_address_a_link_is_found_by_its_name(reply_to: str | None) -> None:
+    """As the Service Bus SDK for Node.js replies to; the node's own name is good for such a link too."""
+    claiming = Claiming(target=None)
+    assert len(answers(claiming.put(token(reply_to=reply_to)))) == 1
+    assert answers(claiming.put(token(reply_to="another"))) == []
+    claiming.say(Detach(handle=ANSWERS, closed=True))
+    assert answers(claiming.put(token(reply_to=reply_to))) == []
+
+
+def test_a_link_with_a_target_address_is_not_found_by_its_name() -> None:
+    """A name that a client gave is the only one then: links for different answers are never confused."""
+    assert answers(Claiming(target="mine").put(token(reply_to="answers"))) == []
 
 
 @pytest.mark.parametrize("operation", ["delete-token", None, 1])
