@@ -24,12 +24,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -122,6 +124,11 @@ def _queue_declared(state: State, event: QueueDeclared) -> State:
     )
 
 
+def _queue_updated(state: State, event: QueueUpdated) -> State:
+    queue = state.queues.get(event.queue)
+    return state if queue is None else state.with_queue(replace(queue, settings=event.settings), event.time_us)
+
+
 def _queue_deleted(state: State, event: QueueDeleted) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
@@ -162,6 +169,13 @@ def _muxer_declared(state: State, event: MuxerDeclared) -> State:
         muxers=state.muxers.set(event.offset, muxer),
         muxer_names=state.muxer_names.set(event.name, event.offset),
     )
+
+
+def _muxer_updated(state: State, event: MuxerUpdated) -> State:
+    muxer = state.muxers.get(event.muxer)
+    if muxer is None:
+        return state
+    return state.having(time_us=event.time_us, muxers=state.muxers.set(muxer.id, replace(muxer, options=event.options)))
 
 
 def _attached(state: State, event: Attached) -> State:
@@ -297,8 +311,10 @@ def _without(table: "PersistentMap[int, Any]", keys: list[int]) -> "PersistentMa
 _APPLY: dict[type, Callable[[State, Any], State]] = {
     Started: _started,
     QueueDeclared: _queue_declared,
+    QueueUpdated: _queue_updated,
     QueueDeleted: _queue_deleted,
     MuxerDeclared: _muxer_declared,
+    MuxerUpdated: _muxer_updated,
     MuxerDeleted: _muxer_deleted,
     Attached: _attached,
     Detached: _detached,

@@ -59,11 +59,14 @@ class Change:
     went: Entries = field(default_factory=Entries)
     counters: dict[str, int] = field(default_factory=dict)
     """How much each of a queue's counters has moved, where it has; settings that differ too."""
+    options: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """What a muxer that is in both goes by, before and after, where it differs."""
 
 
 def changes_between(before: State, after: State) -> Iterator[Change]:
     """Yield everything that is different in `after`, wiring first, each kind in the order of ids."""
     yield from _wiring("muxer", before.muxers, after.muxers, lambda muxer: str(muxer.name))
+    yield from _updated(before, after)
     yield from _routes(before, after)
     yield from _wiring("producer", before.producers, after.producers, _link_name)
     yield from _wiring("consumer", before.consumers, after.consumers, _link_name)
@@ -82,6 +85,15 @@ def _wiring(what: str, before: Mapping[int, Any], after: Mapping[int, Any], name
         yield Change(what, name(before[one]), "removed", one)
     for one in sorted(set(after) - set(before)):
         yield Change(what, name(after[one]), "added", one)
+
+
+def _updated(before: State, after: State) -> Iterator[Change]:
+    for one in sorted(set(before.muxers) & set(after.muxers)):
+        old, new = before.muxers[one].options, after.muxers[one].options
+        if old != new:
+            values = {name: (getattr(old, name), getattr(new, name)) for name in ("probability", "seed")}
+            moved = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+            yield Change("muxer", after.muxers[one].name, "changed", one, options=moved)
 
 
 def _routes(before: State, after: State) -> Iterator[Change]:

@@ -46,6 +46,8 @@ __all__ = [
     "Settle",
     "SnapshotCommand",
     "TakeSnapshot",
+    "UpdateMuxer",
+    "UpdateQueue",
 ]
 
 
@@ -184,6 +186,21 @@ class DeclareQueue(Struct):
 
 
 @final
+class UpdateQueue(Struct):
+    """A queue shall go by other settings. What is not said stays, what is so already changes nothing.
+
+    Answered with what `read` sees in the state after it, once that is durable.
+    """
+
+    key: Any
+    name: str
+    read: Callable[[State], Any]
+    messages_max: int | None = None
+    template: str | None = None
+    """What it was made from: another one than that is refused."""
+
+
+@final
 class DeleteQueue(Struct):
     """A queue shall be gone."""
 
@@ -213,6 +230,20 @@ class DeclareMuxer(Struct):
     name: str
     kind: MuxerKind
     options: Options = Options()
+
+
+@final
+class UpdateMuxer(Struct):
+    """A muxer shall go by other options. Otherwise as UpdateQueue."""
+
+    key: Any
+    name: str
+    read: Callable[[State], Any]
+    probability: float | None = None
+    seed: int | None = None
+    kind: MuxerKind | None = None
+    """What it is: another one than that is refused; so it is with the separator."""
+    separator: str | None = None
 
 
 @final
@@ -377,9 +408,11 @@ Command = (
     | AttachConsumer
     | DetachConsumer
     | DeclareQueue
+    | UpdateQueue
     | DeleteQueue
     | DeleteSubscription
     | DeclareMuxer
+    | UpdateMuxer
     | DeleteMuxer
     | AttachMember
     | DetachMember

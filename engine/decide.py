@@ -46,6 +46,7 @@ from engine.publishing import publish
 from engine.queue import Queue
 from engine.state import EMPTY_STATE, State
 from engine.unsubscribing import DECIDE_UNSUBSCRIBING
+from engine.updating import DECIDE_UPDATING
 from engine.wiring import DECIDE_WIRING, existing_queue, predeclared
 from engine.word import WORD_BYTES, pack_words
 
@@ -156,4 +157,5 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     **DECIDE_WIRING,
     **DECIDE_EXPLAINING,
     **DECIDE_UNSUBSCRIBING,
+    **DECIDE_UPDATING,
 }

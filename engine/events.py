@@ -35,12 +35,14 @@ __all__ = [
     "Lost",
     "MuxerDeclared",
     "MuxerDeleted",
+    "MuxerUpdated",
     "ProducerAttached",
     "ProducerDetached",
     "Published",
     "Purged",
     "QueueDeclared",
     "QueueDeleted",
+    "QueueUpdated",
     "Reset",
     "Settled",
     "Started",
@@ -71,6 +73,17 @@ class QueueDeclared(Struct):
 
 
 @final
+class QueueUpdated(Struct):
+    """A queue goes by other settings from now on; what is on it stays."""
+
+    offset: int
+    time_us: int
+    queue: int
+    settings: Settings
+    """All of them, changed or not."""
+
+
+@final
 class QueueDeleted(Struct):
     """A queue is gone with all that was on it, its attachments, the links to it, and the subscription that it was."""
 
@@ -88,6 +101,17 @@ class MuxerDeclared(Struct):
     name: str
     kind: MuxerKind
     options: Options = Options()
+
+
+@final
+class MuxerUpdated(Struct):
+    """A muxer goes by other options from now on; a LOSSY one goes on counting its draws."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    options: Options
+    """All of them, changed or not."""
 
 
 @final
@@ -329,4 +353,6 @@ Event = (
     | Compacted
     | Drawn
     | Subscribed
+    | QueueUpdated
+    | MuxerUpdated
 )

@@ -2,7 +2,7 @@
 
 Rule 1. Ids are those of the log: the offset of the record that created the thing. A queue's name stands beside its id
         where somebody knows it.
-Rule 2. Values are int, bool, str and lists of those: whoever writes them down picks his own encoding.
+Rule 2. Values are int, float, bool, str and lists of those: whoever writes them down picks his own encoding.
 Rule 3. A run is told once, whatever its length: its entries as ranges [first, last] of consecutive offsets.
 """
 
@@ -24,12 +24,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -75,7 +77,9 @@ def queues_of(event: Event) -> tuple[int, ...]:
             return event.queues
         case QueueDeclared():
             return (event.offset,)
-        case Started() | MuxerDeclared() | MuxerDeleted() | Drawn() | Lost() | Reset() | Compacted() | Chunked():
+        case Started() | Lost() | Reset() | Compacted() | Chunked():
+            return ()
+        case MuxerDeclared() | MuxerUpdated() | MuxerDeleted() | Drawn():
             return ()
         case Attached() | Detached():
             return (event.member,)
@@ -159,6 +163,10 @@ def _muxer_declared(event: MuxerDeclared) -> _Facts:
     return facts | ({"lifetime": lifetime.name.lower()} if lifetime else {})
 
 
+def _muxer_updated(event: MuxerUpdated) -> _Facts:
+    return {"muxer": event.muxer, "probability": event.options.probability, "seed": event.options.seed}
+
+
 def _subscribed(event: Subscribed) -> _Facts:
     one = event.subscription
     facts: _Facts = {
@@ -195,6 +203,8 @@ _KINDS: Final[dict[type, tuple[str, Callable[[Any], _Facts]]]] = {
     Reset: ("reset", lambda _: {}),
     Compacted: ("compacted", _compacted),
     Subscribed: ("subscribed", _subscribed),
+    QueueUpdated: ("queue-updated", lambda event: {"messages_max": event.settings.messages_max}),
+    MuxerUpdated: ("muxer-updated", _muxer_updated),
 }
 
 EVENT_TYPES: Final = tuple(name for name, _ in _KINDS.values())

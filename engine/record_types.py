@@ -18,12 +18,14 @@ __all__ = [
     "LOST",
     "MUXER_DECLARED",
     "MUXER_DELETED",
+    "MUXER_UPDATED",
     "PRODUCER_ATTACHED",
     "PRODUCER_DETACHED",
     "PUBLISHED",
     "PURGED",
     "QUEUE_DECLARED",
     "QUEUE_DELETED",
+    "QUEUE_UPDATED",
     "RESET",
     "SETTLED",
     "STARTED",
@@ -53,6 +55,8 @@ COMPACTED: Final = 19
 MUXER_DELETED: Final = 20
 DRAWN: Final = 21
 SUBSCRIBED: Final = 22
+QUEUE_UPDATED: Final = 23
+MUXER_UPDATED: Final = 24
 
 TYPE_NAMES: Final = {
     STARTED: "started",
@@ -77,5 +81,7 @@ TYPE_NAMES: Final = {
     MUXER_DELETED: "muxer-deleted",
     DRAWN: "drawn",
     SUBSCRIBED: "subscribed",
+    QUEUE_UPDATED: "queue-updated",
+    MUXER_UPDATED: "muxer-updated",
 }
 """As people read them."""

@@ -23,6 +23,8 @@
     20    MuxerDeleted        -         muxer      -      -              -                                       -
     21    Drawn               -         muxer      n      -              -                                       -
     22    Subscribed          queue     -          -      -              JSON {subscription}                     -
+    23    QueueUpdated        queue     -          -      -              JSON {settings}                         -
+    24    MuxerUpdated        -         muxer      -      -              JSON {options}                          -
 
 A run of n messages published is n Published records, each with its own offset; a run acquired or settled is one record.
 Published: flags bit 0 DURABLE; bit 1 LARGE: meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
@@ -51,12 +53,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -80,12 +84,14 @@ from engine.record_types import (
     LOST,
     MUXER_DECLARED,
     MUXER_DELETED,
+    MUXER_UPDATED,
     PRODUCER_ATTACHED,
     PRODUCER_DETACHED,
     PUBLISHED,
     PURGED,
     QUEUE_DECLARED,
     QUEUE_DELETED,
+    QUEUE_UPDATED,
     RESET,
     SETTLED,
     STARTED,
@@ -305,8 +311,12 @@ _WRITE: dict[type, _Add] = {
         aux="lifetime",
         meta=lambda event: _encode_json(_Names(name=event.name, settings=event.settings)),
     ),
+    QueueUpdated: _seldom(
+        QUEUE_UPDATED, queue="queue", meta=lambda event: _encode_json(_Names(settings=event.settings))
+    ),
     QueueDeleted: _seldom(QUEUE_DELETED, queue="queue"),
     MuxerDeclared: _seldom(MUXER_DECLARED, aux="kind", meta=_muxer_names),
+    MuxerUpdated: _seldom(MUXER_UPDATED, ref="muxer", meta=lambda event: _encode_json(_Names(options=event.options))),
     MuxerDeleted: _seldom(MUXER_DELETED, ref="muxer"),
     Attached: _seldom(ATTACHED, queue="member", ref="muxer", meta=_argument),
     Detached: _seldom(DETACHED, queue="member", ref="muxer", meta=_argument),
@@ -459,8 +469,14 @@ def _read_subscribed(offset: int, time_us: int, row: tuple[int, ...], meta: byte
 _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
     STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5], Mode(row[8])),
     QUEUE_DECLARED: _read_queue_declared,
+    QUEUE_UPDATED: lambda offset, time_us, row, meta: QueueUpdated(
+        offset, time_us, row[4], _decode_names(meta).settings or Settings()
+    ),
     QUEUE_DELETED: lambda offset, time_us, row, _: QueueDeleted(offset, time_us, row[4]),
     MUXER_DECLARED: _read_muxer_declared,
+    MUXER_UPDATED: lambda offset, time_us, row, meta: MuxerUpdated(
+        offset, time_us, row[5], _decode_names(meta).options or Options()
+    ),
     MUXER_DELETED: lambda offset, time_us, row, _: MuxerDeleted(offset, time_us, row[5]),
     ATTACHED: _read_attached,
     DETACHED: _read_detached,

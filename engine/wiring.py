@@ -33,7 +33,16 @@ from engine.routing.chain import chain_length
 from engine.routing.pattern import check_separator
 from engine.state import State
 
-__all__ = ["DECIDE_WIRING", "check_room", "create_queue", "existing_queue", "new_queue", "predeclared"]
+__all__ = [
+    "DECIDE_WIRING",
+    "check_options",
+    "check_room",
+    "create_queue",
+    "existing_muxer",
+    "existing_queue",
+    "new_queue",
+    "predeclared",
+]
 
 _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WILD_DESTINATION))
 
@@ -179,7 +188,7 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decis
     name = _muxer_name(command.name, moment.config)
     if state.mode is Mode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
-    _check_options(command.kind, command.options)
+    check_options(command.kind, command.options)
     muxer_id = state.muxer_names.get(name)
     if muxer_id is not None:
         muxer = state.muxers[muxer_id]
@@ -194,7 +203,7 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decis
 
 
 def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decision:
-    muxer = _existing_muxer(state, command.name, moment.config)
+    muxer = existing_muxer(state, command.name, moment.config)
     if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
     producers = [one.id for one in state.producers.values() if one.muxer == muxer.id]
@@ -223,7 +232,7 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
 
 
 def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:
-    muxer, member = _existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
+    muxer, member = existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
     check_called(muxer, command.called)
     check_argument(muxer, command.argument, moment.config)
     if moment.router.find(state, muxer.id, member, command.argument) is not None:
@@ -250,7 +259,7 @@ def _check_chain(state: State, muxer: Muxer, member: int, moment: Moment) -> Non
 
 
 def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decision:
-    muxer = _existing_muxer(state, command.muxer, moment.config)
+    muxer = existing_muxer(state, command.muxer, moment.config)
     if command.attachment:
         found = muxer.attachments.get(command.attachment)
     else:
@@ -266,11 +275,12 @@ def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decis
 def _member(state: State, named: str, config: EngineConfig) -> int:
     """Return the id of a member: a queue by its address, or a muxer after `muxer:`."""
     if named.startswith(MUXER_MEMBER):
-        return _existing_muxer(state, named.removeprefix(MUXER_MEMBER), config).id
+        return existing_muxer(state, named.removeprefix(MUXER_MEMBER), config).id
     return existing_queue(state, named, config).id
 
 
-def _existing_muxer(state: State, name: str, config: EngineConfig) -> Muxer:
+def existing_muxer(state: State, name: str, config: EngineConfig) -> Muxer:
+    """Return the muxer of a name. Raises Refused."""
     muxer_id = state.muxer_names.get(_muxer_name(name, config))
     if muxer_id is None:
         raise Refused("amqp:not-found", f"no muxer {name!r}")
@@ -287,8 +297,8 @@ def _muxer_name(name: str, config: EngineConfig) -> str:
     return name
 
 
-def _check_options(kind: MuxerKind, options: Options) -> None:
-    """Refuse options that the class has no use for, or that make no sense."""
+def check_options(kind: MuxerKind, options: Options) -> None:
+    """Raise Refused for options that the class has no use for, or that make no sense."""
     if kind is MuxerKind.LOSSY:
         if not 0.0 <= options.probability <= 1.0:
             raise Refused("amqp:invalid-field", f"a probability is from 0 to 1, found {options.probability}")

@@ -3,6 +3,7 @@
 Rule 1. Queues are told apart by their ids: one declared again under its name is another one.
 Rule 2. Links that came and went in between are in neither state; they are counted, as all events are.
 Rule 3. That a queue is attached to QUEUE by its own name goes without saying.
+Rule 4. What a thing goes by is compared as it was in the two states, however often it was updated in between.
 """
 
 from collections import Counter
@@ -12,11 +13,12 @@ from typing import Any, Final
 from engine.apply import apply
 from engine.attachment import argument_text
 from engine.events import Event, QueueDeleted, Reset
-from engine.muxer import QUEUE_MUXER
+from engine.muxer import QUEUE_MUXER, Muxer
 from engine.queue import Queue
 from engine.state import Consumer, Producer, State
 from protocol.queue_management import queue_attributes
 from tools.story import type_of
+from tools.updated import differing
 
 __all__ = ["COUNTS", "Between", "link_changes", "queue_changes", "wiring_changes"]
 
@@ -72,19 +74,38 @@ def _queue_change(then: Queue | None, now: Queue | None, last: Queue) -> dict[st
 
 
 def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """Yield what was declared, attached and detached; `names` are those of queues by id, deleted ones too."""
+    """Yield what was declared, updated, attached and detached; `names` are those of queues by id, deleted ones too."""
+    for queue_id in sorted({*before.queues} & {*after.queues}):
+        yield from _updated(before.queues[queue_id], after.queues[queue_id])
     for muxer in sorted({*before.muxers, *after.muxers}):
         one = after.muxers.get(muxer) or before.muxers[muxer]
         if muxer not in before.muxers:
             yield {"change": "declared", "muxer": one.name, "queue": None, "destination": None}
         if muxer not in after.muxers:
             yield {"change": "deleted", "muxer": one.name, "queue": None, "destination": None}
+        if muxer in before.muxers and muxer in after.muxers:
+            yield from _updated(before.muxers[muxer], after.muxers[muxer])
         then, now = _routes(before, muxer), _routes(after, muxer)
         for change, routes in (("attached", now - then), ("detached", then - now)):
             for destination, queue in sorted(routes):
                 if one.name != QUEUE_MUXER or names.get(queue) != destination:
                     told = names.get(queue, f"queue {queue}")
                     yield {"change": change, "muxer": one.name, "queue": told, "destination": destination}
+
+
+def _updated(then: Queue | Muxer, now: Queue | Muxer) -> Iterator[dict[str, Any]]:
+    """Yield what a queue or muxer goes by now that it did not go by before, if anything."""
+    values = differing(_values(then), _values(now))
+    if values:
+        told = {name: {"before": old, "after": new} for name, (old, new) in values.items()}
+        muxer, queue = (now.name, None) if isinstance(now, Muxer) else (None, now.name)
+        yield {"change": "updated", "muxer": muxer, "queue": queue, "destination": None, "values": told}
+
+
+def _values(one: Queue | Muxer) -> dict[str, Any]:
+    if isinstance(one, Queue):
+        return {"messages_max": one.settings.messages_max}
+    return {"probability": one.options.probability, "seed": one.options.seed}
 
 
 def _routes(state: State, muxer: int) -> set[tuple[str, int]]:

@@ -12,6 +12,7 @@ from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line, print_rows
 from tools.pasts import moment_of, opened_past, state_of, watched_events
 from tools.target import data_option
+from tools.updated import values_text
 from tools.when import WHEN_HELP
 
 __all__ = ["diff"]
@@ -77,8 +78,18 @@ def _print(found: dict[str, Any]) -> None:
     print_line(f"from  {begin['time']}  offset {begin['offset']}")
     print_line(f"to    {end['time']}  offset {end['offset']}")
     print_line(f"{sum(counts.values()):,} events: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}")
-    for rows, columns in ((found["queues"], _QUEUES), (found["wiring"], _WIRING), (found["links"], _LINKS)):
+    wiring = [_shown(row) for row in found["wiring"]]
+    columns_of_wiring = (*_WIRING, "values") if any("values" in row for row in wiring) else _WIRING
+    for rows, columns in ((found["queues"], _QUEUES), (wiring, columns_of_wiring), (found["links"], _LINKS)):
         _print_some(rows, columns)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of wiring for people."""
+    if "values" not in row:
+        return row
+    pairs = {name: (value["before"], value["after"]) for name, value in row["values"].items()}
+    return {**row, "values": values_text(pairs)}
 
 
 def _print_some(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
@@ -92,7 +93,9 @@ class Names:
                 return self._node(event.producer)
             case ConsumerDetached():
                 return self._node(event.consumer)
-            case Started() | MuxerDeclared() | MuxerDeleted() | Drawn() | Lost() | Reset() | Compacted():
+            case Started() | Lost() | Reset() | Compacted():
+                return ()
+            case MuxerDeclared() | MuxerUpdated() | MuxerDeleted() | Drawn():
                 return ()
             case Attached() | Detached():
                 return (self.queue(event.member),)

@@ -35,6 +35,7 @@ from tools.paced_storage import open_log
 from tools.reading import directory_to_read
 from tools.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
 from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
+from tools.updated import values_text
 
 __all__ = ["snapshot"]
 
@@ -250,6 +251,8 @@ def _told(change: Change) -> dict[str, Any]:
             "went": _entries(change.went),
             "counters": change.counters,
         }
+    if change.options:
+        told["options"] = {name: {"before": old, "after": new} for name, (old, new) in change.options.items()}
     return told
 
 
@@ -261,7 +264,7 @@ def _entries(entries: Entries) -> dict[str, Any]:
 def _short(change: Change) -> dict[str, Any]:
     """Return the cells of a change for people."""
     if change.what != "queue":
-        return {}
+        return {"counters": values_text(change.options)} if change.options else {}
     counters = ", ".join(f"{name} {moved:+,}" for name, moved in change.counters.items())
     return {"came": _summed(change.came), "went": _summed(change.went), "counters": counters}
 

@@ -24,12 +24,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -94,6 +96,12 @@ def _queue_declared(_names: Names, event: QueueDeclared) -> str:
     return f"queue {event.name!r} declared{bound}{_ends(event.lifetime)}"
 
 
+def _queue_updated(names: Names, event: QueueUpdated) -> str:
+    limit = event.settings.messages_max
+    bound = f"{limit:,} messages" if limit else "as many messages as the broker takes"
+    return f"queue {names.queue(event.queue)!r} updated, at most {bound}"
+
+
 def _queue_deleted(names: Names, event: QueueDeleted) -> str:
     return f"queue {names.queue(event.queue)!r} deleted"
 
@@ -104,6 +112,11 @@ def _muxer_declared(_names: Names, event: MuxerDeclared) -> str:
 
 def _ends(lifetime: Lifetime) -> str:
     return f", {_ENDS[lifetime]}" if lifetime else ""
+
+
+def _muxer_updated(names: Names, event: MuxerUpdated) -> str:
+    options = event.options
+    return f"muxer {names.muxer(event.muxer)!r} updated, probability {options.probability}, seed {options.seed}"
 
 
 def _muxer_deleted(names: Names, event: MuxerDeleted) -> str:
@@ -227,8 +240,10 @@ def _shown(ranges: list[list[int]]) -> str:
 _SAY: Final[dict[type, Callable[[Names, Any], str]]] = {
     Started: _started,
     QueueDeclared: _queue_declared,
+    QueueUpdated: _queue_updated,
     QueueDeleted: _queue_deleted,
     MuxerDeclared: _muxer_declared,
+    MuxerUpdated: _muxer_updated,
     MuxerDeleted: _muxer_deleted,
     Drawn: _drawn,
     Attached: _attached,

@@ -19,12 +19,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -65,6 +67,8 @@ _EVENTS: tuple[Event, ...] = (
     Reset(1, 2),
     Compacted(1, 2, 3, 4, 5, 6, 7, 8, 9),
     Subscribed(1, 2, 3, Subscription("t", "n", "c", selector="a = 1")),
+    QueueUpdated(1, 2, 3, Settings()),
+    MuxerUpdated(1, 2, 3, Options(probability=0.5)),
 )
 
 

@@ -16,6 +16,8 @@ from engine.commands import (
     DetachProducer,
     PurgeQueue,
     ReportDamage,
+    UpdateMuxer,
+    UpdateQueue,
 )
 from engine.config import EngineConfig
 from engine.decide import started
@@ -26,6 +28,7 @@ from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
 from engine.sending import Unroutable
+from engine.state import State
 from engine.subscription import Subscribing
 from tests.engine.world import World
 
@@ -68,6 +71,8 @@ def play(world: World, rng: random.Random) -> None:
     name = rng.choice(NAMES)
     state = world.state
     match rng.randrange(19):
+        case 0 if rng.random() < 0.3:
+            world.do(UpdateQueue("key", name, _nothing, rng.choice([None, 0, 3, 40])))
         case 0:
             world.do(DeclareQueue("key", name, Settings(messages_max=rng.choice([0, 40]))))
         case 1 if rng.random() < 0.3:
@@ -144,9 +149,11 @@ def _wire(world: World, rng: random.Random) -> None:
     name = rng.choice(list(MUXERS))
     kind, arguments = MUXERS[name]
     member = rng.choice([*NAMES, *(f"muxer:{other}" for other in MUXERS)])
-    match rng.randrange(8):
+    match rng.randrange(9):
         case 0 if rng.random() < 0.3:
             world.do(DeleteMuxer("key", name))
+        case 8:
+            world.do(UpdateMuxer("key", "lossy", _nothing, rng.choice([None, 0.0, 0.3, 1.0]), rng.choice([None, 0, 5])))
         case 1:
             world.do(DetachMember("key", name, member, rng.choice(arguments)))
         case 2 | 3:
@@ -156,6 +163,10 @@ def _wire(world: World, rng: random.Random) -> None:
             options = Options(probability=0.5, seed=-7) if kind is MuxerKind.LOSSY else Options()
             world.do(DeclareMuxer("key", name, kind, options))
             world.do(AttachMember("key", name, member, rng.choice(arguments)))
+
+
+def _nothing(_state: State) -> None:
+    """See nothing in a state."""
 
 
 def _settle(world: World, rng: random.Random) -> None:

@@ -16,6 +16,7 @@ from engine.commands import (
     PurgeQueue,
     ResetHost,
     Settle,
+    UpdateQueue,
 )
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
@@ -25,7 +26,7 @@ from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from engine.queue import Settings
 from engine.records import events_of
 from engine.recovery import fold_log
-from engine.state import EMPTY_STATE, State
+from engine.state import EMPTY_STATE, State, totals_of
 from engine.word import pack_words
 from log.buffer import Buffer
 from log.config import LogConfig
@@ -151,10 +152,10 @@ class Lived:
             self.loop.submit(Settle(consumer, pack_words(words), outcome))
 
     def seldom(self) -> None:
-        """A queue is purged, deleted or declared; a link goes."""
+        """A queue is purged, deleted, declared or updated; a link goes."""
         name, state = self.rng.choice(_NAMES), self.loop.state
         consumers, producers = sorted(state.consumers), sorted(state.producers)
-        match self.rng.randint(0, 5):
+        match self.rng.randint(0, 6):
             case 0:
                 self.loop.submit(PurgeQueue("key", name))
             case 1:
@@ -167,6 +168,8 @@ class Lived:
                 self.loop.submit(DetachProducer(self.rng.choice(producers)))
             case 5 if self.rng.random() < 0.2:
                 self.loop.submit(ResetHost("key"))
+            case 6:
+                self.loop.submit(UpdateQueue("key", name, totals_of, self.rng.choice((0, 5, 50))))
 
     def events(self) -> list[Event]:
         """Return every event of a log whose life has ended, as recovery reads it."""

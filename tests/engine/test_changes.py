@@ -49,6 +49,6 @@ def test_wiring_is_told_both_ways(seed: int, first: int, more: int) -> None:
         {(one.what, one.name, one.id, one.change) for one in changes_between(*pair) if one.what != "queue"}
         for pair in ((before, after), (after, before))
     )
-    swapped = {"added": "removed", "removed": "added"}
+    swapped = {"added": "removed", "removed": "added", "changed": "changed"}
     assert there == {(what, name, one, swapped[change]) for what, name, one, change in back}
     assert list(changes_between(after, after)) == []

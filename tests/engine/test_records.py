@@ -23,12 +23,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -147,6 +149,10 @@ def one_of_each() -> list[Event]:
         lambda at: ConsumerAttached(at, NOW_US, 5, "c", "l", "colour = 'red'", 7),
         lambda at: Subscribed(at, NOW_US, 5, Subscription("news.#", "s")),
         lambda at: Subscribed(at, NOW_US, 5, Subscription("news.#", "s", "c", True, True, "a = 1", True)),
+        lambda at: QueueUpdated(at, NOW_US, 5, Settings("limited", 10)),
+        lambda at: QueueUpdated(at, NOW_US, 5, Settings()),
+        lambda at: MuxerUpdated(at, NOW_US, 4, Options(probability=0.25, seed=9)),
+        lambda at: MuxerUpdated(at, NOW_US, 4, Options()),
     ]
     events: list[Event] = []
     at = BASE

@@ -20,10 +20,12 @@ from engine.commands import (
     ReportDamage,
     ResetHost,
     Settle,
+    UpdateQueue,
 )
 from engine.lifetime import Dynamic, Lifetime
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
+from engine.state import totals_of
 from engine.subscription import Subscribing
 from engine.word import pack_words
 from log.errors import LogFailed
@@ -172,11 +174,14 @@ class DurableLoopMachine(RuleBasedStateMachine):
         self.broker.loop.submit(DetachConsumer(receiver.id, is_closed=bool(pick % 2)))
         del self.broker.receivers[receiver.id]
 
-    @rule(name=NAMES, what=st.sampled_from(["declare", "limit", "delete if unused", "delete", "purge"]))
+    @rule(name=NAMES, what=st.sampled_from(["declare", "limit", "update", "delete if unused", "delete", "purge"]))
     def manage(self, name: str, what: str) -> None:
         match what:
             case "declare" | "limit":
                 self.broker.loop.submit(DeclareQueue(what, name, Settings(messages_max=5 * (what == "limit"))))
+                return
+            case "update":
+                self.broker.loop.submit(UpdateQueue(what, name, totals_of, messages_max=2))
                 return
             case "purge":
                 self.broker.loop.submit(PurgeQueue(what, name))

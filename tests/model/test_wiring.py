@@ -18,6 +18,8 @@ from engine.commands import (
     DetachMember,
     Publish,
     ResetHost,
+    UpdateMuxer,
+    UpdateQueue,
 )
 from engine.effects import PublishDone
 from engine.events import Event, Published
@@ -26,7 +28,7 @@ from engine.queue import Settings
 from engine.routing.fields import Fields
 from engine.routing.router import Router
 from engine.sending import Unroutable
-from engine.state import State
+from engine.state import State, totals_of
 from tests.engine.test_publishing import fields_of
 from tests.model.broker import Broker, Sender
 from tests.model.history import check_conservation, words_on
@@ -170,6 +172,14 @@ class WiringMachine(RuleBasedStateMachine):
     def queue(self, queue: str, *, goes: bool) -> None:
         submit = self.broker.loop.submit
         submit(DeleteQueue("delete", queue) if goes else DeclareQueue("queue", queue, Settings(messages_max=30)))
+
+    @rule(queue=st.sampled_from(QUEUES), messages_max=st.sampled_from([None, 0, 2, 30]))
+    def update_queue(self, queue: str, messages_max: int | None) -> None:
+        self.broker.loop.submit(UpdateQueue("update", queue, totals_of, messages_max))
+
+    @rule(muxer=MUXER_NAMES, probability=st.sampled_from([None, 0.0, 0.3, 1.0]), seed=st.none() | st.integers(0, 9))
+    def update_muxer(self, muxer: str, probability: float | None, seed: int | None) -> None:
+        self.broker.loop.submit(UpdateMuxer("update", muxer, totals_of, probability, seed))
 
     @rule(address=st.sampled_from(ADDRESSES), unroutable=st.sampled_from(Unroutable))
     def send_to(self, address: str, unroutable: Unroutable) -> None:

@@ -19,12 +19,14 @@ from engine.events import (
     Lost,
     MuxerDeclared,
     MuxerDeleted,
+    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
     Published,
     Purged,
     QueueDeclared,
     QueueDeleted,
+    QueueUpdated,
     Reset,
     Settled,
     Started,
@@ -32,7 +34,7 @@ from engine.events import (
 )
 from engine.lifetime import Lifetime
 from engine.mode import Mode
-from engine.muxer import MuxerKind
+from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, Outcome, OutcomeKind
 from engine.queue import Settings
 from engine.record_types import TYPE_NAMES
@@ -64,6 +66,15 @@ TOLD: list[tuple[Event, str]] = [
     (Attached(5, TIME_US, 1, 2, "orders"), "queue 'orders' attached to 'QUEUE' for 'orders'"),
     (Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
     (MuxerDeleted(5, TIME_US, 1), "muxer 'QUEUE' deleted"),
+    (
+        MuxerUpdated(5, TIME_US, 1, Options(probability=0.25, seed=-7)),
+        "muxer 'QUEUE' updated, probability 0.25, seed -7",
+    ),
+    (QueueUpdated(5, TIME_US, 2, Settings(messages_max=2000)), "queue 'orders' updated, at most 2,000 messages"),
+    (
+        QueueUpdated(5, TIME_US, 2, Settings()),
+        "queue 'orders' updated, at most as many messages as the broker takes",
+    ),
     (Drawn(5, TIME_US, 1, 3), "'QUEUE' drew for 3 messages"),
     (Chunked(6, TIME_US, 3, b""), "a piece of a large message from shop/out"),
     (Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
@@ -171,7 +182,8 @@ def test_a_muxer_that_is_attached_is_called_one(names: Names) -> None:
 @pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
 def test_an_event_knows_its_queues(names: Names, event: Event) -> None:
     """What is about a queue, or from or to a link of it, is found by the queue's name."""
-    about_none = {"started", "muxer-declared", "muxer-deleted", "drawn", "lost", "reset", "compacted"}
+    about_none = {"started", "drawn", "lost", "reset", "compacted"}
+    about_none |= {"muxer-declared", "muxer-updated", "muxer-deleted"}
     if type_of(event) in about_none:
         assert names.queues_of(event) == ()
     else:

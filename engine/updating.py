@@ -1,0 +1,74 @@
+"""Deciding what changes of a queue or muxer that is there: what it does with messages, never what it is.
+
+Rule 1. What is told is all that it goes by from now on, so the newest event alone says it.
+Rule 2. What is not said stays as it is; where all of it is so already nothing happens, and the answer is the same.
+Rule 3. What a thing was made as may be said again, and is refused where it says otherwise: class, separator, template.
+Rule 4. Messages stay where they are, and LOSSY muxers go on from their last draw.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from engine.apply import fold
+from engine.commands import UpdateMuxer, UpdateQueue
+from engine.effects import Answered
+from engine.errors import Refused
+from engine.events import Event, MuxerUpdated, QueueUpdated
+from engine.moment import Decision, Moment
+from engine.muxer import Muxer, Options
+from engine.queue import Settings
+from engine.state import State
+from engine.wiring import check_options, existing_muxer, existing_queue
+
+__all__ = ["DECIDE_UPDATING"]
+
+_MUXER_INSTEAD: Final = "declare another muxer, and move the attachments"
+
+
+def _update_queue(state: State, command: UpdateQueue, moment: Moment) -> Decision:
+    queue = existing_queue(state, command.name, moment.config)
+    template = queue.settings.template
+    if command.template not in (None, template):
+        made = f"queue {queue.name!r} was made from template {template!r}, which does not change"
+        raise _otherwise(made, f"template {command.template!r}", "declare another queue from that one, and move to it")
+    messages_max = queue.settings.messages_max if command.messages_max is None else command.messages_max
+    settings = Settings(template, messages_max=messages_max)
+    if settings == queue.settings:
+        return _answered(state, [], command)
+    return _answered(state, [QueueUpdated(moment.next_offset, moment.now_us, queue.id, settings)], command)
+
+
+def _update_muxer(state: State, command: UpdateMuxer, moment: Moment) -> Decision:
+    muxer = existing_muxer(state, command.name, moment.config)
+    if command.kind not in (None, muxer.kind):
+        made = f"muxer {muxer.name!r} is of class {muxer.kind.text}, which does not change"
+        raise _otherwise(made, f"class {command.kind.text}", _MUXER_INSTEAD)
+    options = _options(muxer, command)
+    check_options(muxer.kind, options)
+    if options.separator != muxer.options.separator:
+        made = f"the patterns of muxer {muxer.name!r} are of words with {muxer.options.separator!r} between them"
+        raise _otherwise(made, f"separator {options.separator!r}", _MUXER_INSTEAD)
+    if options == muxer.options:
+        return _answered(state, [], command)
+    return _answered(state, [MuxerUpdated(moment.next_offset, moment.now_us, muxer.id, options)], command)
+
+
+def _options(muxer: Muxer, command: UpdateMuxer) -> Options:
+    said = {"separator": command.separator, "probability": command.probability, "seed": command.seed}
+    return replace(muxer.options, **{name: value for name, value in said.items() if value is not None})
+
+
+def _otherwise(made: str, asked: str, instead: str) -> Refused:
+    return Refused("amqp:precondition-failed", f"{made}, asked for {asked}: {instead}")
+
+
+def _answered(state: State, events: list[Event], command: UpdateQueue | UpdateMuxer) -> Decision:
+    return events, [Answered(command.key, command.read(fold(state, events)))]
+
+
+DECIDE_UPDATING: Final[dict[type, Callable[[State, Any, Moment], Decision]]] = {
+    UpdateQueue: _update_queue,
+    UpdateMuxer: _update_muxer,
+}
