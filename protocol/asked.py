@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.errors import Refused
 
-__all__ = ["asked_name", "asked_number", "refuse_unknown"]
+__all__ = ["asked_name", "asked_number", "refuse_unknown", "refuse_unsaid"]
 
 
 def asked_name(asked: Mapping[str, Any], noun: str) -> str:
@@ -31,3 +31,11 @@ def refuse_unknown(body: Mapping[str, Any], noun: str, *known: str) -> None:
     if unknown:
         only = f": only {', '.join(known)}" if known else ""
         raise Refused("amqp:invalid-field", f"a {noun} has no attribute {', '.join(unknown)}{only}")
+
+
+def refuse_unsaid(body: Mapping[str, Any], noun: str, *known: str) -> None:
+    """Refuse attributes that nobody says of a thing, such as its counts, whatever their values are."""
+    unsaid = sorted(str(key) for key in body if key not in known)
+    if unsaid:
+        expected = f"an UPDATE of a {noun} says {', '.join(known)}"
+        raise Refused("amqp:invalid-field", f"{expected}, found {', '.join(unsaid)}: leave out what is not to change")

@@ -2,7 +2,7 @@
 
 Rule 1. GET-TYPES, GET-ATTRIBUTES and GET-OPERATIONS answer with a map of types, all of them or the `entityType` asked
         for; they need no engine.
-Rule 2. Nothing here changes once it is made, so UPDATE is known for every type and refused for each.
+Rule 2. UPDATE is known for every type: where what there is never changes, the refusal says what is done instead.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ from protocol.subscription_management import (
     SUBSCRIPTION_TYPE,
 )
 from protocol.template_management import TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS, TEMPLATE_TYPE
+from protocol.updates import REPLACEMENTS
 from protocol.vhost_management import VHOST_ATTRIBUTES, VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
 
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
@@ -100,8 +101,7 @@ def operation_of(operation: str, kind: Any) -> Operation:
     if made is None:
         known = ", ".join(sorted(operations))
         if operation == _UPDATE and is_known:
-            why = "what it was made with does not change: delete it and make another"
-            raise Refused("amqp:not-implemented", f"UPDATE: no {noun_of(kind)} is updated, {why}")
+            raise Refused("amqp:not-implemented", f"no {noun_of(kind)} is updated: {REPLACEMENTS[kind]}")
         raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80}: {known}")
     _kind_of(kind)
     return made

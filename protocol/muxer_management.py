@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect
+from engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect, UpdateMuxer
 from engine.errors import Refused
 from engine.muxer import Muxer, MuxerKind, Options
 from engine.state import State
-from protocol.asked import asked_name, refuse_unknown
+from protocol.asked import asked_name, refuse_unknown, refuse_unsaid
 from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
@@ -28,6 +28,8 @@ MUXER_ATTRIBUTES: Final = (
     "draws",
 )
 _NOUN: Final = "muxer"
+_SAID: Final = ("class", "separator", "probability", "seed")
+"""What a request may say of a muxer; the other attributes are what it has come to."""
 _KINDS: Final = {kind.text: kind for kind in MuxerKind}
 _WILD: Final = (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY)
 
@@ -50,12 +52,8 @@ def muxer_attributes(state: State, muxer: Muxer, producers: int) -> dict[str, An
 
 
 def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_unknown(body, _NOUN, "class", "separator", "probability", "seed")
-    name, options = asked_name(asked, _NOUN), Options()
-    kind = _KINDS.get(body["class"]) if isinstance(body.get("class"), str) else None
-    if kind is None:
-        known = ", ".join(_KINDS)
-        raise Refused("amqp:invalid-field", f"unknown class {body.get('class')!r:.80} of muxer: it is one of {known}")
+    refuse_unknown(body, _NOUN, *_SAID)
+    name, kind, options = asked_name(asked, _NOUN), _kind(body), Options()
     options = Options(
         separator=_given(body, "separator", str, options.separator),
         probability=float(_given(body, "probability", int | float, options.probability)),
@@ -63,6 +61,29 @@ def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
     )
     request.status = 201
     return DeclareMuxer(request, name, kind, options)
+
+
+def _update(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_unsaid(body, _NOUN, *_SAID)
+    name = asked_name(asked, _NOUN)
+    probability, seed = _given(body, "probability", int | float, None), _given(body, "seed", int, None)
+    return UpdateMuxer(
+        request,
+        name,
+        partial(_muxer_of, name),
+        None if probability is None else float(probability),
+        None if seed is None else int(seed),
+        None if body.get("class") is None else _kind(body),
+        _given(body, "separator", str, None),
+    )
+
+
+def _kind(body: Mapping[str, Any]) -> MuxerKind:
+    kind = _KINDS.get(body["class"]) if isinstance(body.get("class"), str) else None
+    if kind is None:
+        known = ", ".join(_KINDS)
+        raise Refused("amqp:invalid-field", f"unknown class {body.get('class')!r:.80} of muxer: it is one of {known}")
+    return kind
 
 
 def _given(body: Mapping[str, Any], key: str, kind: Any, default: Any) -> Any:
@@ -106,6 +127,7 @@ def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state
 MUXER_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
     "CREATE": _create,
     "READ": _read,
+    "UPDATE": _update,
     "DELETE": _delete,
     "QUERY": _query,
 }

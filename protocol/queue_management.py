@@ -2,6 +2,7 @@
 
 Rule 1. A name is an address here too, as a client's is.
 Rule 2. What CREATE does not say is what the queue's template says: that which is named, else that of the queue's name.
+Rule 3. What UPDATE does not say stays as it is; what a queue counts is not said.
 """
 
 import sys
@@ -11,12 +12,12 @@ from functools import partial
 from typing import Any, Final
 
 from engine.address import queue_name
-from engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue
+from engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue, UpdateQueue
 from engine.errors import Refused
 from engine.queue import Queue, Settings
 from engine.state import State
 from engine.template import Templates
-from protocol.asked import asked_name, asked_number, refuse_unknown
+from protocol.asked import asked_name, asked_number, refuse_unknown, refuse_unsaid
 from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
@@ -80,12 +81,26 @@ def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
 
 def _settings(name: str, body: Mapping[str, Any], templates: Templates) -> Settings:
     """Return what a queue is asked to be made with. An unknown template is the engine's to refuse."""
-    named = body.get("template")
-    if named is not None and not isinstance(named, str):
-        raise Refused("amqp:invalid-field", f"'template' must be the name of one, found {named!r:.80}")
+    named = _template_named(body)
     template = templates.for_queue(name) if named is None else templates.named(named)
     settings = Settings(str(named)) if template is None else template.settings
     return replace(settings, messages_max=asked_number(body, "messages_max", settings.messages_max))
+
+
+def _template_named(body: Mapping[str, Any]) -> str | None:
+    named = body.get("template")
+    if named is not None and not isinstance(named, str):
+        raise Refused("amqp:invalid-field", f"'template' must be the name of one, found {named!r:.80}")
+    return None if named is None else str(named)
+
+
+def _update(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_unsaid(body, _NOUN, "messages_max", "template")
+    name = asked_name(asked, _NOUN)
+    template = _template_named(body)
+    messages_max = asked_number(body, "messages_max", 0) if "messages_max" in body else None
+    read = partial(_queue_of, queue_name(name, name_bytes_max=sys.maxsize))
+    return UpdateQueue(request, name, read, messages_max, template)
 
 
 def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
@@ -128,6 +143,7 @@ def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state
 QUEUE_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
     "CREATE": _create,
     "READ": _read,
+    "UPDATE": _update,
     "DELETE": _delete,
     "PURGE": _purge,
     "QUERY": _query,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proton import Message
+from proton import Delivery, Message
 
 from tests.interop.conftest import Connect
 from tests.interop.proton_peer import Manager
@@ -41,6 +41,30 @@ def test_wiring_is_made_and_messages_follow_it(connect: Connect, queue: str) -> 
     assert "colours" not in [row["name"] for row in _rows(manager, _MUXER)]
 
 
+def test_what_is_there_is_updated_and_messages_fare_by_it_at_once(connect: Connect, queue: str) -> None:
+    """A LOSSY muxer that lets everything pass lets nothing pass any more; a queue takes fewer messages, and refuses."""
+    peer = connect()
+    manager = Manager(peer)
+    assert _status(manager.ask("CREATE", queue)) == 201
+    assert _status(manager.ask("CREATE", "net", {"class": "lossy"}, type=_MUXER)) == 201
+    assert _status(manager.ask("CREATE", None, {"muxer": "net", "member": queue}, type=_ATTACHMENT)) == 201
+    sender = connect().sender("/muxers/net")
+    sender.send(Message("before"))
+    told: Any = manager.ask("UPDATE", "net", {"probability": 0.0, "seed": 7}, type=_MUXER)
+    assert (_status(told), told.body["probability"], told.body["seed"], told.body["draws"]) == (200, 0.0, 7, 1)
+    sender.send(Message("lost"))
+    assert _status(manager.ask("UPDATE", "net", {"probability": 1.0}, type=_MUXER)) == 200
+    sender.send(Message("after"))
+    told = manager.ask("UPDATE", queue, {"messages_max": 1})
+    assert (_status(told), told.body["messages_max"], told.body["available"]) == (200, 1, 2)
+    (refused,) = connect().sender(queue).send(Message("refused"))
+    assert refused.remote_state == Delivery.REJECTED
+    got = [one.message.body for one in peer.receiver(queue, credit=5).wait(2)]
+    assert got == ["before", "after"]
+    assert _status(manager.ask("UPDATE", "net", {"class": "simple"}, type=_MUXER)) == 409
+    assert _status(manager.ask("UPDATE", "1", {}, type=_ATTACHMENT)) == 501
+
+
 def test_a_refusal_says_why(connect: Connect) -> None:
     """By status, condition and description."""
     manager = Manager(connect())
@@ -60,5 +84,5 @@ def test_the_node_tells_of_itself(connect: Connect) -> None:
     operations: Any = manager.ask("GET-OPERATIONS", entityType=_MUXER).body
     attributes: Any = manager.ask("GET-ATTRIBUTES", entityType=_MUXER).body
     assert {_MUXER, _ATTACHMENT, "org.ambermq.queue"} <= set(types)
-    assert operations == {_MUXER: ["CREATE", "DELETE", "QUERY", "READ"]}
+    assert operations == {_MUXER: ["CREATE", "DELETE", "QUERY", "READ", "UPDATE"]}
     assert list(_rows(manager, _MUXER)[0]) == attributes[_MUXER]

@@ -1,0 +1,27 @@
+"""What is done instead of an UPDATE, by type, where what there is of it never changes.
+
+Rule: an UPDATE that there is not is refused with a sentence that says why, and what to do.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from protocol.attachment_management import ATTACHMENT_TYPE
+from protocol.compaction_management import COMPACTION_TYPE
+from protocol.snapshot_management import SNAPSHOT_TYPE
+from protocol.subscription_management import SUBSCRIPTION_TYPE
+from protocol.template_management import TEMPLATE_TYPE
+from protocol.vhost_management import VHOST_TYPE
+
+__all__ = ["REPLACEMENTS"]
+
+REPLACEMENTS: Final[Mapping[str, str]] = {
+    ATTACHMENT_TYPE: "an attachment is what it says: make the other one, then delete this one",
+    SUBSCRIPTION_TYPE: "a subscription is what its receiver asks for: attach it again asking for something else; "
+    "what its queue takes is updated as that of any queue",
+    TEMPLATE_TYPE: "templates are those of the broker's configuration: change them there and start it again",
+    SNAPSHOT_TYPE: "a snapshot is of one moment: make another one",
+    COMPACTION_TYPE: "a compaction's job does not change: commit it, or begin another one",
+    VHOST_TYPE: "a virtual host has the mode that it was made with: make another one and wire it alike",
+}
+"""Type to a sentence without its end."""

@@ -1,0 +1,114 @@
+"""UPDATE over the management node, in memory: what changes, what does not, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from protocol.management_types import KINDS
+from protocol.updates import REPLACEMENTS
+from protocol.values import Symbol, ULong
+from tests.protocol.test_management import Managing, request
+from tests.protocol.test_wiring_management import MUXER, ask, wired
+
+QUEUE = "org.ambermq.queue"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "body", "changed"),
+    [
+        (QUEUE, "q", {"messages_max": 9}, {"messages_max": 9}),
+        (QUEUE, "/queues/q", {"messages_max": ULong(9), "template": "normal"}, {"messages_max": 9}),
+        (MUXER, "lossy", {"probability": 0.25}, {"probability": 0.25}),
+        (MUXER, "lossy", {"probability": 1}, {"probability": 1.0}),
+        (MUXER, "lossy", {"seed": -3}, {"seed": -3}),
+        (MUXER, "lossy", {"class": Symbol("lossy"), "probability": 0, "seed": 3}, {"probability": 0.0, "seed": 3}),
+    ],
+)
+def test_an_update_is_answered_as_a_read(kind: str, name: str, body: dict[str, Any], changed: dict[str, Any]) -> None:
+    """200 with all attributes as they are now; READ says the same, and everything else is what it was."""
+    managing = wired()
+    before = ask(managing, "READ", type=kind, name=name)[2]
+    told = ask(managing, "UPDATE", type=kind, name=name, body=body)
+    assert told == (200, "OK", before | changed)
+    assert ask(managing, "READ", type=kind, name=name) == told
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "body"),
+    [
+        (QUEUE, "q", {}),
+        (QUEUE, "q", {"messages_max": 0, "template": "normal"}),
+        (QUEUE, "q", {"template": None}),
+        (MUXER, "lossy", {"probability": 0.5, "seed": 7, "class": "lossy", "separator": None}),
+        (MUXER, "lossy", {"probability": None, "seed": None}),
+        (MUXER, "wild-destination", {"separator": "."}),
+        (MUXER, "simple", {"class": "simple", "probability": None, "seed": None}),
+        (MUXER, "TOPIC", {}),
+    ],
+)
+def test_what_changes_nothing_is_answered_alike_and_not_written(kind: str, name: str, body: dict[str, Any]) -> None:
+    """Null is as left out."""
+    managing = wired()
+    before = ask(managing, "READ", type=kind, name=name)
+    end = managing.rig.loop.log.draft.next_offset
+    assert ask(managing, "UPDATE", type=kind, name=name, body=body) == before
+    assert managing.rig.loop.log.draft.next_offset == end
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "body", "status", "words"),
+    [
+        (QUEUE, "none", {"messages_max": 9}, 404, "no queue 'none'"),
+        (QUEUE, None, {"messages_max": 9}, 400, "must be the queue's name"),
+        (QUEUE, "q", {"messages_max": -1}, 400, "a number from 0"),
+        (QUEUE, "q", {"messages_max": None}, 400, "a number from 0"),
+        (QUEUE, "q", {"messages_max": "9"}, 400, "a number from 0"),
+        (QUEUE, "q", {"available": 0, "id": 1}, 400, "says messages_max, template, found available, id: leave out"),
+        (QUEUE, "q", {"name": "q"}, 400, "found name"),
+        (QUEUE, "q", {"colour": "red"}, 400, "found colour"),
+        (QUEUE, "q", {"template": 1}, 400, "must be the name of one"),
+        (QUEUE, "q", {"template": "temporary", "messages_max": 9}, 409, "made from template 'normal'"),
+        (MUXER, "none", {"seed": 1}, 404, "no muxer 'none'"),
+        (MUXER, "lossy", {"draws": 0}, 400, "says class, separator, probability, seed, found draws"),
+        (MUXER, "lossy", {"probability": 2}, 400, "from 0 to 1"),
+        (MUXER, "lossy", {"probability": "x"}, 400, "'probability' must be a number"),
+        (MUXER, "lossy", {"seed": 0.5}, 400, "'seed' must be a whole number"),
+        (MUXER, "lossy", {"seed": ULong(2**64 - 1)}, 400, "64 bits"),
+        (MUXER, "lossy", {"separator": "/"}, 400, "knows no words"),
+        (MUXER, "lossy", {"class": "simple", "seed": 1}, 409, "is of class lossy, which does not change"),
+        (MUXER, "lossy", {"class": "fast"}, 400, "unknown class 'fast' of muxer"),
+        (MUXER, "simple", {"probability": 0.5}, 400, "draws nothing"),
+        (MUXER, "wild-property", {"separator": "/"}, 409, "asked for separator '/': declare another muxer"),
+        *((kind, "1", {}, 501, why) for kind, why in REPLACEMENTS.items()),
+        ("org.none", "q", {}, 400, "unknown type 'org.none'"),
+    ],
+)
+def test_what_cannot_be_is_answered_and_nothing_happens(
+    kind: str, name: str | None, body: dict[str, Any], status: int, words: str
+) -> None:
+    """With a status, the condition that it stands for, and one sentence that says why and what is done instead."""
+    managing = wired()
+    before = managing.rig.loop.log.draft.next_offset
+    asked = {} if name is None else {"name": name}
+    (answer,) = managing.ask(request("UPDATE", type=kind, body=body, **asked))
+    told = answer.application_properties
+    assert told is not None
+    assert (told["statusCode"], words in told["statusDescription"]) == (status, True), told
+    conditions = {400: "invalid-field", 404: "not-found", 409: "precondition-failed", 501: "not-implemented"}
+    assert told["errorCondition"] == f"amqp:{conditions[status]}"
+    assert managing.rig.loop.log.draft.next_offset == before
+
+
+def test_every_type_knows_update_or_what_is_done_instead() -> None:
+    """One of both, and GET-OPERATIONS tells."""
+    operations = ask(Managing(), "GET-OPERATIONS")[2]
+    assert {kind for kind in KINDS if "UPDATE" in operations[kind]} == {QUEUE, MUXER}
+    assert set(REPLACEMENTS) == set(KINDS) - {QUEUE, MUXER}
+
+
+def test_an_answer_waits_for_the_log() -> None:
+    """What it says is durable when it leaves: the event stands below the durable end."""
+    managing = wired()
+    assert managing.status(operation="UPDATE", name="q", body={"messages_max": 5}) == 200
+    log = managing.rig.loop.log
+    assert log.durable_end == log.draft.next_offset
