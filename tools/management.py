@@ -27,6 +27,7 @@ __all__ = [
     "SnapshotManagement",
     "declaring_queue",
     "deleting_queue",
+    "updating_queue",
 ]
 
 _NODE: Final = "$management"
@@ -200,6 +201,10 @@ class QueueManagement(Management):
         status, body = self.request(*asked[:4])
         return status == 201, body
 
+    def update(self, name: str, *, messages_max: int) -> dict[str, Any]:
+        """Let a queue take so many messages, 0: as many as the broker's bound; returns its attributes then."""
+        return self.request(*updating_queue(name, messages_max=messages_max)[:4])[1]
+
     def read(self, name: str) -> dict[str, Any]:
         """Return a queue's attributes."""
         return self.request("READ", _QUEUE_TYPE, {"name": name})[1]
@@ -223,6 +228,11 @@ def declaring_queue(name: str, *, messages_max: int | None = None, template: str
     if template is not None:
         attributes["template"] = template
     return Request("CREATE", _QUEUE_TYPE, {"name": name}, attributes)
+
+
+def updating_queue(name: str, *, messages_max: int) -> Request:
+    """Return the request that lets a queue take so many messages."""
+    return Request("UPDATE", _QUEUE_TYPE, {"name": name}, {"messages_max": ULong(messages_max)})
 
 
 def deleting_queue(name: str, *, if_unused: bool = False, if_empty: bool = False) -> Request:

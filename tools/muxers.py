@@ -1,4 +1,4 @@
-"""`ambermq muxer`: what muxers there are, and making and deleting them, over the broker's `$management` node.
+"""`ambermq muxer`: what muxers there are, and making, updating and deleting them, over the broker's `$management` node.
 
 With --at, what there was then, from the log: no broker is asked.
 """
@@ -21,11 +21,13 @@ __all__ = ["muxer"]
 
 _COLUMNS: Final = ("name", "class", "attachments", "producers", "separator", "probability", "seed", "draws")
 _KINDS: Final = {kind.text: kind for kind in MuxerKind}
+_PROBABILITY: Final = click.FloatRange(0, 1)
+_SEED: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
 
 
 @click.group(epilog="Example: ambermq muxer list --data ./data")
 def muxer() -> None:
-    """List, show, declare and delete muxers, which producers send to and queues attach to."""
+    """List, show, declare, update and delete muxers, which producers send to and queues attach to."""
 
 
 @muxer.command("list", epilog="Example: ambermq muxer list --data ./data --output json")
@@ -63,14 +65,9 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 @click.argument("name")
 @click.option("--class", "kind", type=click.Choice(list(_KINDS)), required=True, help="What it passes messages on by.")
 @click.option("--separator", metavar="S", help="Of words, for the wild classes; else a dot.")
+@click.option("--probability", type=_PROBABILITY, metavar="P", help="Of passing a message on, for lossy; else 1.")
 @click.option(
-    "--probability", type=click.FloatRange(0, 1), metavar="P", help="Of passing a message on, for lossy; else 1."
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(-(1 << 63), (1 << 63) - 1),
-    metavar="N",
-    help="Of the draws, for lossy: the same seed, the same choices; else 0.",
+    "--seed", type=_SEED, metavar="N", help="Of the draws, for lossy: the same seed, the same choices; else 0."
 )
 @broker_options
 @output_option
@@ -90,6 +87,26 @@ def declare(
     with managed_wiring(url, data) as management:
         is_new = management.declare_muxer(name, _KINDS[kind], options)
     _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "class": kind, "created": is_new})
+
+
+@muxer.command("update", epilog="Example: ambermq muxer update net --probability 0.5 --data ./data")
+@click.argument("name")
+@click.option("--probability", type=_PROBABILITY, metavar="P", help="Of passing a message on; else as before.")
+@click.option("--seed", type=_SEED, metavar="N", help="Of the draws; else as before.")
+@broker_options
+@output_option
+def update(
+    name: str, probability: float | None, seed: int | None, url: str | None, data: str | None, output: str
+) -> None:
+    """Let the muxer NAME of class lossy lose more messages or fewer; exits 6 where there is none.
+
+    It goes on from its last draw. What else a muxer is does not change: declare another one.
+    """
+    if probability is None and seed is None:
+        raise click.UsageError("nothing to update: give --probability, --seed or both")
+    with managed_wiring(url, data) as management:
+        attributes = management.update_muxer(name, probability=probability, seed=seed)
+    _tell(output, f"updated {name}", {**attributes, "updated": True})
 
 
 @muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")

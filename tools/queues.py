@@ -33,7 +33,7 @@ _LAZY: Final = {
 
 @click.group(cls=ReadingGroup, lazy=_LAZY, epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
 def queue() -> None:
-    """List, show, browse, declare, delete and purge queues."""
+    """List, show, browse, declare, update, delete and purge queues."""
 
 
 @queue.command("list", epilog="Example: ambermq queue list --data ./data --at 2026-11-21 --output json")
@@ -76,6 +76,26 @@ def declare(
     with _management(url, data) as management:
         is_new, attributes = management.declare(name, messages_max=messages_max, template=template)
     _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes})
+
+
+@queue.command("update", epilog="Example: ambermq queue update orders --messages-max 500000 --data ./data")
+@click.argument("name")
+@click.option(
+    "--messages-max",
+    type=click.IntRange(0),
+    required=True,
+    help="Refuse messages beyond so many; 0: beyond the broker's own bound.",
+)
+@broker_options
+@output_option
+def update(name: str, messages_max: int, url: str | None, data: str | None, output: str) -> None:
+    """Let the queue NAME take more messages or fewer; exits 6 where there is none.
+
+    What it holds stays, also where that is more: then it takes none until it holds fewer.
+    """
+    with _management(url, data) as management:
+        attributes = management.update(name, messages_max=messages_max)
+    _tell(output, f"updated {name}", {**attributes, "updated": True})
 
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")

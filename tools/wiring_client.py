@@ -20,6 +20,7 @@ __all__ = [
     "detaching",
     "managed_wiring",
     "options_given",
+    "updating_muxer",
 ]
 
 _MUXER: Final = "org.ambermq.muxer"
@@ -44,6 +45,10 @@ class WiringManagement(QueueManagement):
     def declare_muxer(self, name: str, kind: MuxerKind, options: Options) -> bool:
         """Declare a muxer; returns whether it is new."""
         return self.request(*declaring_muxer(name, kind, options)[:4])[0] == 201
+
+    def update_muxer(self, name: str, *, probability: float | None = None, seed: int | None = None) -> dict[str, Any]:
+        """Let a LOSSY muxer draw by these, None: as before; returns its attributes then."""
+        return self.request(*updating_muxer(name, probability=probability, seed=seed)[:4])[1]
 
     def delete_muxer(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:
         """Delete a muxer with its attachments and those by which messages come to it."""
@@ -96,6 +101,12 @@ def managed_wiring(url: str | None, data: str | None) -> Iterator[WiringManageme
 def declaring_muxer(name: str, kind: MuxerKind, options: Options) -> Request:
     """Return the request that declares a muxer."""
     return Request("CREATE", _MUXER, {"name": name}, {"class": kind.text, **options_given(options)})
+
+
+def updating_muxer(name: str, *, probability: float | None = None, seed: int | None = None) -> Request:
+    """Return the request that lets a LOSSY muxer draw by these; None stays as it is."""
+    given = {"probability": probability, "seed": seed}
+    return Request("UPDATE", _MUXER, {"name": name}, {key: value for key, value in given.items() if value is not None})
 
 
 def deleting_muxer(name: str, *, if_unused: bool = False, if_empty: bool = False) -> Request:
