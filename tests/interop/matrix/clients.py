@@ -25,21 +25,31 @@ def _pinned(file: str, pattern: str) -> Callable[[], str]:
     return read
 
 
-_RHEA: Final = HERE.parent / "rhea"
+def _npm_pinned(manifest: Path, package: str) -> Callable[[], str]:
+    def read() -> str:
+        pinned: str = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"][package]
+        return pinned
+
+    return read
 
 
-def _rhea() -> str:
-    pinned: str = json.loads((_RHEA / "package.json").read_text())["dependencies"]["rhea"]
-    return pinned
+def _is_npm_there(place: Path, package: str, pinned: Callable[[], str]) -> Callable[[], bool]:
+    """Tell whether the modules of a place have the package in the version that is pinned."""
+    manifest = place / "node_modules" / package / "package.json"
 
+    def is_there() -> bool:
+        return manifest.is_file() and bool(json.loads(manifest.read_text(encoding="utf-8"))["version"] == pinned())
 
-def _is_rhea_there() -> bool:
-    package = _RHEA / "node_modules" / "rhea" / "package.json"
-    return package.is_file() and bool(json.loads(package.read_text())["version"] == _rhea())
+    return is_there
 
 
 _ROOT: Final = Path(__file__).parents[3]
+_NPM_INSTALL: Final = ("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error")
+_RHEA: Final = HERE.parent / "rhea"
+_RHEA_PINNED: Final = _npm_pinned(_RHEA / "package.json", "rhea")
 _AZURE: Final = BUILD / "azure"
+_AZURE_NODE: Final = BUILD / "azure-node"
+_AZURE_NODE_PINNED: Final = _npm_pinned(HERE / "azure-node" / "package.json", "@azure/service-bus")
 
 CLIENTS: Final = (
     Client(
@@ -54,10 +64,10 @@ CLIENTS: Final = (
     Client(
         name="rhea",
         title="rhea, Node.js",
-        version=_rhea,
+        version=_RHEA_PINNED,
         tools=("node", "npm"),
-        builds=(("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"),),
-        is_built=_is_rhea_there,
+        builds=(_NPM_INSTALL,),
+        is_built=_is_npm_there(_RHEA, "rhea", _RHEA_PINNED),
         command=("node", str(HERE / "rhea" / "driver.js")),
         place=_RHEA,
     ),
@@ -99,6 +109,20 @@ CLIENTS: Final = (
         ),
         command=(str(_AZURE / "bin" / "python"), "driver.py"),
         place=HERE / "azure",
+    ),
+    Client(
+        name="azure-node",
+        title="Azure Service Bus SDK, Node.js",
+        version=_AZURE_NODE_PINNED,
+        tools=("node", "npm"),
+        builds=(
+            ("mkdir", "-p", str(_AZURE_NODE)),
+            ("cp", "package.json", str(_AZURE_NODE)),
+            (*_NPM_INSTALL, "--prefix", str(_AZURE_NODE)),
+        ),
+        is_built=_is_npm_there(_AZURE_NODE, "@azure/service-bus", _AZURE_NODE_PINNED),
+        command=("env", f"NODE_PATH={_AZURE_NODE / 'node_modules'}", "node", "driver.js"),
+        place=HERE / "azure-node",
     ),
 )
 """In the order of the page."""

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage, ServiceBusReceiver
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageProperties
 
 __all__ = ["main"]
 
@@ -18,17 +19,14 @@ _PATIENCE_S = 20
 _SILENCE_S = 2
 """How long nothing comes from where nothing is."""
 
-_NODES_OF_SERVICE_BUS = "topics and subscriptions are entities of Service Bus, made by its own management API"
+_WIRED = "get_subscription_receiver is for the queue TOPIC/Subscriptions/NAME, which was attached to the muxer TOPIC"
 _NOT_OFFERED = {
     "released": "abandon_message modifies; no call releases",
-    "browse": "peek is a request to Service Bus's own management node, not a source",
+    "browse": "peek_messages is a request to Service Bus's own management node of a queue, not a source",
     "selector": "rules of Service Bus's subscriptions filter; receivers have no selectors",
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
-    "topic": _NODES_OF_SERVICE_BUS,
-    "durable-subscription": _NODES_OF_SERVICE_BUS,
-    "shared-subscription": _NODES_OF_SERVICE_BUS,
-    "anonymous-relay": "each sender has a queue",
+    "anonymous-relay": "each sender has a queue or a topic",
     "drain": "receivers take their credit back by closing",
 }
 
@@ -58,12 +56,17 @@ def _next(receiver: ServiceBusReceiver) -> ServiceBusReceivedMessage:
 
 def _left(client: ServiceBusClient, name: str) -> list[str]:
     """Take what a queue has."""
-    texts = []
     with client.get_queue_receiver(name) as receiver:
-        while got := receiver.receive_messages(max_message_count=100, max_wait_time=_SILENCE_S):
-            for message in got:
-                receiver.complete_message(message)
-                texts.append(str(message))
+        return _rest(receiver)
+
+
+def _rest(receiver: ServiceBusReceiver) -> list[str]:
+    """Take what there is for a receiver."""
+    texts = []
+    while got := receiver.receive_messages(max_message_count=100, max_wait_time=_SILENCE_S):
+        for message in got:
+            receiver.complete_message(message)
+            texts.append(str(message))
     return texts
 
 
@@ -140,6 +143,60 @@ def _lost_link(client: ServiceBusClient, name: str) -> str:
     return ""
 
 
+def _topic(client: ServiceBusClient, name: str) -> str:
+    address = f"/topics/{name}"
+    with client.get_queue_receiver(address) as one, client.get_queue_receiver(address) as two:
+        _put(client, address, "news")
+        _check((["news"], ["news"]), (_rest(one), _rest(two)), "what both get")
+    return "by the address /topics/NAME where the SDK asks for the name of a queue"
+
+
+def _create(client: ServiceBusClient, asked: dict[str | bytes, Any], body: dict[str, str]) -> None:
+    """Have the management node make something; the answer comes to a queue."""
+    request = AmqpAnnotatedMessage(
+        value_body=body,
+        properties=AmqpMessageProperties(message_id="request", reply_to="answers"),
+        application_properties={"operation": "CREATE", **asked},
+    )
+    with client.get_queue_receiver("answers") as receiver, client.get_queue_sender("$management") as sender:
+        sender.send_messages(request)
+        answer = _next(receiver)
+        receiver.complete_message(answer)
+        _check(201, (answer.application_properties or {}).get(b"statusCode"), "status of the answer")
+
+
+def _subscribed(client: ServiceBusClient, topic: str, name: str) -> None:
+    """Make a subscription: a queue of the name that its receivers ask for, attached to the topic."""
+    member = f"{topic}/Subscriptions/{name}"
+    _create(client, {"type": "org.ambermq.queue", "name": member}, {})
+    _create(client, {"type": "org.ambermq.attachment"}, {"muxer": "TOPIC", "member": member, "pattern": topic})
+
+
+def _durable_subscription(client: ServiceBusClient, name: str) -> str:
+    _subscribed(client, name, "mine")
+    with client.get_subscription_receiver(name, "mine") as receiver:
+        _put(client, f"/topics/{name}", "while it is there")
+        receiver.complete_message(_next(receiver))
+    _put(client, f"/topics/{name}", "rose", "brick")
+    with client.get_subscription_receiver(name, "mine") as receiver:
+        _check(["rose", "brick"], _rest(receiver), "what has waited")
+    return _WIRED
+
+
+def _shared_subscription(client: ServiceBusClient, name: str) -> str:
+    _subscribed(client, name, "ours")
+    sent = [f"message {number}" for number in range(_COUNT)]
+    _put(client, f"/topics/{name}", *sent)
+    with client.get_subscription_receiver(name, "ours") as one, client.get_subscription_receiver(name, "ours") as two:
+        first = _next(one)
+        one.complete_message(first)
+        second = _next(two)
+        two.complete_message(second)
+        rest = [*_rest(one), *_rest(two)]
+    _check(sorted(sent), sorted([str(first), str(second), *rest]), "what both have, each message once")
+    return _WIRED
+
+
 def _credit(client: ServiceBusClient, name: str) -> str:
     texts = [str(number) for number in range(10)]
     _put(client, name, *texts)
@@ -181,6 +238,9 @@ _KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {
     "rejected": _rejected,
     "modified": _modified,
     "lost-link": _lost_link,
+    "topic": _topic,
+    "durable-subscription": _durable_subscription,
+    "shared-subscription": _shared_subscription,
     "credit": _credit,
     "large-message": _large_message,
     "reconnect": _reconnect,

@@ -1,0 +1,96 @@
+// Queues: sending, receiving, and what can be said of a message.
+'use strict';
+
+const { assert, NotOffered, send, receiver, take, completed, left } = require('./actor.js');
+
+const COUNT = 10;
+
+function numbers() {
+    return [...Array(COUNT).keys()];
+}
+
+async function sending(client, name) {
+    await send(client, name, ...numbers().map((number) => 'message ' + number));
+}
+
+async function receiving(client, name) {
+    const sent = numbers().map((number) => ({
+        body: 'message ' + number,
+        messageId: 'id ' + number,
+        correlationId: 'correlation ' + number,
+        subject: 'subject',
+        applicationProperties: { number },
+    }));
+    await send(client, name, ...sent);
+    const link = receiver(client, name);
+    const got = await take(link, COUNT);
+    for (const [number, message] of got.entries()) {
+        for (const key of Object.keys(sent[number])) assert.deepStrictEqual(message[key], sent[number][key], key);
+    }
+    await completed(link, got);
+    assert.deepStrictEqual(await left(client, name), [], 'what is left');
+}
+
+async function accept(client, name) {
+    await send(client, name, 'a');
+    const link = receiver(client, name);
+    await link.completeMessage((await take(link, 1))[0]);
+    await link.close();
+    assert.deepStrictEqual(await left(client, name), [], 'what is left');
+    return 'by completeMessage';
+}
+
+async function reject(client, name) {
+    await send(client, name, 'a', 'b');
+    const link = receiver(client, name);
+    const [bad] = await take(link, 1);
+    await link.deadLetterMessage(bad, { deadLetterReason: 'bad', deadLetterErrorDescription: 'not this one' });
+    assert.deepStrictEqual(await completed(link, await take(link, 1)), ['b'], 'what comes next');
+    assert.deepStrictEqual(await left(client, name), [], 'what is left');
+    return 'by deadLetterMessage';
+}
+
+// Abandon a message to the same link, and defer it to another one; neither call says that the delivery has failed.
+async function modify(client, name) {
+    await send(client, name, 'a');
+    const link = receiver(client, name);
+    await link.abandonMessage((await take(link, 1))[0], { why: 'it failed' });
+    const [again] = await take(link, 1);
+    assert.deepEqual(again._rawAmqpMessage.messageAnnotations, { why: 'it failed' }, 'the annotations that came with it');
+    await link.deferMessage(again);
+    const other = receiver(client, name);
+    const [elsewhere] = await take(other, 1);
+    assert.strictEqual(elsewhere.deliveryCount, 0, 'delivery-count');
+    await other.completeMessage(elsewhere);
+    throw new NotOffered('abandonMessage and deferMessage modify, which was seen, but neither says delivery-failed');
+}
+
+async function lose_link(client, name) {
+    await send(client, name, 'a');
+    const link = receiver(client, name);
+    await take(link, 1);
+    await link.close();
+    const another = receiver(client, name);
+    const again = await take(another, 1);
+    assert.strictEqual(again[0].deliveryCount, 1, 'delivery-count');
+    await completed(another, again);
+}
+
+async function large_message(client, name) {
+    const body = Buffer.alloc(3 * 1024 * 1024).map((_, place) => (place * 31) >> 3);
+    await send(client, name, { body });
+    const link = receiver(client, name);
+    const got = await take(link, 1);
+    assert.ok(Buffer.compare(got[0].body, body) === 0, 'the same bytes');
+    await completed(link, got);
+}
+
+module.exports = {
+    send: sending,
+    receive: receiving,
+    accepted: accept,
+    rejected: reject,
+    modified: modify,
+    'lost-link': lose_link,
+    'large-message': large_message,
+};
