@@ -71,7 +71,7 @@ def _published(state: State, event: Published) -> State:
         queue = queue.pushed(event.words, event.size)
         if event.chunks:
             queue = queue.with_entry(event.offset, Entry(chunks=event.chunks))
-        state = state.with_queue(queue, event.time_us)
+        state = replace(state, time_us=event.time_us, queues=state.queues.set(queue_id, queue))
     return state
 
 
@@ -88,14 +88,18 @@ def _published_to_many(state: State, event: Published) -> State:
 
 def _acquired(state: State, event: Acquired) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.acquire(event.consumers, event.words), event.time_us)
+    if queue is None:
+        return state
+    queues = state.queues.set(event.queue, queue.acquire(event.consumers, event.words))
+    return replace(state, time_us=event.time_us, queues=queues)
 
 
 def _settled(state: State, event: Settled) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    return state.with_queue(queue.settle(event.consumer, event.words, event.outcome), event.time_us)
+    queues = state.queues.set(event.queue, queue.settle(event.consumer, event.words, event.outcome))
+    return replace(state, time_us=event.time_us, queues=queues)
 
 
 def _started(state: State, event: Started) -> State:

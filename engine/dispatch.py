@@ -141,7 +141,10 @@ class _Dealer:
             queue = self._serve_excluded(queue, ring, demand)
         while self.budget > 0 and self.bytes_left > 0:
             source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
-            wants = [want for want in ring if want.credit > 0] if source.count else None
+            if not source.count:
+                return False
+            # A ring of one is the common case.
+            wants = [want for want in ring if want.credit > 0] if len(ring) != 1 else [ring[0]] * (ring[0].credit > 0)
             if not wants:
                 return False
             count = min(source.count, self.budget)

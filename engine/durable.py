@@ -57,7 +57,7 @@ from log.buffer import Buffer
 from log.holds import Hold
 from log.log import Log
 
-__all__ = ["ALONE", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
+__all__ = ["ALONE", "FOREVER_US", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
 
 Due = Literal[0, 1, 2, 3, 4]
 """When a step is wanted; plain numbers, since it is asked twice a message."""
@@ -71,6 +71,9 @@ ALONE: Final = 3
 """At once, for it is little and nothing waits for the disk: who comes next is gathered while its sync runs."""
 FULL: Final = 4
 """At once, for it is as much as a tick takes."""
+
+FOREVER_US: Final = 1 << 62
+"""A time that never comes."""
 
 _ALONE_BYTES_MAX: Final = 16_384
 _JOINED_WORD_BYTES_MAX: Final = 16_384
@@ -103,9 +106,9 @@ class DurableLoop:
         self._leaving = Leaving(log.bodies, self.demand, self.submit)
         self._looking = Looking(log, fields_of, self.submit)
         self._volatile = VolatileRanges()
-        self._write_by_us = 0
-        self._sync_by_us = 0
-        self._mark_by_us = 0
+        self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
+        self.deadline_us = FOREVER_US
+        """When step() wants to be called without any command: the earliest of those three."""
 
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log that the broker started, and wait until that is durable; call once, before serving.
@@ -116,7 +119,11 @@ class DurableLoop:
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
-        for event in started(self.state, self._moment(event_us, self.log.room_bytes())):
+        log = self.log
+        moment = Moment(
+            event_us, log.draft.next_offset, log.room_bytes(), self.config, self.router, log.config.batch_bytes_max
+        )
+        for event in started(self.state, moment):
             self._happened(event)
             # Cut between two parts, the next start does the rest.
             self.log.draft.end_part()
@@ -132,7 +139,7 @@ class DurableLoop:
         while self.log.durable_end < self.log.log_end:
             news.poll()
             self.log.completed()
-        self._mark_by_us = now_us + self.config.mark_ms * 1000
+        self._mark_by_us = self.deadline_us = now_us + self.config.mark_ms * 1000
 
     def submit(self, command: Command) -> None:
         """Gather a command for the next tick; it joins the one before it where both are parts of one run."""
@@ -166,8 +173,9 @@ class DurableLoop:
 
     def put_off(self, now_us: int) -> None:
         """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
-        if not self._write_by_us:
+        if self._write_by_us == FOREVER_US:
             self._write_by_us = now_us + self.config.lazy_write_ms * 1000
+            self.deadline_us = min(self._write_by_us, self.deadline_us)
 
     @property
     def due(self) -> Due:
@@ -184,27 +192,11 @@ class DurableLoop:
         """Whether something has not left yet, or is not on disk yet."""
         log = self.log
         unwritten = self._commands or log.draft.record_count
-        return bool(self._waiting or self._leaving.is_waiting or unwritten) or log.durable_end < log.log_end
-
-    @property
-    def is_congested(self) -> bool:
-        """Whether so much is unsynced, or written ahead of the next segment, that no more should be read from peers."""
-        return self.log.unsynced_bytes >= self.log.config.unsynced_bytes_max or self.log.is_outgrown
+        return bool(self._waiting or self._leaving.lines or unwritten) or log.durable_end < log.log_end
 
     def fileno(self) -> int:
         """Return the file descriptor that is readable when completed() has something to take."""
         return self.log.fileno()
-
-    @property
-    def deadline_us(self) -> int:
-        """Return when step() wants to be called without any command, 0 for never."""
-        # Once a tick, so without a generator: the earliest of three, 0 for never.
-        due_us = self._write_by_us
-        if self._sync_by_us and not 0 < due_us <= self._sync_by_us:
-            due_us = self._sync_by_us
-        if self._mark_by_us and not 0 < due_us <= self._mark_by_us:
-            due_us = self._mark_by_us
-        return due_us
 
     def step(self, now_us: int) -> list[Effect]:
         """End the tick: decide everything gathered, dispatch, write. Return the effects that may leave.
@@ -229,20 +221,21 @@ class DurableLoop:
         if (
             effects
             or takes_snapshot
-            or now_us >= self._write_by_us > 0
+            or now_us >= self._write_by_us
             or log.draft.byte_count >= self.config.tick_bytes_max
         ):
             self._write(now_us)
-        elif log.draft.record_count and not self._write_by_us:
+        elif log.draft.record_count and self._write_by_us == FOREVER_US:
             self._write_by_us = now_us + self.config.lazy_write_ms * 1000
-        if now_us >= self._sync_by_us > 0:
+        if now_us >= self._sync_by_us:
             self._sync(now_us)
-        if now_us >= self._mark_by_us > 0:
+        if now_us >= self._mark_by_us:
             self._mark(now_us)
         if takes_snapshot:
             effects += self.snapshots.step(self.state, now_us)
             self._has_jobs = True
         ready = self._stamp(effects, now_us)
+        self.deadline_us = min(self._write_by_us, self._sync_by_us, self._mark_by_us)
         return self._leaving.release(ready) if ready else ready
 
     def completed(self, now_us: int) -> list[Effect]:
@@ -266,9 +259,11 @@ class DurableLoop:
             if self._volatile.ends:
                 self._volatile.forget_below(log.durable_end)
             if log.durable_end >= log.log_end:
-                self._sync_by_us = 0
+                self._sync_by_us = FOREVER_US
                 self._mark_by_us = now_us + self.config.mark_ms * 1000
-        thawed = self._leaving.thaw() if self._leaving.is_waiting else []
+                self.deadline_us = min(self._write_by_us, self._mark_by_us)
+        leaving = self._leaving
+        thawed = leaving.thaw() if leaving.lines else []
         if self.demand.parked:
             self.demand.unpark()
         ready: list[Effect] = []
@@ -279,7 +274,7 @@ class DurableLoop:
             log.request_sync()
         if self._has_jobs:
             ready += self._go_on_with_jobs(now_us)
-        return thawed + self._leaving.release(ready)
+        return thawed + leaving.release(ready)
 
     def _go_on_with_jobs(self, now_us: int) -> list[Effect]:
         """Go on with snapshots, and with what compactions ask for; return the answers."""
@@ -326,16 +321,19 @@ class DurableLoop:
 
     def _decide_all(self, now_us: int) -> list[Effect]:
         effects: list[Effect] = []
-        draft = self.log.draft
+        log, config, router = self.log, self.config, self.router
+        draft, batch_bytes_max = log.draft, log.config.batch_bytes_max
         ahead, self._commands = deque(self._commands), []
-        changes_left = self.config.tick_changes_max
+        changes_left = config.tick_changes_max
         self._gathered_count = self._gathered_bytes = 0
         self._is_urgent = False
-        room_bytes = self.log.room_bytes()
+        room_bytes = log.room_bytes()
         while ahead and changes_left > 0:
             command = ahead.popleft()
+            left = room_bytes - draft.byte_count
             try:
-                events, answers = decide(self.state, command, self._moment(now_us, room_bytes - draft.byte_count))
+                moment = Moment(now_us, draft.next_offset, left, config, router, batch_bytes_max)
+                events, answers = decide(self.state, command, moment)
             except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                 events, answers = [], [CommandFailed(command, error)]
             for event in events:
@@ -365,10 +363,6 @@ class DurableLoop:
             self._commands.extend(ahead)
             self._is_urgent = True
         return effects
-
-    def _moment(self, now_us: int, room_bytes: int) -> Moment:
-        log = self.log
-        return Moment(now_us, log.draft.next_offset, room_bytes, self.config, self.router, log.config.batch_bytes_max)
 
     def _happened(self, event: Event) -> None:
         offset = write_event(self.log.draft, event)
@@ -425,23 +419,23 @@ class DurableLoop:
         effects += dealt.effects
 
     def _write(self, now_us: int) -> None:
-        self._write_by_us = 0
+        self._write_by_us = FOREVER_US
         if self.log.draft.record_count:
             self.log.write(now_us)
             if self.demand.parked:
                 self.demand.unpark()
-            self._mark_by_us = 0
-            if not self._sync_by_us:
+            self._mark_by_us = FOREVER_US
+            if self._sync_by_us == FOREVER_US:
                 self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
 
     def _sync(self, now_us: int) -> None:
-        self._sync_by_us = 0
+        self._sync_by_us = FOREVER_US
         if self.log.durable_end < self.log.log_end:
             self.log.request_sync()
             self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
 
     def _mark(self, now_us: int) -> None:
-        self._mark_by_us = 0
+        self._mark_by_us = FOREVER_US
         if self.log.write_mark(now_us):
             self.log.request_sync()
 

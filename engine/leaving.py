@@ -22,28 +22,24 @@ __all__ = ["Leaving"]
 class Leaving:
     """What may leave as far as the log is concerned."""
 
-    __slots__ = ("_bodies", "_demand", "_lines", "_report")
+    __slots__ = ("_bodies", "_demand", "_report", "lines")
 
     def __init__(self, bodies: Bodies, demand: Demand, report: Callable[[ReportDamage], None]) -> None:
         """Messages come from `bodies`; `report` hears of those that are damaged."""
         self._bodies = bodies
         self._demand = demand
         self._report = report
-        self._lines: dict[int, deque[Deliver | Drained]] = {}
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether something waits for a read."""
-        return bool(self._lines)
+        self.lines: dict[int, deque[Deliver | Drained]] = {}
+        """What waits for a read, by consumer."""
 
     def forget(self, consumer: int) -> None:
         """Let nothing leave any more for a consumer that is gone."""
-        self._lines.pop(consumer, None)
+        self.lines.pop(consumer, None)
 
     def release(self, effects: Iterable[Effect]) -> list[Effect]:
         """Return those of `effects` that leave now, deliveries with their messages; the others stand in line."""
         leaving: list[Effect] = []
-        lines = self._lines
+        lines = self.lines
         for effect in effects:
             if type(effect) is Deliver:
                 if effect.cancelled:
@@ -64,7 +60,7 @@ class Leaving:
     def thaw(self) -> list[Effect]:
         """Return what no longer waits for a read."""
         leaving: list[Effect] = []
-        for consumer, line in list(self._lines.items()):
+        for consumer, line in list(self.lines.items()):
             while line:
                 effect = line[0]
                 if type(effect) is not Deliver:
@@ -75,7 +71,7 @@ class Leaving:
                     leaving.append(effect)
                 line.popleft()
             if not line:
-                del self._lines[consumer]
+                del self.lines[consumer]
         return leaving
 
     def _embody(self, effect: Deliver) -> bool:
@@ -95,9 +91,11 @@ class Leaving:
         if want is not None:
             want.held.remove(effect)
             want.held_count -= len(effect.words)
-        if [body for body in bodies if body is DAMAGED]:
-            bodies = self._set_aside_damaged(effect, bodies)
         effect.bodies = bodies
+        for body in bodies:
+            if body is DAMAGED:
+                effect.bodies = self._set_aside_damaged(effect, bodies)
+                break
         return True
 
     def _set_aside_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:

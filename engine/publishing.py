@@ -275,7 +275,7 @@ def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
 
 def _log_bytes(command: Publish, queues: tuple[int, ...]) -> int:
     """Return what a run takes in the log, about."""
-    return command.size + len(command.bodies) * _head_bytes(queues)
+    return command.size + len(command.bodies) * (_RECORD_BYTES + WORD_BYTES * len(queues))
 
 
 def _queues_max(moment: Moment) -> int:
@@ -290,7 +290,8 @@ def _fullest(
     fullest, room = None, 0
     for queue_id in queue_ids:
         queue = state.queues[queue_id]
-        left = (queue.settings.messages_max or config.queue_messages_max) - queue.available
+        # Once a message: what `available` is, written out.
+        left = (queue.settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
         if brought:
             left -= brought.get(queue_id, 0)
         if fullest is None or left < room:

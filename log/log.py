@@ -78,7 +78,6 @@ class Log:
         "_sync_lane",
         "_syncer",
         "_workers",
-        "_written_bytes",
         "bodies",
         "config",
         "directory",
@@ -88,6 +87,7 @@ class Log:
         "log_end",
         "log_id",
         "storage",
+        "written_bytes",
     )
 
     def __init__(self, opening: Opening) -> None:
@@ -111,7 +111,8 @@ class Log:
         self._spare: Spare | None = None
         self._sealing: deque[_Sealing] = deque()
         self._marked_end = 0
-        self._written_bytes = 0
+        self.written_bytes = 0
+        """Bytes written since it was opened."""
         self._last_us = opening.now_us
         self._failure: LogFailed | None = None
         self._holds = Holds(self._take_over)
@@ -123,7 +124,7 @@ class Log:
             directory=opening.directory,
             config=config,
             manifest=opening.manifest,
-            written_bytes=lambda: self._written_bytes,
+            written_bytes=lambda: self.written_bytes,
             touches_of=opening.touches_of,
         )
         size = self._housekeeper.allocate_active(opening.file, opening.position)
@@ -137,16 +138,14 @@ class Log:
     @property
     def unsynced_bytes(self) -> int:
         """Bytes written and not yet known to be durable."""
-        return self._written_bytes - self._syncer.synced.written_bytes
+        return self.written_bytes - self._syncer.synced.written_bytes
 
     @property
-    def is_marked(self) -> bool:
-        """Whether a batch on the disk carries the present durable end."""
-        return self._marked_end >= self.durable_end
-
-    def fileno(self) -> int:
-        """Return a descriptor that is readable when `completed` has something to take."""
-        return self._workers.fileno()
+    def is_congested(self) -> bool:
+        """Whether so much is unsynced, or written ahead of the next segment, that writers should wait."""
+        # Once a tick, so without asking the others.
+        unsynced_bytes = self.written_bytes - self._syncer.synced.written_bytes
+        return unsynced_bytes >= self.config.unsynced_bytes_max or (self._spare is None and self.is_outgrown)
 
     @property
     def is_outgrown(self) -> bool:
@@ -156,6 +155,15 @@ class Log:
             return False
         active = self._active
         return active.position - active.size > self.config.segment_bytes_max
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether a batch on the disk carries the present durable end."""
+        return self._marked_end >= self.durable_end
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when `completed` has something to take."""
+        return self._workers.fileno()
 
     def write(self, now_us: int) -> None:
         """Write all that is drafted, in one call as long as it fits into the active segment. Raises LogFailed."""
@@ -223,7 +231,7 @@ class Log:
         """Ask for what is written to be made durable; while a sync runs, all further requests ride the next one."""
         if self._failure:
             raise self._failure
-        written_bytes = self._written_bytes
+        written_bytes = self.written_bytes
         if self._syncer.target.written_bytes == written_bytes:
             return
         files: tuple[tuple[File, int], ...] = ((self._active.file, written_bytes),)
@@ -270,11 +278,6 @@ class Log:
     def manifest(self) -> Manifest:
         """The manifest as it was edited last."""
         return self._housekeeper.manifest
-
-    @property
-    def written_bytes(self) -> int:
-        """Bytes written since it was opened."""
-        return self._written_bytes
 
     def open_lane(self, name: str, run: Callable[[], None]) -> Lane:
         """Let `run` run beside the loop each time the lane is woken; it ends with the log."""
@@ -362,7 +365,7 @@ class Log:
         segments, and 220 with pages that the machine had given back to its host.
         """
         active = self._active
-        unsynced_bytes = self._written_bytes - synced_bytes
+        unsynced_bytes = self.written_bytes - synced_bytes
         end = active.position - unsynced_bytes - self.config.cached_bytes_max & -_PAGE_BYTES
         if end - active.dropped_position >= _DROP_BYTES:
             active.file.drop_cache(active.dropped_position, end - active.dropped_position)
@@ -403,7 +406,7 @@ class Log:
         assert spare is not None
         path = segment_path(self.directory, old.header.file_id)
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
-        self._sealing.append(_Sealing(segment, old.file, self._written_bytes))
+        self._sealing.append(_Sealing(segment, old.file, self.written_bytes))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
         self._active = _Active(spare.file, header, position=0, size=spare.size)
         self._active.began_us = now_us
@@ -436,7 +439,7 @@ class Log:
         except OSError as error:
             raise self._fail("write", error) from error
         active.position = start + size
-        self._written_bytes += size
+        self.written_bytes += size
         self._marked_end = self.durable_end
 
     def _fail(self, operation: str, error: Exception) -> LogFailed:

@@ -105,12 +105,13 @@ class SyncLane:
             return
         while not self._files and self._is_awake:
             self._is_awake = False
-            if self._syncer.wanted_bytes >= LARGE_SYNC_BYTES:
+            syncer = self._syncer
+            if syncer.target.written_bytes - syncer.synced.written_bytes >= LARGE_SYNC_BYTES:
                 self._begin_thread()
                 return
-            self._files = self._syncer.begin()
+            self._files = syncer.begin()
             if not self._files:
-                self._syncer.end()
+                syncer.end()
         if self._files:
             self._kernel.begin(self._files[0].fileno())
 

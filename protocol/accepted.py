@@ -82,7 +82,8 @@ class Accepted(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Lend the shared read buffer."""
         del sizehint
-        return self._server.read_buffer.get_buffer()
+        buffer = self._server.read_buffer
+        return buffer.free if buffer.free is not None else buffer.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what was read."""
@@ -100,7 +101,7 @@ class Accepted(asyncio.BufferedProtocol):
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
         host = self.host
-        if connection.is_due:
+        if connection.dirty or connection.output.size or connection.is_ended:
             self._has_output(host)
         if host.gateway.sources.ready:
             host.turn_soon()

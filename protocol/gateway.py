@@ -129,9 +129,20 @@ class Gateway:
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Do what the engine lets leave, in order; a mistake of ours costs the connection that the effect was for."""
+        touched = self.touched
         for effect in effects:
             try:
-                self._carry_out(effect)
+                if type(effect) is Deliver:
+                    consuming: Consuming = effect.link
+                    if consuming.deliver(effect):
+                        consuming.peer.top_up(consuming)
+                    touched[consuming.peer] = None
+                elif type(effect) is PublishDone:
+                    producing: Producing = effect.link
+                    producing.finish(effect)
+                    touched[producing.peer] = None
+                else:
+                    self._carry_out(effect)
             except Exception as mistake:  # noqa: BLE001 - whatever it is, the other effects must leave
                 self.blame(_peer_of(getattr(effect, "key", None), getattr(effect, "link", None)), mistake)
 
@@ -146,15 +157,6 @@ class Gateway:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Deliver():
-                consuming: Consuming = effect.link
-                if consuming.deliver(effect):
-                    consuming.peer.top_up(consuming)
-                self.touched[consuming.peer] = None
-            case PublishDone():
-                producing: Producing = effect.link
-                producing.finish(effect)
-                self.touched[producing.peer] = None
             case OutcomeApplied():
                 Consuming.answer(effect)
                 answered: Consuming = effect.reply[0]

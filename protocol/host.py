@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, final
 import structlog
 
 from engine.beside import Beside
-from engine.durable import FULL, LATER, SOON, Due, DurableLoop
+from engine.durable import FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
 from protocol.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Host:
         self._is_tick_due = False
         self._is_turn_due = False
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_us = 0
+        self._timer_us = FOREVER_US
         self._paused: list[Accepted] = []
 
     def start(self) -> None:
@@ -130,7 +130,7 @@ class Host:
         except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
             self._server.fail(failure)
             return
-        self.is_congested = self.engine.is_congested
+        self.is_congested = self.engine.log.is_congested
         if effects:
             self.gateway.carry_out(effects)
         self._after_effects()
@@ -138,8 +138,10 @@ class Host:
     def tick_when(self, due: Due) -> None:
         """Let a tick follow when the engine wants it, by what was read just now."""
         if due == LATER:
-            self.engine.put_off(self._server.now_us())
-            self._watch_clock()
+            engine = self.engine
+            engine.put_off(self._server.now_us())
+            if engine.deadline_us < self._timer_us:
+                self._arm()
         elif due == SOON:
             self.tick_soon()
         else:
@@ -210,47 +212,44 @@ class Host:
         self._after_effects()
 
     def _resume_reading(self) -> None:
-        self.is_congested = self.engine.is_congested
+        self.is_congested = self.engine.log.is_congested
         if not self.is_congested:
             paused, self._paused = self._paused, []
             for socket in paused:
                 socket.resume_reading()
 
     def _after_effects(self) -> None:
-        gateway = self.gateway
+        gateway, engine = self.gateway, self.engine
         if gateway.mistakes:
             self._log_mistakes()
-        if self.engine.due >= SOON:
+        if engine.due >= SOON:
             self.tick_soon()
         if gateway.sources.ready:
             self.turn_soon()
         if gateway.touched:
             self._flush()
-        self._watch_clock()
+        if engine.deadline_us < self._timer_us:
+            self._arm()
 
     def _log_mistakes(self) -> None:
         for mistake in self.gateway.mistakes:
             structlog.get_logger().error("a command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
 
-    def _watch_clock(self) -> None:
-        due_us = self.engine.deadline_us
-        if due_us and not (self._timer_us and self._timer_us <= due_us):
-            self._arm(due_us)
-
-    def _arm(self, due_us: int) -> None:
+    def _arm(self) -> None:
+        """Let the engine have its tick when it wants one though nobody comes."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_us = due_us
-        self._timer = self._loop.call_later(max(due_us - self._server.now_us(), 0) / 1e6, self._timer_fired)
+        self._timer_us = self.engine.deadline_us
+        self._timer = self._loop.call_later(max(self._timer_us - self._server.now_us(), 0) / 1e6, self._timer_fired)
 
     def _timer_fired(self) -> None:
-        self._timer, self._timer_us = None, 0
+        self._timer, self._timer_us = None, FOREVER_US
         if self.engine.deadline_us <= self._server.now_us():
             self.tick()
-        else:
+        elif self.engine.deadline_us < FOREVER_US:
             # A tick has done meanwhile what it was set for.
-            self._watch_clock()
+            self._arm()
 
     def _flush(self) -> None:
         touched, sockets = self.gateway.touched, self._server.sockets

@@ -8,7 +8,7 @@ Rule 3: a fault of the link ends the link here; any other is raised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from protocol.decode import Buffer
 from protocol.errors import LinkFault, SessionFault
@@ -87,7 +87,8 @@ class Incoming:
             session.has_second = session.has_second or is_second
             session.received.append(link, first_id, count, is_second=is_second)
         # Nobody but a receiver learns a shape.
-        session.connection.events.append(TransferRun(cast("Receiver", link), first_id, payloads, settled))
+        assert type(link) is Receiver
+        session.connection.events.append(TransferRun(link, first_id, payloads, settled))
 
     def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
         """Hold the delivery-ids to their sequence."""

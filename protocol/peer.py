@@ -94,7 +94,8 @@ class Peer:
         # An answer lets the connection read on, so there may be more.
         connection = self.connection
         while connection.events:
-            for event in connection.take_events():
+            events, connection.events = connection.events, []
+            for event in events:
                 self._handle(event)
 
     def _handle(self, event: Event) -> None:

@@ -34,7 +34,7 @@ class ReadBuffer:
     Chunks that nobody refers to any more are used again: their pages are there already, and warm.
     """
 
-    __slots__ = ("_chunk", "_chunk_bytes", "_end", "_is_idle", "_lent", "_read_bytes_min", "_start", "_view")
+    __slots__ = ("_chunk", "_chunk_bytes", "_end", "_is_idle", "_lent", "_read_bytes_min", "_start", "_view", "free")
 
     def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._chunk_bytes = chunk_bytes
@@ -42,6 +42,8 @@ class ReadBuffer:
         self._lent: list[bytearray] = []
         self._chunk = bytearray()
         self._view: memoryview | None = None
+        self.free: memoryview | None = None
+        """What `get_buffer` gives, where it has it already."""
         self._start = 0
         self._end = 0
         self._is_idle = True
@@ -52,7 +54,8 @@ class ReadBuffer:
             self._chunk = self._free_chunk()
             self._view = memoryview(self._chunk)
             self._start = 0
-        return self._view[self._start :]
+        free = self.free = self._view[self._start :]
+        return free
 
     def filled(self, size: int) -> memoryview:
         """Hand out the first `size` bytes of what the last `get_buffer` gave."""
@@ -63,7 +66,7 @@ class ReadBuffer:
     def keep(self) -> None:
         """Leave what was filled last to those who hold views of it."""
         self._is_idle = False
-        self._start = self._end
+        self._start, self.free = self._end, None
         if self._chunk_bytes - self._start < self._read_bytes_min:
             self._lent.append(self._chunk)
             self._chunk, self._view = bytearray(), None

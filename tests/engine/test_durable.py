@@ -16,7 +16,7 @@ from engine.commands import (
     Settle,
 )
 from engine.config import EngineConfig
-from engine.durable import FULL, LATER, SOON
+from engine.durable import FOREVER_US, FULL, LATER, SOON
 from engine.effects import Answered, ConsumerEnded, Deliver, Drained, OutcomeApplied, PublishDone, RefusedCommand
 from engine.events import Published
 from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
@@ -117,7 +117,7 @@ def held(rig: Rig, count: int) -> tuple[int, list[int]]:
 
 def obey_deadlines(rig: Rig, until_us: int) -> None:
     """Step when the loop wants to be stepped, take what the log has finished, until a time."""
-    while 0 < rig.loop.deadline_us <= until_us:
+    while rig.loop.deadline_us <= until_us:
         assert rig.loop.deadline_us >= rig.now_us
         rig.now_us = rig.loop.deadline_us
         assert rig.step() == []
@@ -236,7 +236,7 @@ def test_an_idle_log_is_marked_once() -> None:
     assert not rig.loop.log.is_marked
     obey_deadlines(rig, rig.now_us + 1000 * rig.loop.config.mark_ms)
     assert rig.loop.log.is_marked
-    assert rig.loop.deadline_us == 0
+    assert rig.loop.deadline_us == FOREVER_US
 
 
 @pytest.mark.parametrize("operation", ["write", "datasync"])
@@ -293,11 +293,11 @@ def test_much_that_is_unsynced_is_congestion() -> None:
     rig = Rig(log_config=replace(COLD, unsynced_bytes_max=4096, segment_bytes_min=1 << 20, segment_bytes_max=1 << 20))
     producer = rig.producer()
     rig.step(rig.publish(producer, bytes(3000)))
-    assert not rig.loop.is_congested
+    assert not rig.loop.log.is_congested
     rig.step(rig.publish(producer, bytes(1000)))
-    assert rig.loop.is_congested
+    assert rig.loop.log.is_congested
     rig.completed()
-    assert not rig.loop.is_congested
+    assert not rig.loop.log.is_congested
 
 
 def test_the_records_of_one_command_share_a_batch() -> None:
@@ -371,12 +371,12 @@ def test_a_deleted_queue_leaves_nobody_waiting_for_it() -> None:
     parked, other = rig.consumer(), rig.consumer()
     rig.loop.set_credit(parked, 3)
     assert delivered(rig.step()) == []
-    assert rig.loop._leaving.is_waiting
+    assert rig.loop._leaving.lines
     rig.loop.set_credit(other, 9)
     assert rig.step(rig.publish(producer, b"waits for the sync"), DeleteQueue("key", "q")) == []
     assert not rig.loop.demand.wants
     assert not rig.loop.demand._rings
-    assert not rig.loop._leaving.is_waiting
+    assert not rig.loop._leaving.lines
     effects = rig.completed()
     assert delivered(effects) == []
     assert [effect.consumer for effect in effects if type(effect) is ConsumerEnded] == [parked, other]

@@ -149,7 +149,7 @@ def test_zeros_are_written_while_the_log_is_quiet(
     log = Recovery.open(storage, DIRECTORY, config, NOW_US).log(InlineWorkers())
 
     def pause(lane: InlineLane, seconds: float) -> bool:
-        log._written_bytes += is_busy << 20
+        log.written_bytes += is_busy << 20
         return False
 
     monkeypatch.setattr(InlineLane, "pause", pause)

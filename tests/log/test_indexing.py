@@ -56,7 +56,7 @@ def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytes
     def pause(lane: InlineLane, seconds: float) -> bool:
         nonlocal rests
         rests += seconds > 0
-        life.log._written_bytes += 1 << 30
+        life.log.written_bytes += 1 << 30
         return False
 
     monkeypatch.setattr(InlineLane, "pause", pause)
