@@ -18,7 +18,7 @@ from engine.queue import Queue
 from engine.state import Consumer, Producer, State
 from protocol.queue_management import queue_attributes
 from tools.story import type_of
-from tools.updated import differing
+from tools.updated import differing, values_of
 
 __all__ = ["COUNTS", "Between", "link_changes", "queue_changes", "wiring_changes"]
 
@@ -95,17 +95,11 @@ def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Ite
 
 def _updated(then: Queue | Muxer, now: Queue | Muxer) -> Iterator[dict[str, Any]]:
     """Yield what a queue or muxer goes by now that it did not go by before, if anything."""
-    values = differing(_values(then), _values(now))
+    values = differing(values_of(then), values_of(now))
     if values:
         told = {name: {"before": old, "after": new} for name, (old, new) in values.items()}
         muxer, queue = (now.name, None) if isinstance(now, Muxer) else (None, now.name)
         yield {"change": "updated", "muxer": muxer, "queue": queue, "destination": None, "values": told}
-
-
-def _values(one: Queue | Muxer) -> dict[str, Any]:
-    if isinstance(one, Queue):
-        return {"messages_max": one.settings.messages_max}
-    return {"probability": one.options.probability, "seed": one.options.seed}
 
 
 def _routes(state: State, muxer: int) -> set[tuple[str, int]]:

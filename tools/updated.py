@@ -1,9 +1,19 @@
-"""What an update has changed of a queue or muxer, as text. Pure."""
+"""What an update may change of a queue or muxer, as values by name, and what it has changed, as text. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["differing", "values_text"]
+from engine.muxer import Muxer
+from engine.queue import Queue
+
+__all__ = ["differing", "values_of", "values_text"]
+
+
+def values_of(one: Queue | Muxer) -> dict[str, Any]:
+    """Return what may change of it."""
+    if isinstance(one, Queue):
+        return {"messages_max": one.settings.messages_max}
+    return {"probability": one.options.probability, "seed": one.options.seed}
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -17,7 +17,7 @@ from engine.address import member_address
 from tools.argument_options import keys_of
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.management import Request, declaring_queue, deleting_queue
+from tools.management import Request, declaring_queue, deleting_queue, updating_queue
 from tools.output import output_option, print_json, print_line
 from tools.target import broker_options
 from tools.wiring_client import (
@@ -28,6 +28,7 @@ from tools.wiring_client import (
     detaching,
     managed_wiring,
     options_given,
+    updating_muxer,
 )
 from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, check_suffix, read_wiring
 from tools.wiring_plan import Change, ChangeKind, Plan, plan_for
@@ -44,7 +45,8 @@ __all__ = ["apply", "diff"]
 def diff(file: str, url: str | None, data: str | None, output: str) -> None:
     """Print what differs between the broker and FILE, a line each; exits 8 where anything does.
 
-    + is in the file alone, - is on the broker alone, ! is there otherwise than the file has it.
+    + is in the file alone, - is on the broker alone, ~ is there otherwise and can be changed, ! is there otherwise and
+    cannot.
     """
     wanted = _read(file)
     with managed_wiring(url, data) as management:
@@ -70,7 +72,7 @@ def apply(file: str, prune: bool, dry_run: bool, url: str | None, data: str | No
     with managed_wiring(url, data) as management:
         plan, present = _plan(management, wanted, file, prunes=prune)
         _check_conflicts(plan, file)
-        changes = plan.changes if prune else plan.of(ChangeKind.ADD)
+        changes = plan.changes if prune else plan.of(ChangeKind.ADD, ChangeKind.UPDATE)
         if prune:
             _check_unused(plan, present)
         if not dry_run:
@@ -133,9 +135,9 @@ def _do_all(management: WiringManagement, changes: tuple[Change, ...], output: s
         raise
 
 
-def _stage(change: Change) -> tuple[ChangeKind, str]:
+def _stage(change: Change) -> tuple[bool, str]:
     """Return what tells changes apart that depend on each other: nothing goes before all that comes is there."""
-    return change.kind, change.noun
+    return change.kind is ChangeKind.REMOVE, change.noun
 
 
 def _do_stage(management: WiringManagement, changes: tuple[Change, ...], done: list[Change], *, left: int) -> None:
@@ -153,6 +155,8 @@ def _do_stage(management: WiringManagement, changes: tuple[Change, ...], done: l
 
 def _request(change: Change) -> Request:
     is_added = change.kind is ChangeKind.ADD
+    if change.kind is ChangeKind.UPDATE:
+        return _update(change)
     match change.entry:
         case MuxerEntry(name, kind, options):
             return declaring_muxer(name, kind, options) if is_added else deleting_muxer(name, if_unused=True)
@@ -162,6 +166,14 @@ def _request(change: Change) -> Request:
             return deleting_queue(name, if_unused=True, if_empty=True)
         case AttachmentEntry(muxer, member, said):
             return attaching(muxer, member, said) if is_added else detaching(muxer, member, said)
+
+
+def _update(change: Change) -> Request:
+    wanted = {name: after for name, (_, after) in change.values.items()}
+    if isinstance(change.entry, MuxerEntry):
+        return updating_muxer(change.entry.name, **wanted)
+    assert isinstance(change.entry, QueueEntry), "an attachment is what it says"
+    return updating_queue(change.entry.name, **wanted)
 
 
 def _print_plan(changes: tuple[Change, ...], output: str) -> None:
@@ -182,8 +194,9 @@ def _values(change: Change) -> dict[str, Any]:
             told = {name: value for name, value in change.entry._asdict().items() if value is not None}
         case AttachmentEntry(muxer, member, said):
             told = {"muxer": muxer, "member": member, **keys_of(said)}
-    reason = {"reason": change.reason} if change.reason else {}
-    return {"change": str(change.kind), "what": change.noun, **told, **reason}
+    values = {name: {"before": before, "after": after} for name, (before, after) in change.values.items()}
+    more = {"reason": change.reason, "values": values}
+    return {"change": str(change.kind), "what": change.noun, **told, **{key: one for key, one in more.items() if one}}
 
 
 def _exit_different(is_different: bool) -> None:

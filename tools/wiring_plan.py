@@ -1,7 +1,8 @@
 """What is to be done so that a broker has the wiring of a document: found by doing it in a rehearsal first.
 
 Rule 1. What is there alike stays as it is, so that what was done once is not done again.
-Rule 2. What is there otherwise is a conflict: nothing that is there is changed into something else.
+Rule 2. What is there otherwise is updated where that can be, else it is a conflict: nothing that is there is changed
+        into something else. So is what the document itself names twice, otherwise.
 Rule 3. What the document does not name is told, and removed only where that was asked for (prune): attachments, then
         muxers that nobody sends to, and queues without messages and consumers. What a queue's template attaches it to
         counts as named with the queue.
@@ -11,20 +12,33 @@ Rule 4. What is added is added before anything is removed, so that messages alwa
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from engine.address import MUXER_MEMBER, queue_name
 from engine.attachment import Argument
-from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
+from engine.commands import (
+    AttachMember,
+    Command,
+    DeclareMuxer,
+    DeclareQueue,
+    DeleteMuxer,
+    DeleteQueue,
+    DetachMember,
+    UpdateMuxer,
+    UpdateQueue,
+)
 from engine.errors import Refused
 from engine.mode import Mode
-from engine.muxer import QUEUE_MUXER
-from engine.queue import Settings
+from engine.muxer import QUEUE_MUXER, Muxer
+from engine.queue import Queue, Settings
+from engine.state import State
 from engine.template import Templates
 from tools.argument_options import said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.updated import differing, values_of, values_text
 from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
 from tools.wiring_rehearsal import Rehearsal
 from tools.wiring_rows import WiringRows
@@ -41,8 +55,12 @@ class ChangeKind(StrEnum):
     """What a document and a broker differ in."""
 
     ADD = "add"
+    UPDATE = "update"
     REMOVE = "remove"
     CONFLICT = "conflict"
+
+
+_SIGNS: Final = {ChangeKind.ADD: "+", ChangeKind.UPDATE: "~", ChangeKind.REMOVE: "-", ChangeKind.CONFLICT: "!"}
 
 
 class Change(NamedTuple):
@@ -52,11 +70,13 @@ class Change(NamedTuple):
     entry: Entry
     reason: str = ""
     """Of a conflict."""
+    values: Mapping[str, tuple[Any, Any]] = MappingProxyType({})
+    """What an update changes, by name: before and after."""
 
     @property
     def sign(self) -> str:
         """How a listing marks it."""
-        return {ChangeKind.ADD: "+", ChangeKind.REMOVE: "-", ChangeKind.CONFLICT: "!"}[self.kind]
+        return _SIGNS[self.kind]
 
     @property
     def noun(self) -> str:
@@ -73,7 +93,8 @@ class Change(NamedTuple):
                 told = f"queue {name}" + (f" (template {template})" if template else "")
             case AttachmentEntry(muxer, member, said):
                 told = f"{muxer} -> {member}" + (f": {said_text(said)}" if said.argument else "")
-        return f"{told}: {self.reason}" if self.reason else told
+        more = self.reason or values_text(self.values)
+        return f"{told}: {more}" if more else told
 
 
 class Plan(NamedTuple):
@@ -81,9 +102,9 @@ class Plan(NamedTuple):
 
     changes: tuple[Change, ...]
 
-    def of(self, kind: ChangeKind) -> tuple[Change, ...]:
-        """Return those of a kind."""
-        return tuple(change for change in self.changes if change.kind is kind)
+    def of(self, *kinds: ChangeKind) -> tuple[Change, ...]:
+        """Return those of some kinds."""
+        return tuple(change for change in self.changes if change.kind in kinds)
 
 
 def plan_for(
@@ -126,6 +147,8 @@ class _Planner:
         self._wanted = wanted
         self._path = path
         self._conflicts: set[str] = set()
+        self._made_before: set[tuple[type, str]] = set()
+        """Kind and name of what the document has named so far."""
         self._has = wiring_of(present)
         is_bare = all(row["name"] != QUEUE_MUXER for row in present.muxers)
         self._rehearsal = Rehearsal(templates, Mode.ADVANCED if is_bare else Mode.AUTOMATIC, limits)
@@ -162,10 +185,17 @@ class _Planner:
                 yield change
 
     def _muxer(self, entry: MuxerEntry) -> Change | None:
-        return self._added(entry, DeclareMuxer("", entry.name, entry.kind, entry.options))
+        options = entry.options
+        said = (options.probability, options.seed, entry.kind, options.separator)
+        update = UpdateMuxer("", entry.name, partial(_values, State.muxer_named, entry.name), *said)
+        return self._made(entry, entry.name, DeclareMuxer("", entry.name, entry.kind, options), update)
 
     def _queue(self, entry: QueueEntry) -> Change | None:
-        return self._added(entry, DeclareQueue("", entry.name, self._settings(entry)))
+        settings = self._settings(entry)
+        name = queue_name(entry.name, name_bytes_max=_NAME_BYTES_MAX)
+        read = partial(_values, State.queue_named, name)
+        update = UpdateQueue("", entry.name, read, settings.messages_max, settings.template)
+        return self._made(entry, name, DeclareQueue("", entry.name, settings), update)
 
     def _settings(self, entry: QueueEntry) -> Settings:
         templates = self._rehearsal.templates
@@ -185,6 +215,24 @@ class _Planner:
             # What its class would say cannot be tried: the muxer is of another one still.
             return Change(ChangeKind.ADD, entry)
         return self._added(entry, AttachMember("", entry.muxer, entry.member, said.argument, said.called))
+
+    def _made(
+        self, entry: Entry, name: str, declare: DeclareMuxer | DeclareQueue, update: UpdateMuxer | UpdateQueue
+    ) -> Change | None:
+        """Return how what a document names comes to be; Refused, as declaring is, where it cannot."""
+        is_first = (type(entry), name) not in self._made_before
+        self._made_before.add((type(entry), name))
+        try:
+            return self._added(entry, declare)
+        except Refused as refusal:
+            if refusal.condition != "amqp:precondition-failed" or not is_first:
+                raise
+            before = update.read(self._rehearsal.state)
+            try:
+                after = self._rehearsal.do(update)
+            except Refused:
+                raise refusal from None
+        return Change(ChangeKind.UPDATE, entry, values=differing(before, after))
 
     def _added(self, entry: Entry, command: Command) -> Change | None:
         return Change(ChangeKind.ADD, entry) if self._rehearsal.do(command)["created"] else None
@@ -227,6 +275,12 @@ class _Planner:
             return None
         attachment = self._rehearsal.router.find(state, found, to, argument)
         return None if attachment is None else attachment.id
+
+
+def _values(find: Callable[[State, str], Queue | Muxer | None], name: str, state: State) -> Mapping[str, Any]:
+    """Return what may change of a queue or muxer, nothing where there is none."""
+    one = find(state, name)
+    return {} if one is None else values_of(one)
 
 
 def _name_of(address: str) -> str | None:

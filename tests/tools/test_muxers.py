@@ -91,6 +91,23 @@ def test_a_queue_is_attached_and_detached_by_the_same_options(
     assert (again.exit_code, "is not attached" in again.stderr) == (ExitCode.NOT_FOUND, True)
 
 
+def test_a_lossy_muxer_is_updated_where_it_is(on_broker: Run) -> None:
+    """Either value or both, what is not said stays; so do draws and attachments. Once more is done as well."""
+    on_broker("queue", "declare", "behind")
+    on_broker("muxer", "declare", "net", "--class", "lossy", "--seed", 5)
+    on_broker("attach", "behind", "net")
+    on_broker("send", "/muxers/net", "x", "--count", 3)
+    before = json.loads(on_broker("muxer", "show", "net", "--output", "json").stdout)
+    for _ in range(2):
+        assert on_broker("muxer", "update", "net", "--probability", 0).stdout == "updated net\n"
+    on_broker("send", "/muxers/net", "x", "--count", 2)
+    told = json.loads(on_broker("muxer", "update", "net", "--seed", -7, "--output", "json").stdout)
+    after = before | {"probability": 0.0, "seed": -7, "draws": 5}
+    assert told == {key: value for key, value in after.items() if key != "members"} | {"updated": True}
+    assert json.loads(on_broker("muxer", "show", "net", "--output", "json").stdout) == after
+    assert json.loads(on_broker("queue", "show", "behind", "--output", "json").stdout)["available"] == 3
+
+
 def test_deleting_can_be_conditional(on_broker: Run) -> None:
     """--if-unused while another passes on to it, --if-empty while it passes on."""
     for name in ("upper", "lower"):
@@ -115,6 +132,10 @@ def test_deleting_can_be_conditional(on_broker: Run) -> None:
         (("muxer", "declare", "m", "--class", "simple", "--seed", "1"), "draws nothing", ExitCode.FAILED),
         (("muxer", "declare", "QUEUE", "--class", "simple"), "exists as destination", ExitCode.FAILED),
         (("muxer", "delete", "QUEUE"), "predeclared", ExitCode.FAILED),
+        (("muxer", "update", "QUEUE", "--seed", "1"), "draws nothing", ExitCode.FAILED),
+        (("muxer", "update", "none", "--seed", "1"), "none: the broker says 404: no muxer", ExitCode.NOT_FOUND),
+        (("muxer", "update", "QUEUE"), "give --probability, --seed or both", ExitCode.USAGE),
+        (("muxer", "update", "QUEUE", "--probability", "2"), "0<=x<=1", ExitCode.USAGE),
         (("attach", "bad-q", "bad-none"), "bad-none -> bad-q: the broker says 404: no muxer", ExitCode.NOT_FOUND),
         (("attach", "bad-none", "bad-select", "--selector", "x"), "no queue 'bad-none'", ExitCode.NOT_FOUND),
         (("attach", "muxer:none", "bad-select", "--selector", "x"), "no muxer 'none'", ExitCode.NOT_FOUND),

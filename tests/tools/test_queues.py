@@ -37,6 +37,27 @@ def test_a_listing_as_json_has_every_attribute(on_broker: Run) -> None:
     assert json.loads(on_broker("queue", "show", "q3", "--output", "json").stdout) == row
 
 
+def test_a_queue_takes_more_or_fewer_from_now_on(on_broker: Run) -> None:
+    """What it holds stays; 0 is the broker's own bound. Once more is done as well."""
+    on_broker("queue", "declare", "q6", "--messages-max", 2)
+    on_broker("send", "q6", "x", "--count", 2)
+    for _ in range(2):
+        assert on_broker("queue", "update", "q6", "--messages-max", 1).stdout == "updated q6\n"
+    assert "it holds 2 messages" in on_broker("send", "q6", "x").stderr
+    told = json.loads(on_broker("queue", "update", "q6", "--messages-max", 0, "--output", "json").stdout)
+    assert (told.pop("updated"), told["messages_max"]) == (True, 0)
+    assert json.loads(on_broker("queue", "show", "q6", "--output", "json").stdout) == told
+    assert on_broker("send", "q6", "x").exit_code == ExitCode.OK
+
+
+def test_updating_wants_a_bound(on_broker: Run) -> None:
+    """Which is a number from 0."""
+    for bound in ((), ("--messages-max", -1), ("--messages-max", "x")):
+        refused = on_broker("queue", "update", "q7", *bound)
+        assert (refused.exit_code, refused.stdout) == (ExitCode.USAGE, "")
+        assert "--messages-max" in refused.stderr
+
+
 def test_purging_says_how_many(on_broker: Run) -> None:
     """What was available is gone."""
     on_broker("send", "q4", "x", "--count", 3)
@@ -53,8 +74,8 @@ def test_deleting_can_be_conditional(on_broker: Run) -> None:
 
 def test_a_queue_that_is_not_there_is_not_found(on_broker: Run) -> None:
     """Exit code 6 and its name, for every command that names one."""
-    for command in ("show", "delete", "purge"):
-        result = on_broker("queue", command, "missing")
+    for command in (("show",), ("delete",), ("purge",), ("update", "--messages-max", 1)):
+        result = on_broker("queue", *command, "missing")
         assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
         assert result.stderr.startswith("error: missing: the broker says 404: ")
 

@@ -132,6 +132,29 @@ def test_a_conflict_is_shown_and_nothing_is_done(on_broker: Run, tmp_path: Path)
     assert "colours" not in on_broker("muxer", "list").stdout
 
 
+def test_what_may_change_is_updated_where_it_is(on_broker: Run, tmp_path: Path) -> None:
+    """Told with its values before and after, by every command and output; attachments and messages stay."""
+    file = tmp_path / "w.toml"
+    file.write_text(_WIRING)
+    on_broker("wiring", "apply", file)
+    on_broker("send", "near", "kept")
+    file.write_text(_WIRING.replace("0.5", "0.25\nseed = 7").replace('"near"\n\n', '"near"\nmessages_max = 9\n\n', 1))
+    planned = "~ muxer net (lossy): probability 0.5 -> 0.25, seed 0 -> 7\n~ queue near: messages_max 0 -> 9\n"
+    for command in (("diff",), ("apply", "--dry-run"), ("apply", "--prune", "--dry-run")):
+        result = on_broker("wiring", *command, file)
+        assert (result.exit_code, result.stdout) == (ExitCode.DIFFERENT, planned)
+    told = json.loads(on_broker("wiring", "apply", file, "--output", "json").stdout)
+    values = [(change["change"], change["what"], change["name"], change["values"]) for change in told]
+    lossy = {"probability": {"before": 0.5, "after": 0.25}, "seed": {"before": 0, "after": 7}}
+    assert values == [
+        ("update", "muxer", "net", lossy),
+        ("update", "queue", "near", {"messages_max": {"before": 0, "after": 9}}),
+    ]
+    assert on_broker("wiring", "diff", file).stdout == "no differences\n"
+    shown = json.loads(on_broker("queue", "show", "near", "--output", "json").stdout)
+    assert (shown["available"], shown["messages_max"]) == (1, 9)
+
+
 def test_a_file_that_cannot_be_does_nothing(on_broker: Run, tmp_path: Path) -> None:
     """Its last attachment is wrong, and so its first muxer is not made."""
     file = tmp_path / "w.toml"

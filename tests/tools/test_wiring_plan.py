@@ -3,9 +3,20 @@
 import pytest
 from hypothesis import given, settings
 
-from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
-from engine.muxer import MuxerKind
+from engine.commands import (
+    AttachMember,
+    Command,
+    DeclareMuxer,
+    DeclareQueue,
+    DeleteMuxer,
+    DeleteQueue,
+    DetachMember,
+    UpdateMuxer,
+    UpdateQueue,
+)
+from engine.muxer import MuxerKind, Options
 from engine.queue import Settings
+from engine.state import totals_of
 from tests.tools.wirings import TEMPLATES, documents
 from tools.argument_options import Said
 from tools.errors import ToolError
@@ -37,6 +48,11 @@ class Broker:
 
 
 def _command(change: Change) -> Command:
+    if change.kind is ChangeKind.UPDATE:
+        values = {name: after for name, (_, after) in change.values.items()}
+        update = UpdateMuxer if isinstance(change.entry, MuxerEntry) else UpdateQueue
+        assert not isinstance(change.entry, AttachmentEntry)
+        return update("", change.entry.name, totals_of, **values)
     is_added = change.kind is ChangeKind.ADD
     match change.entry:
         case MuxerEntry(name, kind, options):
@@ -90,10 +106,12 @@ def test_without_pruning_nothing_goes(before: Wiring, wanted: Wiring) -> None:
         return  # a name means something else there
     if plan.of(ChangeKind.CONFLICT):
         return  # nothing is applied then
-    broker.apply(Plan(plan.of(ChangeKind.ADD)))
+    broker.apply(Plan(plan.of(ChangeKind.ADD, ChangeKind.UPDATE)))
     has = wiring_of(broker.rows)
+    updated = {entry.name for entries in (wanted.muxers, wanted.queues) for entry in entries}
     for mine, theirs in zip(had, has, strict=True):
-        assert {repr(entry) for entry in mine} <= {repr(entry) for entry in theirs}
+        kept = {repr(entry) for entry in mine if getattr(entry, "name", None) not in updated}
+        assert kept <= {repr(entry) for entry in theirs}
 
 
 def test_what_would_go_round_is_taken_down_first_where_that_helps() -> None:
@@ -131,6 +149,42 @@ def test_what_is_there_otherwise_is_a_conflict() -> None:
     assert queue.text.endswith(
         "exists with messages_max 3 of template 'spare', asked for messages_max 0 of template 'normal'"
     )
+
+
+def test_what_is_there_otherwise_and_may_change_is_updated() -> None:
+    """With what it was and what it shall be; a template's own bound counts where the document names none."""
+    broker = Broker()
+    lossy = MuxerEntry("net", MuxerKind.LOSSY, Options(probability=0.9))
+    queues = (QueueEntry("p", "spare", 9), QueueEntry("q", None, 5), QueueEntry("/queues/%2Fx", None, 7))
+    broker.apply(broker.plan(Wiring((lossy,), queues, (AttachmentEntry("net", "q"),))))
+    before = broker.rows
+    lossier = MuxerEntry("net", MuxerKind.LOSSY, Options(probability=0.5, seed=-7))
+    changed = (QueueEntry("p", "spare"), QueueEntry("/queues/q", None, 6), QueueEntry("/queues/%2Fx", None, 0))
+    wanted = Wiring((lossier,), changed)
+    plan = broker.plan(wanted)
+    assert [(change.sign, change.text) for change in plan.of(ChangeKind.UPDATE)] == [
+        ("~", "muxer net (lossy): probability 0.9 -> 0.5, seed 0 -> -7"),
+        ("~", "queue p (template spare): messages_max 9 -> 3"),
+        ("~", "queue /queues/q: messages_max 5 -> 6"),
+        ("~", "queue /queues/%2Fx: messages_max 7 -> 0"),
+    ]
+    broker.apply(Plan(plan.of(ChangeKind.ADD, ChangeKind.UPDATE)))
+    assert broker.plan(wanted).of(ChangeKind.ADD, ChangeKind.UPDATE, ChangeKind.CONFLICT) == ()
+    after = broker.rows
+    assert [row["id"] for row in after.muxers] == [row["id"] for row in before.muxers]
+    assert [row["id"] for row in after.queues] == [row["id"] for row in before.queues]
+    assert after.attachments == before.attachments
+
+
+def test_what_a_document_names_twice_otherwise_is_a_conflict() -> None:
+    """Whether the broker has it or not: else applying would come to no end."""
+    lossy, other = (MuxerEntry("net", MuxerKind.LOSSY, Options(seed=seed)) for seed in (1, 2))
+    queue, fuller = QueueEntry("q", None, 5), QueueEntry("/queues/q", None, 6)
+    wanted = Wiring((lossy, other, lossy), (queue, fuller))
+    broker = Broker()
+    assert [change.sign for change in broker.plan(wanted).changes] == ["+", "!", "+", "!"]
+    broker.apply(broker.plan(Wiring((other,), (fuller,))))
+    assert [change.sign for change in broker.plan(wanted).changes] == ["~", "!", "~", "!"]
 
 
 def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
