@@ -5,7 +5,8 @@ NAME                        the queue of that name, by way of the muxer QUEUE
 /muxers/NAME/DESTINATION    a muxer, for a destination: all that follows the slash, as it is
 /muxers/NAME                a muxer; each message says in `to` or `subject` what it is for
 /topics/NAME                the muxer TOPIC for the destination NAME; to receive, a subscription to it
-$...                        reserved; the broker's own nodes, answered by the gateway before the engine is asked
+$..., NAME/$...             reserved; the broker's own nodes, answered by the gateway before the engine is asked, and
+                            what other brokers have beside a queue, which nobody would answer here
 /...                        a path of ours; unknown ones are not found and never created
 """
 
@@ -73,8 +74,9 @@ def parse_address(address: str, *, name_bytes_max: int) -> Address:
     if address.startswith("/"):
         known = f"{_QUEUES}, {_MUXERS} or {_TOPICS}"
         raise Refused("amqp:not-found", f"no node at {address!r:.80}: paths begin with {known}")
-    if address.startswith("$"):
-        raise Refused("amqp:not-found", f"no node at {address!r:.80}: names that begin with $ are reserved")
+    if _is_reserved(address):
+        known = "names that begin with $ are reserved, alone and behind a slash"
+        raise Refused("amqp:not-found", f"no node at {address!r:.80}: {known}")
     return Address(NodeKind.QUEUE, _checked(address, address, "queue", name_bytes_max))
 
 
@@ -93,7 +95,7 @@ def queue_address(name: str) -> str:
 
 def member_address(name: str) -> str:
     """Return the address of a queue as people write it: its name, where that means the queue and nothing else."""
-    is_plain = name and name.isprintable() and not name.startswith(("/", "$", MUXER_MEMBER))
+    is_plain = name and name.isprintable() and not name.startswith(("/", MUXER_MEMBER)) and not _is_reserved(name)
     return name if is_plain else queue_address(name)
 
 
@@ -105,6 +107,10 @@ def muxer_address(name: str) -> str:
 def topic_address(name: str) -> str:
     """Return the address of a topic, whatever its name."""
     return _TOPICS + quote(name, safe="$*#")
+
+
+def _is_reserved(name: str) -> bool:
+    return name.startswith("$") or "/$" in name
 
 
 def _last_part(address: str, path: str, what: str) -> str:

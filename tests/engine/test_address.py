@@ -1,8 +1,10 @@
 """The grammar of addresses, case by case."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.address import parse_address, queue_name
+from engine.address import member_address, parse_address, queue_name
 from engine.errors import Refused
 
 
@@ -18,6 +20,8 @@ from engine.errors import Refused
         ("/queues/orders", "orders"),
         ("/queues/a%2Fb", "a/b"),
         ("/queues/%24management", "$management"),
+        ("/queues/orders%2F$management", "orders/$management"),
+        ("a$b/c$", "a$b/c$"),
         ("/queues/%2Fqueues%2Fx", "/queues/x"),
         ("/queues/gr%C3%B6%C3%9Fe", "größe"),
         ("/queues/100%25", "100%"),
@@ -38,6 +42,8 @@ def test_a_name_or_a_path_of_queues_means_a_queue(address: str, name: str) -> No
         ("/", "amqp:not-found", "/queues/"),
         ("/queues", "amqp:not-found", "/queues/"),
         ("$management", "amqp:not-found", "reserved"),
+        ("orders/$management", "amqp:not-found", "reserved"),
+        ("news/Subscriptions/mine/$DeadLetterQueue", "amqp:not-found", "reserved"),
         ("", "amqp:invalid-field", "this has 0"),
         ("/queues/", "amqp:invalid-field", "this has 0"),
         ("x" * 256, "amqp:invalid-field", "this has 256"),
@@ -57,6 +63,16 @@ def test_what_means_no_queue_is_refused(address: str, condition: str, part: str)
         queue_name(address, name_bytes_max=255)
     assert caught.value.condition == condition
     assert part in caught.value.description
+
+
+@given(name=st.text(st.sampled_from("a$/%:* \n"), min_size=1, max_size=8) | st.just("muxer:x"))
+def test_a_members_address_means_the_queue(name: str) -> None:
+    """Whatever a queue is called, the address that people are told of it means that queue, or the name cannot be."""
+    if name.isprintable():
+        assert queue_name(member_address(name), name_bytes_max=255) == name
+    else:
+        with pytest.raises(Refused, match="invalid-field"):
+            queue_name(member_address(name), name_bytes_max=255)
 
 
 @pytest.mark.parametrize(

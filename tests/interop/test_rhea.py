@@ -134,6 +134,15 @@ def test_links(scenario: Scenario) -> None:
     assert said[4:] == [{"outcomes": ["accepted"]}] * 4 + [{"got": [0, 1, 2, 3]}]
 
 
+def test_token(scenario: Scenario) -> None:
+    """A token is answered on the link whose name is replied to; what Service Bus has beside a queue is not there."""
+    assert scenario("token") == [
+        {"answers": "one", "status": 202},
+        {"beside": "$management", "condition": "amqp:not-found"},
+        {"beside": "$DeadLetterQueue", "condition": "amqp:not-found"},
+    ]
+
+
 def test_subscriptions(scenario: Scenario) -> None:
     """A durable one with a selector is left and found again; dynamic sources; a selector on a queue."""
     assert scenario("subscriptions") == [
