@@ -30,7 +30,7 @@ ANNOTATIONS_BYTES_MAX = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a queue was declared with. A later field is added with a default, so old records stay readable."""
+    """What a queue goes by. A later field is added with a default, so old records stay readable."""
 
     template: str = "normal"
     """The template that it was made from."""
