@@ -96,11 +96,15 @@ def _check_name(muxer: Muxer, name: str) -> None:
         if name == section:
             _refuse(muxer, f"{name!r} names no property")
     if not name:
-        _refuse(muxer, "a condition names a property")
+        _refuse(muxer, "wants a property's name in each condition")
 
 
 def _check_size(muxer: Muxer, text: str, config: EngineConfig) -> None:
-    size = len(text.encode("utf-8", "surrogatepass"))
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        # No message could say it either: half of a surrogate pair, as JSON can write one.
+        _refuse(muxer, f"compares with text of Unicode, found {text!r:.80}")
     if size > config.argument_bytes_max:
         _refuse(muxer, f"takes {config.argument_bytes_max} bytes (argument_bytes_max), found {size}")
 

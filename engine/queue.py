@@ -8,7 +8,7 @@ Rule 4. Words that a transition names and the queue does not hold are ignored: t
 """
 
 from dataclasses import dataclass, fields
-from typing import final
+from typing import Final, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,11 +21,13 @@ from engine.word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
 from snapshot.map import PersistentMap
 from snapshot.queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["Counters", "Queue", "Settings", "new_queue"]
+__all__ = ["COUNT_MAX", "Counters", "Queue", "Settings", "new_queue"]
 
 # Part of the fold: an old log must give the same state, so these never change.
 EXCLUSIONS_MAX = 64
 ANNOTATIONS_BYTES_MAX = 65_536
+COUNT_MAX: Final = (1 << 63) - 1
+"""The highest number of messages that can be told: a long of AMQP, and of the log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from engine.moment import Decision, Moment
 from engine.muxer import Muxer, Options
 from engine.queue import Settings
 from engine.state import State
-from engine.wiring import check_options, existing_muxer, existing_queue
+from engine.wiring import check_options, check_settings, existing_muxer, existing_queue
 
 __all__ = ["DECIDE_UPDATING"]
 
@@ -35,6 +35,7 @@ def _update_queue(state: State, command: UpdateQueue, moment: Moment) -> Decisio
         raise _otherwise(made, f"template {command.template!r}", "declare another queue from that one, and move to it")
     messages_max = queue.settings.messages_max if command.messages_max is None else command.messages_max
     settings = Settings(template, messages_max=messages_max)
+    check_settings(settings)
     if settings == queue.settings:
         return _answered(state, [], command)
     return _answered(state, [QueueUpdated(moment.next_offset, moment.now_us, queue.id, settings)], command)

@@ -28,7 +28,7 @@ from engine.mode import Mode
 from engine.moment import Decision, Moment, too_many
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
 from engine.nodes import BARE, check_ungiven
-from engine.queue import Queue, Settings
+from engine.queue import COUNT_MAX, Queue, Settings
 from engine.routing.chain import chain_length
 from engine.routing.pattern import check_separator
 from engine.state import State
@@ -37,6 +37,7 @@ __all__ = [
     "DECIDE_WIRING",
     "check_options",
     "check_room",
+    "check_settings",
     "create_queue",
     "existing_muxer",
     "existing_queue",
@@ -118,8 +119,9 @@ def new_queue(
 
     A private one is not attached to QUEUE: nobody sends to it by its name.
 
-    Raises Refused: amqp:resource-limit-exceeded, and what its template's attachments are refused for.
+    Raises Refused: amqp:resource-limit-exceeded, and what its settings or its template's attachments are refused for.
     """
+    check_settings(settings)
     if len(state.queues) >= moment.config.queues_max:
         raise too_many("queues", moment.config.queues_max)
     offset, now_us = moment.next_offset, moment.now_us
@@ -314,6 +316,12 @@ def check_options(kind: MuxerKind, options: Options) -> None:
             raise Refused("amqp:invalid-field", str(error)) from error
     elif options.separator != ".":
         raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} knows no words: no separator")
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise Refused for settings of a queue that make no sense."""
+    if not 0 <= settings.messages_max <= COUNT_MAX:
+        raise Refused("amqp:invalid-field", f"messages_max is from 0 to {COUNT_MAX}, found {settings.messages_max}")
 
 
 def _told(settings: Settings) -> str:

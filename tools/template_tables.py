@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from engine.errors import EngineError
-from engine.queue import Settings
+from engine.queue import COUNT_MAX, Settings
 from engine.routing.pattern import check_pattern
 from engine.template import PREDEFINED, Template, TemplateAttachment, Templates
 from tools.argument_options import ARGUMENT_KEYS, said_in
@@ -64,8 +64,9 @@ def _read(table: Any, where: str) -> Template:
 
 def _property(table: Mapping[str, Any], key: str, where: str) -> Any:
     value, default = table[key], _PROPERTIES[key].default
-    expected = {bool: "true or false", str: "text in quotes"}.get(type(default), "a whole number, at least 0")
-    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    whole = f"a whole number from 0 to {COUNT_MAX}"
+    expected = {bool: "true or false", str: "text in quotes"}.get(type(default), whole)
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX
     if not (isinstance(value, type(default)) if isinstance(default, bool | str) else is_number):
         raise _wrong(where, key, expected, repr(value))
     return value

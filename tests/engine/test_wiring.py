@@ -14,6 +14,7 @@ from engine.commands import (
     DeleteMuxer,
     DeleteQueue,
     DetachMember,
+    UpdateQueue,
 )
 from engine.config import EngineConfig
 from engine.effects import Answered, ConsumerReady, ProducersEnded, RefusedCommand
@@ -68,9 +69,13 @@ def test_what_there_is_already_changes_nothing() -> None:
         (AttachMember("key", "property", "q", ()), "amqp:invalid-field", "conditions"),
         (AttachMember("key", "property", "q", "x"), "amqp:invalid-field", "conditions"),
         (AttachMember("key", "property", "q", (*_RED, *_RED, *_RED)), "amqp:invalid-field", "conditions_max"),
-        (AttachMember("key", "property", "q", (Condition(""),)), "amqp:invalid-field", "names a property"),
+        (AttachMember("key", "property", "q", (Condition(""),)), "amqp:invalid-field", "property's name"),
         (AttachMember("key", "wild-property", "q", (Condition("n", True, 1),)), "amqp:invalid-field", "patterns"),
         (AttachMember("key", "destination", "q", "x" * 65), "amqp:invalid-field", "argument_bytes_max"),
+        (AttachMember("key", "destination", "q", "\ud800"), "amqp:invalid-field", "text of Unicode"),
+        (AttachMember("key", "property", "q", (Condition("n", True, "\udfff"),)), "amqp:invalid-field", "of Unicode"),
+        (DeclareQueue("key", "new", Settings(messages_max=1 << 63)), "amqp:invalid-field", "messages_max is from 0 to"),
+        (UpdateQueue("key", "q", str, messages_max=1 << 63), "amqp:invalid-field", "messages_max is from 0 to"),
         (DetachMember("key", "simple", "q"), "amqp:not-found", "not attached"),
         (DeclareMuxer("key", "a/b", MuxerKind.SIMPLE), "amqp:invalid-field", "no '/'"),
         (DeclareMuxer("key", "", MuxerKind.SIMPLE), "amqp:invalid-field", "1 to 255 bytes"),

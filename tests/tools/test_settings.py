@@ -79,6 +79,10 @@ def test_every_table_reaches_its_configuration() -> None:
             "pattern is wrong: expected a pattern, found .*stands for whole words",
         ),
         ("[[templates]]\nname = 'a'\nmessages_max = true", "messages_max is wrong: expected a whole number"),
+        (
+            f"[[templates]]\nname = 'a'\nmessages_max = {1 << 63}",
+            "messages_max is wrong: expected a whole number from 0",
+        ),
         ("[[templates]]\nname = 'a'\nattach = 'm'", "attach is wrong: expected a list of"),
         ("[[templates]]\nname = 'a'\nattach = [{}]", "attach is wrong: expected the name of a muxer, found none"),
         ("[[templates]]\nname = 'a'\nattach = [{muxer = 'm', x = 1}]", "attach is wrong: expected muxer and one of"),

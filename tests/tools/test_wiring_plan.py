@@ -205,6 +205,12 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
             ExitCode.USAGE,
         ),
         (Wiring((MuxerEntry("a" * 256, MuxerKind.SIMPLE),)), "1 to 255 bytes", ExitCode.USAGE),
+        (Wiring((), (QueueEntry("q", None, 1 << 63),)), r"queues\]\] 1: messages_max is from 0 to", ExitCode.USAGE),
+        (
+            Wiring((), (QueueEntry("q"),), (AttachmentEntry("QUEUE", "q", Said("\ud800", "destination")),)),
+            r"attachments\]\] 1: .* compares with text of Unicode",
+            ExitCode.USAGE,
+        ),
         (Wiring((), (QueueEntry("/x"),)), r"\[\[queues\]\] 1: no node at '/x'", ExitCode.NOT_FOUND),
         (Wiring((), (QueueEntry("q", "none"),)), "no template 'none': there are orders, spare,", ExitCode.NOT_FOUND),
         (
