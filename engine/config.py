@@ -1,15 +1,27 @@
 """The engine's limits: everything that could grow has one, and it has a name here."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
+from engine.errors import EngineError
 from engine.template import PREDEFINED, Templates
 
 __all__ = ["EngineConfig"]
 
+_PORTIONS: Final = (
+    "tick_messages_max",
+    "tick_bytes_max",
+    "tick_changes_max",
+    "dispatch_messages_max",
+    "dispatch_bytes_max",
+    "scan_messages_max",
+)
+"""What a tick takes of something: of nothing at a time there is no end."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Limits and habits of one virtual host's engine."""
+    """Limits and habits of one virtual host's engine. Raises EngineError where a value cannot work."""
 
     tick_messages_max: int = 2000
     """A tick ends early when this many messages were gathered."""
@@ -77,3 +89,8 @@ class EngineConfig:
     the broker takes none by itself, which it logs."""
     templates: Templates = field(default=PREDEFINED)
     """What queues are made with, by their names."""
+
+    def __post_init__(self) -> None:
+        for name in _PORTIONS:
+            if getattr(self, name) < 1:
+                raise EngineError(f"{name} must be at least 1, not {getattr(self, name)}")

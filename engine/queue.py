@@ -27,7 +27,7 @@ __all__ = ["COUNT_MAX", "Counters", "Queue", "Settings", "new_queue"]
 EXCLUSIONS_MAX = 64
 ANNOTATIONS_BYTES_MAX = 65_536
 COUNT_MAX: Final = (1 << 63) - 1
-"""The highest number of messages that can be told: a long of AMQP, and of the log."""
+"""The highest number of messages, or of anything else, that can be told: a long of AMQP, and of the log."""
 
 
 @dataclass(frozen=True, slots=True)

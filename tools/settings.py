@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.config import EngineConfig
+from engine.errors import EngineError
+from engine.queue import COUNT_MAX
 from engine.template import Templates
 from log.config import LogConfig
 from log.errors import LogError
@@ -77,7 +79,7 @@ def read_settings(text: str, path: str) -> Settings:
     """Read the text of a file; `path` is named in messages."""
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(path, "the file", "TOML", str(error)) from error
     known = tuple(one.name for one in fields(Settings))
     templates = read_templates(tables.pop("templates", []), path)
@@ -111,7 +113,7 @@ def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _C
         _check_value(types[name], name, value, where)
     try:
         return kind(**table)
-    except LogError as error:
+    except (LogError, EngineError) as error:
         raise _wrong(where, "the table", "values that work together", str(error)) from error
 
 
@@ -124,6 +126,8 @@ def _check_value(expected: Any, name: str, value: Any, where: str) -> None:
             raise _wrong(where, name, "text in quotes", repr(value))
     elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise _wrong(where, name, "a whole number, at least 0", repr(value))
+    elif value > COUNT_MAX:
+        raise _wrong(where, name, f"at most {COUNT_MAX}", repr(value))
 
 
 def _read_users(table: Mapping[str, Any], where: str) -> dict[str, str]:

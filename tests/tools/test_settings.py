@@ -51,6 +51,12 @@ def test_every_table_reaches_its_configuration() -> None:
         ("[engine]\nqueues_max = '1'", r"f \[engine\]: queues_max is wrong: expected a whole number"),
         ("[engine]\nqueues_max = -1", "expected a whole number, at least 0, found -1"),
         ("[engine]\nqueues_max = true", "expected a whole number, at least 0, found True"),
+        (f"[engine]\nqueues_max = {1 << 63}", f"queues_max is wrong: expected at most {(1 << 63) - 1}, found"),
+        (
+            "[engine]\ntick_changes_max = 0",
+            "expected values that work together, found tick_changes_max must be at least",
+        ),
+        ("[engine]\nscan_messages_max = 0", "found scan_messages_max must be at least 1, not 0"),
         ("[engine]\nauto_create = 1", "auto_create is wrong: expected true or false, found 1"),
         (
             "[log]\nbatch_bytes_max = 1",
@@ -65,6 +71,8 @@ def test_every_table_reaches_its_configuration() -> None:
         ("[users]\nalice = ''", r"f \[users\]: alice is wrong: expected a password"),
         ("[users]\nalice = 1", r"f \[users\]: alice is wrong: expected a password in quotes, found int"),
         ("[", "f: the file is wrong: expected TOML"),
+        ("a = " + "[" * 100_000, "f: the file is wrong: expected TOML, found maximum recursion depth"),
+        ("a = " + "1" * 5_000, "f: the file is wrong: expected TOML, found Exceeds the limit"),
         ("[engine]\ntemplates = 1", r"f \[engine\]: templates is unknown"),
         ("[templates]", r"f: templates is wrong: expected tables \[\[templates\]\], found {}"),
         ("templates = [1]", r"f \[\[templates\]\] 1: it is wrong: expected a table, found 1"),
