@@ -15,12 +15,13 @@ from operator import attrgetter
 from typing import Any
 
 from engine.address import MUXER_MEMBER, queue_name
+from engine.apply import fold
 from engine.arguments import check_argument, check_called
 from engine.attachment import Argument, argument_text
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.config import EngineConfig
 from engine.effects import Answered, Effect, ProducersEnded, Unfinished
-from engine.ending import detachments, queue_gone
+from engine.ending import detachments, ended, later, muxers_before, queue_gone
 from engine.errors import PatternError, Refused
 from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared
 from engine.lifetime import Lifetime
@@ -182,8 +183,11 @@ def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decisio
     at_most = moment.config.tick_changes_max
     if len(some := detachments(state, queue.id, moment, at_most=at_most)) == at_most:
         return some, [Unfinished(DeleteQueue(command.key, command.name))]
+    before = muxers_before(state, queue.id, moment) if queue.id in state.subscriptions else []
     events, effects = queue_gone(state, queue, moment)
-    return events, [*effects, Answered(command.key, {"messages": queue.depth})]
+    # A temporary topic may live by its subscriptions.
+    more, answers = ended(fold(state, events), before, later(moment, events)) if before else ([], [])
+    return [*events, *more], [*effects, *answers, Answered(command.key, {"messages": queue.depth})]
 
 
 def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decision:

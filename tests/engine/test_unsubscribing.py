@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.apply import fold
-from engine.commands import AttachProducer, DeleteSubscription, DetachProducer
+from engine.commands import AttachProducer, DeleteQueue, DeleteSubscription, DetachProducer
 from engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, RefusedCommand
 from engine.errors import Refused
 from engine.lifetime import Dynamic, Lifetime
@@ -95,6 +95,20 @@ def test_a_temporary_topic_that_lived_by_it_goes_too() -> None:
     assert world.state.muxer_named(name) is not None, "it has a subscription still"
     delete(world, f"$subscription.{queue}", force=True)
     assert world.state.muxer_named(name) is None
+
+
+@pytest.mark.parametrize("selector", ["", "a = 1"], ids=["plain", "with-selector"])
+def test_so_it_does_where_the_queue_is_deleted(selector: str) -> None:
+    """A subscription is its queue, whatever it is deleted as."""
+    world = World()
+    made = world.do(AttachProducer("key", "", "me", "l", dynamic=Dynamic(Lifetime.NO_LINKS, is_topic=True)))[-1]
+    assert isinstance(made, ProducerReady)
+    queue = subscribe(world, made.address.removeprefix("/topics/"), subscribing=Subscribing("s"), selector=selector)
+    leave_producer(world, made.producer)
+    effects = world.do(DeleteQueue("key", f"/queues/$subscription.{queue}"))
+    assert effects[-1] == Answered("key", {"messages": 0})
+    assert {muxer.name for muxer in world.state.muxers.values()} == {"QUEUE", "TOPIC"}
+    assert fold(EMPTY_STATE, world.events) == world.state
 
 
 def leave_producer(world: World, producer: int) -> None:
