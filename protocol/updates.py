@@ -18,7 +18,7 @@ __all__ = ["REPLACEMENTS"]
 REPLACEMENTS: Final[Mapping[str, str]] = {
     ATTACHMENT_TYPE: "an attachment is what it says: make the other one, then delete this one",
     SUBSCRIPTION_TYPE: "a subscription is what its receiver asks for: attach it again asking for something else; "
-    "what its queue takes is updated as that of any queue",
+    "its queue is updated by the address /queues/NAME",
     TEMPLATE_TYPE: "templates are those of the broker's configuration: change them there and start it again",
     SNAPSHOT_TYPE: "a snapshot is of one moment: make another one",
     COMPACTION_TYPE: "a compaction's job does not change: commit it, or begin another one",

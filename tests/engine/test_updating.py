@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from engine.apply import fold
 from engine.commands import (
+    AttachConsumer,
     AttachMember,
     AttachProducer,
     Command,
@@ -217,3 +218,14 @@ def test_an_update_of_what_is_gone_changes_nothing() -> None:
     gone: list[Event] = [QueueUpdated(999, 5, 998, Settings()), MuxerUpdated(999, 5, 998, Options())]
     assert fold(world.state, gone) == world.state
     assert all(type(event) is not Published for event in world.events)
+
+
+def test_the_queue_of_a_subscription_is_updated_as_any() -> None:
+    """By its address, and it is the subscription's still."""
+    world = wired()
+    world.do(AttachConsumer("key", "/topics/news", "container", "link"))
+    (queue,) = world.state.subscriptions
+    before = world.state.subscriptions[queue]
+    (answer,) = world.do(UpdateQueue("key", f"/queues/$subscription.{queue}", read, messages_max=1))
+    assert type(answer) is Answered
+    assert (world.state.queues[queue].settings.messages_max, world.state.subscriptions[queue]) == (1, before)
