@@ -3,15 +3,25 @@ r"""Text files that say by their last line whether they are whole.
 The last line is `crc32c XXXXXXXX\n`: CRC-32C of every byte before it, in 8 hex digits.
 """
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from log.checksum import crc32c
 from log.errors import DamageError
 
-__all__ = ["with_crc_line", "without_crc_line"]
+__all__ = ["json_with_crc_line", "with_crc_line", "without_crc_line"]
 
 _CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
+
+
+def json_with_crc_line(value: Any, **instead: Any) -> bytes:
+    """Return a dataclass as JSON, a value a line, some fields written otherwise, with the line behind it."""
+    # A manifest names every segment and is written at each roll. C lays it out: with `indent` json would, in Python.
+    document = msgspec.to_builtins(value, builtin_types=(bytes,)) | instead
+    return with_crc_line(msgspec.json.format(json.dumps(document), indent=1).encode() + b"\n")
 
 
 def with_crc_line(text: bytes) -> bytes:

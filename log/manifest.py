@@ -17,12 +17,12 @@ damage, never a tail. An edit that seals a segment is therefore committed only a
 import errno
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
-from log.crc_line import with_crc_line, without_crc_line
+from log.crc_line import json_with_crc_line, without_crc_line
 from log.errors import DamageError, ForeignError, LogError, LogFailed
 from log.segment import Segment, segment_path
 from log.storage import Hold, Storage
@@ -192,8 +192,7 @@ def snapshot_path(directory: str, file_id: int) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest: JSON, then the CRC line."""
-    document = asdict(manifest) | {"log_id": manifest.log_id.hex()}
-    return with_crc_line(json.dumps(document, indent=1).encode() + b"\n")
+    return json_with_crc_line(manifest, log_id=manifest.log_id.hex())
 
 
 def decode(text: bytes, *, file: str) -> Manifest:

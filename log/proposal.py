@@ -8,16 +8,15 @@ Rule 1. Whoever has the lock may sweep the directories of other jobs: they are d
 Rule 2. Names are those of files in the job's directory, and nothing more: what leads out of it is refused.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from log.crc_line import with_crc_line, without_crc_line
+from log.crc_line import json_with_crc_line, without_crc_line
 from log.errors import DamageError, ForeignError, LockedError
 from log.manifest import Horizon
 from log.rewriting import Rewritten
@@ -114,7 +113,7 @@ def write_proposal(storage: Storage, directory: str, job: str, proposal: Proposa
     """Write the table of a job, synced."""
     file = storage.open(f"{job_path(directory, job)}/{_TABLE_NAME}", create=True)
     try:
-        file.write([with_crc_line(json.dumps(asdict(proposal), indent=1).encode() + b"\n")], 0)
+        file.write([json_with_crc_line(proposal)], 0)
         file.sync()
     finally:
         file.close()

@@ -14,12 +14,12 @@ Rule 4. A damaged root manifest is refused: an old truth would silently lose who
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
-from log.crc_line import with_crc_line, without_crc_line
+from log.crc_line import json_with_crc_line, without_crc_line
 from log.errors import DamageError, ForeignError, LogError
 
 __all__ = [
@@ -100,7 +100,7 @@ def check_name(name: str) -> None:
 
 def encode(root: Root) -> bytes:
     """Return the bytes of a root manifest: JSON, then the CRC line."""
-    return with_crc_line(json.dumps(asdict(root), indent=1).encode() + b"\n")
+    return json_with_crc_line(root)
 
 
 def decode(text: bytes, *, file: str) -> Root:
