@@ -98,7 +98,7 @@ def _update(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
     refuse_unsaid(body, _NOUN, "messages_max", "template")
     name = asked_name(asked, _NOUN)
     template = _template_named(body)
-    messages_max = asked_number(body, "messages_max", 0) if "messages_max" in body else None
+    messages_max = None if body.get("messages_max") is None else asked_number(body, "messages_max", 0)
     read = partial(_queue_of, queue_name(name, name_bytes_max=sys.maxsize))
     return UpdateQueue(request, name, read, messages_max, template)
 
