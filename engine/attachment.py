@@ -7,7 +7,7 @@ from typing import final
 
 from msgspec import Struct
 
-__all__ = ["Argument", "Attachment", "Condition", "Value", "argument_text"]
+__all__ = ["Argument", "Attachment", "Condition", "Value"]
 
 Value = bool | int | float | str | None
 """What a property is compared with. Numbers compare by value, a string equals its symbol; null is a value."""
@@ -38,14 +38,3 @@ class Attachment(Struct, frozen=True, gc=False):
     member: int
     """The id of the queue or muxer that messages are passed on to."""
     argument: Argument = None
-
-
-def argument_text(argument: Argument) -> str:
-    """Return an argument as people write it, empty where there is none."""
-    if argument is None or isinstance(argument, str):
-        return argument or ""
-    return " and ".join(_condition_text(one) for one in argument)
-
-
-def _condition_text(condition: Condition) -> str:
-    return f"{condition.name}={condition.value!r}" if condition.has_value else condition.name

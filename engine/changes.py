@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from heapq import merge
 from typing import Any, Final
 
-from engine.attachment import argument_text
+from engine.condition_text import argument_text
 from engine.queue import Queue
 from engine.state import State
 from engine.word import entry_of

@@ -1,4 +1,4 @@
-"""Conditions as people write them: NAME, or NAME=VALUE.
+"""Arguments of attachments as people write them. Conditions are NAME, or NAME=VALUE.
 
     urgent              the property is there
     size=3              it is the number 3; likewise true, false and null
@@ -13,10 +13,10 @@ import json
 import math
 from typing import Final
 
-from engine.attachment import Condition, Value
+from engine.attachment import Argument, Condition, Value
 from engine.errors import EngineError
 
-__all__ = ["condition_text", "parse_condition"]
+__all__ = ["argument_text", "condition_text", "parse_condition"]
 
 _QUOTE: Final = '"'
 _DECODER: Final = json.JSONDecoder(parse_constant=lambda name: name)
@@ -37,6 +37,13 @@ def condition_text(condition: Condition) -> str:
     if "=" in name or name.startswith(_QUOTE):
         name = json.dumps(name, ensure_ascii=False)
     return f"{name}={_value_text(condition.value)}" if condition.has_value else name
+
+
+def argument_text(argument: Argument) -> str:
+    """Return an argument as people write it, empty where there is none."""
+    if argument is None or isinstance(argument, str):
+        return argument or ""
+    return " and ".join(map(condition_text, argument))
 
 
 def _name(text: str) -> tuple[str, str]:

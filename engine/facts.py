@@ -9,7 +9,7 @@ Rule 3. A run is told once, whatever its length: its entries as ranges [first, l
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.attachment import argument_text
+from engine.condition_text import argument_text
 from engine.events import (
     Acquired,
     Attached,

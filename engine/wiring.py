@@ -17,8 +17,9 @@ from typing import Any
 from engine.address import MUXER_MEMBER, queue_name
 from engine.apply import fold
 from engine.arguments import check_argument, check_called
-from engine.attachment import Argument, argument_text
+from engine.attachment import Argument
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
+from engine.condition_text import argument_text
 from engine.config import EngineConfig
 from engine.effects import Answered, Effect, ProducersEnded, Unfinished
 from engine.ending import detachments, ended, later, muxers_before, queue_gone
@@ -130,7 +131,8 @@ def new_queue(
     muxer = None if is_private else state.muxer_names.get(QUEUE_MUXER)
     wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
     wanted += _of_template(state, settings.template, moment.config)
-    alike = {(muxer, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
+    # True equals 1 in Python, and is another value to a condition: hence the text besides.
+    alike = {(muxer, argument, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
     check_room(state, moment, len(alike))
     events += [
         Attached(offset + 1 + index, now_us, muxer, offset, argument)

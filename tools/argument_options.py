@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from engine.attachment import Argument, Condition
-from engine.condition_text import condition_text, parse_condition
+from engine.condition_text import argument_text, condition_text, parse_condition
 from engine.errors import EngineError
 
 __all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "member_text", "said_by", "said_in", "said_text"]
@@ -62,9 +62,7 @@ def keys_of(said: Said) -> dict[str, str | list[str]]:
 
 def said_text(said: Said) -> str:
     """Return what an attachment says in one line, empty where that is nothing."""
-    if isinstance(said.argument, tuple):
-        return " and ".join(condition_text(condition) for condition in said.argument)
-    return said.argument or ""
+    return argument_text(said.argument)
 
 
 def member_text(row: Mapping[str, Any]) -> str:

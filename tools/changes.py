@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from engine.address import MUXER_MEMBER
 from engine.apply import apply
-from engine.attachment import argument_text
+from engine.condition_text import argument_text
 from engine.events import Event, QueueDeleted, Reset
 from engine.muxer import QUEUE_MUXER, Muxer
 from engine.queue import Queue
@@ -20,7 +21,7 @@ from protocol.queue_management import queue_attributes
 from tools.story import type_of
 from tools.updated import differing, values_of
 
-__all__ = ["COUNTS", "Between", "link_changes", "queue_changes", "wiring_changes"]
+__all__ = ["COUNTS", "Between", "link_changes", "member_names", "queue_changes", "wiring_changes"]
 
 COUNTS: Final = ("published", "delivered", "accepted", "rejected", "released", "failed", "purged", "damaged")
 """What a queue counts, in messages."""
@@ -73,8 +74,16 @@ def _queue_change(then: Queue | None, now: Queue | None, last: Queue) -> dict[st
     }
 
 
+def member_names(between: Between) -> dict[int, str]:
+    """Return queues by id, deleted ones too, and muxers as members of others are written."""
+    before, after = between.before, between.after
+    muxers = {one.id: f"{MUXER_MEMBER}{one.name}" for state in (before, after) for one in state.muxers.values()}
+    queues = (before.queues, after.queues, between.gone)
+    return muxers | {queue_id: queue.name for ones in queues for queue_id, queue in ones.items()}
+
+
 def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """Yield what was declared, updated, attached and detached; `names` are those of queues by id, deleted ones too."""
+    """Yield what was declared, updated, attached and detached; `names` are those of members."""
     for queue_id in sorted({*before.queues} & {*after.queues}):
         yield from _updated(before.queues[queue_id], after.queues[queue_id])
     for muxer in sorted({*before.muxers, *after.muxers}):

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from engine.times import iso_time
-from tools.changes import Between, link_changes, queue_changes, wiring_changes
+from tools.changes import Between, link_changes, member_names, queue_changes, wiring_changes
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line, print_rows
@@ -64,8 +64,7 @@ def diff(begin: str, end: str, data: str | None, output: str) -> None:
 
 def _changes(between: Between) -> dict[str, list[dict[str, Any]]]:
     before, after = between.before, between.after
-    queues = (before.queues, after.queues, between.gone)
-    names = {queue_id: queue.name for ones in queues for queue_id, queue in ones.items()}
+    names = member_names(between)
     return {
         "queues": list(queue_changes(between)),
         "wiring": list(wiring_changes(before, after, names)),

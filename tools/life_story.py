@@ -7,7 +7,7 @@ for programs.
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.attachment import argument_text
+from engine.condition_text import argument_text
 from engine.events import Started
 from engine.life import Life, Route
 from engine.origins import Link

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.attachment import argument_text
+from engine.condition_text import argument_text
 from engine.events import (
     Acquired,
     Attached,

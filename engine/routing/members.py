@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Final, final
 
-from engine.attachment import Argument, Attachment, argument_text
+from engine.attachment import Argument, Attachment
+from engine.condition_text import argument_text
 from engine.state import State
 
 __all__ = ["Members"]

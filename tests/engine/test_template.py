@@ -90,6 +90,17 @@ def test_a_declared_queue_names_its_template() -> None:
     assert len(world.router.attachments_of(world.state, world.queue("q").id)) == 3
 
 
+def test_attachments_that_look_alike_are_several() -> None:
+    """A property called `a=1` is not the property `a` that is 1, nor is that true."""
+    alike = (Condition("a=1"), Condition("a", True, 1), Condition("a", True, True))
+    attach = tuple(TemplateAttachment("some", (condition,)) for condition in alike)
+    world = World(EngineConfig(templates=Templates((Template(Settings("t"), "t.#", attach),)).with_defaults()))
+    world.do(DeclareMuxer("key", "some", MuxerKind.PROPERTY))
+    world.do(DeclareQueue("key", "t.x", Settings("t")))
+    found = world.router.attachments_of(world.state, world.queue("t.x").id)
+    assert [one.argument for _, one in found[1:]] == [(condition,) for condition in alike]
+
+
 @pytest.mark.parametrize(
     ("name", "template", "condition", "words"),
     [

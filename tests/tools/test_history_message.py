@@ -130,7 +130,7 @@ def test_a_story_tells_every_muxer_on_the_way(run: Run, shop: Shop, address: str
     (story,) = story_of(run, shop, "one")
     routed = story["events"][1]
     assert routed["words"] == (
-        "by kinds for 'order', then ids for \"properties.message-id='one'\", "
+        "by kinds for 'order', then ids for 'properties.message-id=one', "
         f"where the queue is attached since offset {ids}"
     )
     assert [(one["muxer"], one["attached"]) for one in routed["way"]] == [("kinds", kinds), ("ids", ids)]

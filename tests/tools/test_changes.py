@@ -1,0 +1,26 @@
+"""What differs between two states, as rows."""
+
+from engine.attachment import Condition
+from engine.commands import AttachMember, DeclareMuxer, DeclareQueue
+from engine.muxer import MuxerKind
+from engine.queue import Settings
+from engine.state import EMPTY_STATE
+from tests.engine.world import World
+from tools.changes import Between, member_names, wiring_changes
+
+
+def test_members_and_arguments_are_told_as_they_are_written() -> None:
+    """A queue by its name, a muxer behind `muxer:`, a condition as the command that attached it has it."""
+    world = World()
+    for name, kind in (("news", MuxerKind.PROPERTY), ("net", MuxerKind.LOSSY)):
+        world.do(DeclareMuxer("key", name, kind))
+    world.do(DeclareQueue("key", "q", Settings()))
+    world.do(AttachMember("key", "news", "muxer:net", (Condition("code", True, "3"), Condition("paid", True, True))))
+    world.do(AttachMember("key", "net", "q"))
+    between = Between(EMPTY_STATE)
+    between.take(world.events)
+    rows = wiring_changes(between.before, between.after, member_names(between))
+    assert [(row["muxer"], row["queue"], row["destination"]) for row in rows if row["change"] == "attached"] == [
+        ("news", "muxer:net", 'code="3" and paid=true'),
+        ("net", "q", ""),
+    ]
