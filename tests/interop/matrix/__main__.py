@@ -60,7 +60,9 @@ def _parser() -> argparse.ArgumentParser:
 def _print(cells: Sequence[Cell]) -> None:
     console = Console()
     shown = [client for client in CLIENTS if any(cell.client == client.name for cell in cells)]
-    table = Table(Column("behaviour", no_wrap=True), *(client.name for client in shown))
+    heads = (Column("behaviour", no_wrap=True), *(client.name for client in shown))
+    # Without a frame all clients have their verdicts whole in 80 columns.
+    table = Table(*heads, box=None, padding=(0, 1, 0, 0))
     for behaviour in dict.fromkeys(cell.behaviour for cell in cells):
         table.add_row(behaviour, *(_verdict(cells, client.name, behaviour) for client in shown))
     console.print(table)

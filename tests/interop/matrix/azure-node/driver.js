@@ -7,7 +7,7 @@ const known = Object.assign({}, require('./queues.js'), require('./topics.js'), 
 
 const not_offered = {
     released: 'abandonMessage modifies; no call releases',
-    browse: "peekMessages is a request to Service Bus's own management node of a queue, not a source",
+    browse: "no source with copy; peekMessages asks Service Bus's own node NAME/$management, which is not there",
     selector: "rules of Service Bus's subscriptions filter; receivers have no selectors",
     'temporary-queue': 'no dynamic source',
     'temporary-topic': 'no dynamic target',

@@ -22,7 +22,7 @@ _SILENCE_S = 2
 _WIRED = "get_subscription_receiver is for the queue TOPIC/Subscriptions/NAME, which was attached to the muxer TOPIC"
 _NOT_OFFERED = {
     "released": "abandon_message modifies; no call releases",
-    "browse": "peek_messages is a request to Service Bus's own management node of a queue, not a source",
+    "browse": "no source with copy; peek_messages asks Service Bus's own node NAME/$management, which is not there",
     "selector": "rules of Service Bus's subscriptions filter; receivers have no selectors",
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
