@@ -21,8 +21,8 @@ from engine.explaining import explain
 from engine.moment import Moment
 from engine.origins import Link, Origins
 from engine.past import Past, PastError, PastKind
+from engine.record_reader import events_of
 from engine.record_types import RESET
-from engine.records import events_of
 from engine.routing.router import FieldsOf, Router, no_fields
 from engine.state import State
 from engine.steps import Place, PlaceState, Step, Track

@@ -23,7 +23,7 @@ from engine.apply import apply
 from engine.errors import EngineError
 from engine.events import Event, Published
 from engine.facts import next_after
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.snapshots import newest_snapshot
 from engine.state import EMPTY_STATE, State
 from engine.times import iso_time

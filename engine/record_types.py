@@ -1,4 +1,4 @@
-"""The types of log records by number. They are on disk: a number never changes meaning, and none is used twice.
+"""The types of log records by number, and their flags. They are on disk: none ever changes meaning, or is used twice.
 
 records.py draws what each of them holds.
 """
@@ -15,6 +15,9 @@ __all__ = [
     "DAMAGED",
     "DETACHED",
     "DRAWN",
+    "DURABLE",
+    "FANOUT",
+    "LARGE",
     "LOST",
     "MUXER_DECLARED",
     "MUXER_DELETED",
@@ -28,6 +31,7 @@ __all__ = [
     "QUEUE_UPDATED",
     "RESET",
     "SETTLED",
+    "SKIPPABLE",
     "STARTED",
     "SUBSCRIBED",
     "TYPE_NAMES",
@@ -57,6 +61,15 @@ DRAWN: Final = 21
 SUBSCRIBED: Final = 22
 QUEUE_UPDATED: Final = 23
 MUXER_UPDATED: Final = 24
+
+DURABLE: Final = 1
+"""Of a published message: its sender asked for it to be kept."""
+LARGE: Final = 2
+"""Of a published message: it stands in chunks."""
+FANOUT: Final = 4
+"""Of a published message: its queues stand in the meta."""
+SKIPPABLE: Final = 128
+"""Of any record: who does not know its type may pass it by."""
 
 TYPE_NAMES: Final = {
     STARTED: "started",

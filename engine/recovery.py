@@ -12,7 +12,7 @@ from engine.apply import apply
 from engine.config import EngineConfig
 from engine.durable import DurableLoop
 from engine.mode import Mode
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.routing.router import FieldsOf, no_fields
 from engine.snapshots import Found, newest_snapshot
 from engine.state import EMPTY_STATE, State

@@ -12,7 +12,7 @@ from engine.errors import EngineError
 from engine.events import Event, Published
 from engine.facts import next_after
 from engine.past import PastError, PastKind
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.times import iso_time
 from engine.word import WORD_BYTES, total_size
 from log.errors import LogError

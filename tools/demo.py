@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from engine.records import events_of
+from engine.record_reader import events_of
 from log.inspect import open_reader
 from log.verify import verify
 from protocol.message import Data, Message, decode_message

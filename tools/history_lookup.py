@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from engine.events import ConsumerAttached, Event, ProducerAttached, QueueDeclared
-from engine.records import events_of
+from engine.record_reader import events_of
 from log.batch import BatchHeader, Mismatch
 from log.compression import plain_bodies
 from log.part import Part

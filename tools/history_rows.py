@@ -19,13 +19,14 @@ from engine.record_types import (
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
     DAMAGED,
+    FANOUT,
+    LARGE,
     PRODUCER_ATTACHED,
     PRODUCER_DETACHED,
     PUBLISHED,
     QUEUE_DECLARED,
     SETTLED,
 )
-from engine.records import FANOUT, LARGE
 from engine.word import WORD_BYTES
 from log.batch import BatchHeader
 from log.buffer import Buffer

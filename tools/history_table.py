@@ -20,13 +20,14 @@ from engine.outcome import OutcomeKind
 from engine.record_types import (
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
+    DURABLE,
+    LARGE,
     PRODUCER_ATTACHED,
     PUBLISHED,
     QUEUE_DECLARED,
     SETTLED,
     TYPE_NAMES,
 )
-from engine.records import DURABLE, LARGE
 from engine.word import WORD_BYTES, unpack_words
 from log.batch import Mismatch
 from log.compression import plain_bodies

@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 
 from engine.past import open_past
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.snapshots import check_snapshot
 from log import repair as repairs
 from log.batch import Batch

@@ -24,7 +24,7 @@ from engine.events import Event, Published
 from engine.facts import next_after
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from engine.queue import Settings
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.recovery import fold_log
 from engine.state import EMPTY_STATE, State, totals_of
 from engine.word import pack_words

@@ -10,7 +10,7 @@ from engine.commands import Publish
 from engine.decide import Decision, Moment
 from engine.effects import CommandFailed, PublishDone
 from engine.events import Lost, Started
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.state import State
 from log.recovery import Recovery
 from log.worker import InlineWorkers

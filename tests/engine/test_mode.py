@@ -24,7 +24,8 @@ from engine.mode import Mode, mode_named
 from engine.muxer import MuxerKind
 from engine.outcome import OutcomeKind
 from engine.queue import Settings
-from engine.records import events_of, write_event
+from engine.record_reader import events_of
+from engine.records import write_event
 from engine.state import EMPTY_STATE
 from log.buffer import Buffer
 from log.config import LogConfig

@@ -40,8 +40,9 @@ from engine.lifetime import Lifetime
 from engine.muxer import MuxerKind, Options
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from engine.queue import Settings
-from engine.record_types import ATTACHED, DETACHED, TYPE_NAMES
-from engine.records import SKIPPABLE, events_of, write_event
+from engine.record_reader import events_of
+from engine.record_types import ATTACHED, DETACHED, SKIPPABLE, TYPE_NAMES
+from engine.records import write_event
 from engine.sending import Sending, Unroutable
 from engine.state import EMPTY_STATE
 from engine.subscription import Subscription

@@ -19,7 +19,8 @@ from engine.events import (
     Started,
 )
 from engine.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
-from engine.records import events_of, write_event
+from engine.record_reader import events_of
+from engine.records import write_event
 from engine.touches import BROKER, bucket_key, node_key, touches_of
 from engine.word import make_words, pack_words, unpack_words
 from log.batch import Batch, decode_header, encode_batch

@@ -11,7 +11,7 @@ from engine.commands import DeclareQueue, DeleteQueue, Settle
 from engine.facts import type_of
 from engine.outcome import ACCEPTED
 from engine.queue import Settings as QueueSettings
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.word import pack_words, unpack_words
 from log.batch import BATCH_MAGIC
 from log.recovery import Recovery

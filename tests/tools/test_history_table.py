@@ -20,7 +20,7 @@ from engine.events import (
     QueueDeclared,
     Settled,
 )
-from engine.records import events_of
+from engine.record_reader import events_of
 from engine.word import entry_of, size_of, unpack_words
 from log.errors import DamageError
 from log.inspect import open_reader

@@ -1,0 +1,51 @@
+"""What stands behind the columns of a record: the JSON of wiring events and of outcomes, as types.
+
+Rule 1. A field that has its default is not written, so a later field leaves old records as they are.
+"""
+
+from typing import Final
+
+import msgspec
+
+from engine.attachment import Condition
+from engine.muxer import Options
+from engine.queue import Settings
+from engine.sending import Sending
+from engine.subscription import Subscription
+
+__all__ = ["Names", "OutcomeRest", "decode_names", "decode_rest", "encode_meta"]
+
+
+class Names(msgspec.Struct, omit_defaults=True):
+    """The JSON in the meta of wiring events; each type uses the fields that it has."""
+
+    name: str = ""
+    settings: Settings | None = None
+    options: Options | None = None
+    argument: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+    attachment: int = 0
+    sending: Sending | None = None
+    destination: str = ""
+    """Of a producer; in version 0.1 that of an attachment too."""
+    container: str = ""
+    link: str = ""
+    selector: str = ""
+    node: int = 0
+    owns: int = 0
+    subscription: Subscription | None = None
+
+
+class OutcomeRest(msgspec.Struct, omit_defaults=True):
+    """The JSON behind the words of a Settled record; nothing is written for a plain outcome."""
+
+    delivery_failed: bool = False
+    undeliverable_here: bool = False
+    annotations: tuple[tuple[bytes, bytes], ...] = ()
+    condition: str = ""
+    description: str = ""
+
+
+encode_meta: Final = msgspec.json.Encoder().encode
+decode_names: Final = msgspec.json.Decoder(Names).decode
+decode_rest: Final = msgspec.json.Decoder(OutcomeRest).decode
