@@ -6,6 +6,7 @@ Rule 3. What a thing was made as may be said again, and is refused where it says
 Rule 4. Messages stay where they are, and LOSSY muxers go on from their last draw.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,7 +19,6 @@ from engine.errors import Refused
 from engine.events import Event, MuxerUpdated, QueueUpdated
 from engine.moment import Decision, Moment
 from engine.muxer import Muxer, Options
-from engine.queue import Settings
 from engine.state import State
 from engine.wiring import check_options, check_settings, existing_muxer, existing_queue
 
@@ -34,7 +34,7 @@ def _update_queue(state: State, command: UpdateQueue, moment: Moment) -> Decisio
         made = f"queue {queue.name!r} was made from template {template!r}, which does not change"
         raise _otherwise(made, f"template {command.template!r}", "declare another queue from that one, and move to it")
     messages_max = queue.settings.messages_max if command.messages_max is None else command.messages_max
-    settings = Settings(template, messages_max=messages_max)
+    settings = dataclasses.replace(queue.settings, messages_max=messages_max)
     check_settings(settings)
     if settings == queue.settings:
         return _answered(state, [], command)

@@ -172,7 +172,8 @@ def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decis
         return new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
         found, asked = _told(queue.settings), _told(command.settings)
-        raise Refused("amqp:precondition-failed", f"queue {name!r} exists with {found}, asked for {asked}")
+        instead = ": update it" if queue.settings.template == command.settings.template else ""
+        raise Refused("amqp:precondition-failed", f"queue {name!r} exists with {found}, asked for {asked}{instead}")
     return [], [Answered(command.key, {"created": False})]
 
 
@@ -202,7 +203,8 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decis
         muxer = state.muxers[muxer_id]
         if (muxer.kind, muxer.options) != (command.kind, command.options):
             found, asked = _told_muxer(muxer.kind, muxer.options), _told_muxer(command.kind, command.options)
-            raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}")
+            instead = ": update it" if muxer.kind is command.kind is MuxerKind.LOSSY else ""
+            raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}{instead}")
         return [], [Answered(command.key, {"created": False})]
     if len(state.muxers) >= moment.config.muxers_max:
         raise too_many("muxers", moment.config.muxers_max)

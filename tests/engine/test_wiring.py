@@ -56,6 +56,22 @@ def test_what_there_is_already_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (DeclareQueue("key", "q", Settings(messages_max=9)), True),
+        (DeclareQueue("key", "q", Settings(template="other")), False),
+        (DeclareMuxer("key", "lossy", MuxerKind.LOSSY, Options(probability=0.25)), True),
+        (DeclareMuxer("key", "lossy", MuxerKind.SIMPLE), False),
+    ],
+)
+def test_who_declares_what_an_update_would_do_is_told_so(command: DeclareQueue | DeclareMuxer, says: bool) -> None:
+    """Where it could not, as where the class is another, nothing is said of one."""
+    (refused,) = wired().do(command)
+    assert type(refused) is RefusedCommand
+    assert (refused.condition, refused.description.endswith(": update it")) == ("amqp:precondition-failed", says)
+
+
+@pytest.mark.parametrize(
     ("command", "condition", "words"),
     [
         (AttachMember("key", "none", "q"), "amqp:not-found", "no muxer 'none'"),
