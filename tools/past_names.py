@@ -14,7 +14,7 @@ from tools.names import Names
 
 __all__ = ["PastNames", "living_names"]
 
-_SINGLE = ("queue", "muxer", "producer", "consumer")
+_SINGLE = ("queue", "muxer", "member", "producer", "consumer")
 _SEVERAL = ("queues", "consumers")
 _NAMING = (QueueDeclared, MuxerDeclared, ProducerAttached, ConsumerAttached)
 

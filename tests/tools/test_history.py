@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from engine.events import Detached
+from engine.past import open_past
 from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
 from tools.cli import main
 from tools.exit_codes import ExitCode
+from tools.past_names import PastNames
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,16 @@ def test_the_tail_is_the_end_of_the_dump(run: Run, on_log: Run, written: ChildBr
     for limit in (1, 2, 5, 10_000):
         assert objects(on_log("tail", "--limit", limit, "--output", "json").stdout) == whole[-limit:]
     assert len(on_log("tail").stdout.splitlines()) == 20
+
+
+def test_names_are_looked_up_where_things_began(run: Run, written: ChildBroker) -> None:
+    """Of what is attached or detached too, where that is all that was heard."""
+    told = {event["type"]: event for event in dumped(run, written) if event.get("queue") == "old"}
+    muxer, member = told["attached"]["muxer"], told["attached"]["member"]
+    with open_past(str(written.directory)) as past:
+        names = PastNames(past)
+        names.hear(Detached(past.end, 0, muxer, member, attachment=past.end - 1))
+        assert (names.muxer(muxer), names.member(member)) == ("QUEUE", "queue 'old'")
 
 
 def test_the_tail_shows_only_what_was_asked_for(run: Run, on_log: Run, written: ChildBroker) -> None:
