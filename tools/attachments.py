@@ -9,7 +9,7 @@ from engine.errors import EngineError
 from tools.argument_options import Said, keys_of, said_in, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_json, print_words
 from tools.target import broker_options
 from tools.wiring_client import managed_wiring
 
@@ -113,4 +113,4 @@ def _print(output: str, text: str, values: dict[str, Any]) -> None:
     if output == "json":
         print_json(values)
     else:
-        print_line(text)
+        print_words(text)

@@ -22,7 +22,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.life_story import COLUMNS, place_lines, place_values, story_rows
 from tools.message_ids import MessageId, meanings_of, message_id_of, shown_id
-from tools.output import output_option, print_json, print_line, print_rows
+from tools.output import output_option, print_json, print_line, print_rows, print_words, printable
 from tools.pasts import opened_past
 from tools.target import data_option
 from tools.when import parse_offset
@@ -105,10 +105,10 @@ def _head_of(past: Past, life: Life) -> MessageId | None:
 def _print_story(past: Past, life: Life, *, is_first: bool) -> None:
     message_id = shown_id(_head_of(past, life))
     name = "a message without an id" if message_id is None else f"message {message_id}"
-    print_line(f"{'' if is_first else chr(10)}{name}, offset {life.offset}")
+    print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {life.offset}")
     print_rows(story_rows(life, is_archived=past.is_archived), COLUMNS, "table")
     for line in place_lines(life, past.now_us):
-        print_line(f"now {line}")
+        print_words(f"now {line}")
 
 
 def _values(past: Past, life: Life) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.message_ids import meanings_of, message_id_of
 from tools.names import Names
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_json, print_words
 from tools.paced_storage import reading_storage
 from tools.past_names import PastNames
 from tools.past_queues import no_such_queue
@@ -127,7 +127,7 @@ def _print_all(lines: Iterable[Line], output: str) -> None:
         if output == "json":
             print_json(line.as_json())
         else:
-            print_line(str(line))
+            print_words(str(line))
 
 
 def _entries(past: Past, message: str) -> frozenset[int]:

@@ -4,6 +4,8 @@ Rule 1: a table is only printed where a table was asked for (it is the default o
         no colours without a terminal.
 Rule 2: JSON is one document, NDJSON one document a line, flushed line by line, so that a pipe sees each in time.
 Rule 3: numbers stay numbers in JSON; in a table they are grouped by thousands and set to the right.
+Rule 4: who connects names links, containers and subscriptions, with any characters. In tables and words they are
+        escaped where they are not printable, so that nobody writes lines of ours or moves the cursor.
 """
 
 import sys
@@ -15,7 +17,16 @@ import msgspec
 
 from tools.errors import ToolError
 
-__all__ = ["OUTPUTS", "output_option", "print_json", "print_line", "print_rows", "print_values"]
+__all__ = [
+    "OUTPUTS",
+    "output_option",
+    "print_json",
+    "print_line",
+    "print_rows",
+    "print_values",
+    "print_words",
+    "printable",
+]
 
 OUTPUTS = ("table", "json")
 
@@ -42,6 +53,18 @@ def print_line(text: str) -> None:
         raise
     except OSError as error:
         raise ToolError("standard output cannot be written", found=error.strerror or str(error)) from error
+
+
+def print_words(text: str) -> None:
+    """Print one line for people, which may name what a stranger has named."""
+    print_line(printable(text))
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, with what is not printable escaped."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def print_json(value: Any, *, indent: bool = False) -> None:
@@ -100,5 +123,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}"
     if isinstance(value, str):
-        return value
+        return printable(value)
     return _encode(value).decode()

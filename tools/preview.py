@@ -18,6 +18,7 @@ from protocol.message import Message, decode_message
 from protocol.performatives import Header, Properties
 from protocol.sections import Section, read_descriptor, read_section
 from tools.messages import body_text, plain
+from tools.output import printable
 
 __all__ = ["PREVIEW_MAX", "message_facts", "one_line", "pairs_text"]
 
@@ -27,8 +28,7 @@ PREVIEW_MAX: Final = 100
 
 def one_line(text: str, length_max: int = PREVIEW_MAX) -> str:
     """Return a text on one line of at most so many characters, what cannot be printed escaped."""
-    head = text[: length_max + 1]
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in head)
+    shown = printable(text[: length_max + 1])
     return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
 

@@ -11,7 +11,7 @@ from engine.errors import EngineError
 from tools.argument_options import member_text, said_by, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_json, print_words
 from tools.reading import step_back
 from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
 from tools.when import at_option
@@ -76,7 +76,7 @@ def route(
         print_json({"address": address, **told}, indent=True)
     else:
         for line in _lines(told, is_guessed=is_past and config is None):
-            print_line(line)
+            print_words(line)
 
 
 def _fields(properties: tuple[str, ...], to: str | None, subject: str | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import Management
-from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.output import output_option, print_json, print_rows, print_values, print_words
 from tools.reading import step_back
 from tools.target import broker_options, broker_url
 from tools.when import at_option
@@ -89,7 +89,7 @@ def delete(name: str, container: str | None, force: bool, url: str | None, data:
     if output == "json":
         print_json({"name": name, "deleted": True, "messages": messages})
     else:
-        print_line(f"deleted {name} with {messages:,} messages")
+        print_words(f"deleted {name} with {messages:,} messages")
 
 
 def _asked(name: str, container: str | None) -> dict[str, Any]:

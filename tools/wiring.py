@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from tools.lazy import LazyGroup
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_json, print_line, print_words
 from tools.target import broker_options
 from tools.when import at_option
 from tools.wiring_document import check_suffix, wiring_of, write_wiring
@@ -69,7 +69,7 @@ def graph(dot: bool, at: str | None, url: str | None, data: str | None, output: 
         print_json({"muxers": rows.muxers, "attachments": rows.attachments}, indent=True)
         return
     for line in dot_lines(rows) if dot else tree_lines(rows):
-        print_line(line)
+        print_words(line)
 
 
 def _tell(output: str, text: str, values: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from tools.argument_options import keys_of
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.management import Request, declaring_queue, deleting_queue, updating_queue
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_json, print_line, print_words
 from tools.target import broker_options
 from tools.wiring_client import (
     WiringManagement,
@@ -181,7 +181,7 @@ def _print_plan(changes: tuple[Change, ...], output: str) -> None:
         print_json([_values(change) for change in changes], indent=True)
         return
     for change in changes:
-        print_line(f"{change.sign} {change.text}")
+        print_words(f"{change.sign} {change.text}")
     if not changes:
         print_line("no differences")
 

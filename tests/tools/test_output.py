@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tools.output import print_json, print_rows, print_values
+from tools.output import print_json, print_rows, print_values, print_words
 
 ROWS = [
     {"name": "orders", "bytes": 1234567, "is_new": True, "note": None, "extra": [1]},
@@ -47,3 +47,13 @@ def test_a_json_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """NDJSON: line ends in text are escaped."""
     print_json({"text": "a\nb"})
     assert capsys.readouterr().out == '{"text":"a\\nb"}\n'
+
+
+def test_names_of_strangers_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """Line ends, what moves the cursor or colours, and what turns the direction of writing are escaped."""
+    name = "a\nb\x1b[31mc\u202ed\tü"
+    print_rows([{"name": name}], ("name",), "table")
+    print_values({"name": name}, "table")
+    print_words(f"for {name}")
+    shown = r"a\nb\x1b[31mc\u202ed\tü"
+    assert capsys.readouterr().out.splitlines() == ["name", shown, f"name  {shown}", f"for {shown}"]
