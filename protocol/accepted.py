@@ -90,7 +90,9 @@ class Accepted(asyncio.BufferedProtocol):
         server = self._server
         buffer = server.read_buffer
         connection = self.peer.connection
-        if connection.receive(buffer.filled(nbytes), time.monotonic_ns() // 1_000_000):
+        # One look at the clock serves the connection and the tick.
+        clock_us = time.monotonic_ns() // 1000
+        if connection.receive(buffer.filled(nbytes), clock_us // 1000):
             buffer.keep()
         try:
             self.peer.handle_events()
@@ -107,7 +109,7 @@ class Accepted(asyncio.BufferedProtocol):
             host.turn_soon()
         due = host.engine.due
         if due:
-            host.tick_when(due)
+            host.tick_when(due, clock_us + server.epoch_us)
         if host.is_congested:
             host.pause_reading(self)
 

@@ -120,13 +120,13 @@ class Host:
             self._is_tick_due = True
             self._loop.call_soon(self.tick)
 
-    def tick(self) -> None:
-        """End the tick: decide, write, let go what may leave, flush."""
+    def tick(self, now_us: int = 0) -> None:
+        """End the tick: decide, write, let go what may leave, flush. `now_us`: the time, where the caller knows it."""
         self._is_tick_due = False
         if self._is_over:
             return
         try:
-            effects = self.engine.step(self._server.now_us())
+            effects = self.engine.step(now_us or self._server.now_us())
         except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
             self._server.fail(failure)
             return
@@ -135,17 +135,17 @@ class Host:
             self.gateway.carry_out(effects)
         self._after_effects()
 
-    def tick_when(self, due: Due) -> None:
+    def tick_when(self, due: Due, now_us: int) -> None:
         """Let a tick follow when the engine wants it, by what was read just now."""
         if due == LATER:
             engine = self.engine
-            engine.put_off(self._server.now_us())
+            engine.put_off(now_us)
             if engine.deadline_us < self._timer_us:
                 self._arm()
         elif due == SOON:
             self.tick_soon()
         else:
-            self.tick()
+            self.tick(now_us)
             if due == FULL:
                 # This iteration may go on to read for long.
                 self.log_has_news()

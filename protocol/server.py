@@ -74,7 +74,8 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
         self._is_stopping = False
-        self._epoch_us = _wall_ahead_us()
+        self.epoch_us = _wall_ahead_us()
+        """What `now_us` is ahead of the monotonic clock."""
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -125,7 +126,7 @@ class Server:
 
     def now_us(self) -> int:
         """Return the time of day in microseconds, by a clock that never goes back and follows forward in a second."""
-        return time.monotonic_ns() // 1000 + self._epoch_us
+        return time.monotonic_ns() // 1000 + self.epoch_us
 
     def add_host(self, name: str, ground: Ground) -> None:
         """Serve another virtual host."""
@@ -146,7 +147,7 @@ class Server:
         return Host(self, name, ground, container_id=self.container_id, may_read_log=self.may_read_log)
 
     def _sweep(self) -> None:
-        self._epoch_us = max(self._epoch_us, _wall_ahead_us())
+        self.epoch_us = max(self.epoch_us, _wall_ahead_us())
         now_ms = int(time.monotonic() * 1000)
         for socket in list(self.sockets.values()):
             socket.look_at_clock(now_ms)
