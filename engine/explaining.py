@@ -16,7 +16,7 @@ from engine.effects import Answered
 from engine.errors import Refused
 from engine.moment import Decision, Moment
 from engine.muxer import MuxerKind
-from engine.nodes import muxer_id, queue_muxer, topic_muxer
+from engine.nodes import destination_said, muxer_id, queue_muxer, topic_muxer
 from engine.routing.fields import ABSENT, Fields
 from engine.routing.router import Hop
 from engine.state import State
@@ -74,8 +74,8 @@ def _start(state: State, address: str, fields: Fields, moment: Moment) -> tuple[
     if node.destination is not None:
         return muxer, node.destination, None
     # Without a link's address `to` is the address, and says nothing more.
-    named = _text(fields, "properties.to") if address else None
-    return muxer, named or _text(fields, "properties.subject") or "", None
+    to, subject = _text(fields, "properties.to") if address else None, _text(fields, "properties.subject")
+    return muxer, destination_said(node.name, to, subject, name_bytes_max=moment.config.name_bytes_max), None
 
 
 def _address_of(fields: Fields) -> str:

@@ -1,10 +1,13 @@
-"""Names that the broker gives: `$temporary.N` and `$subscription.N`, where N is the offset of the record that made it.
+"""What addresses stand for, and names that the broker gives: `$temporary.N` and `$subscription.N`.
+
+N is the offset of the record that made it.
 
 Rule: nothing is made at such a name by asking for it. So who answers to a temporary queue that is gone makes no queue.
 """
 
 from typing import Final
 
+from engine.address import NodeKind, parse_address
 from engine.errors import Refused
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
 from engine.state import State
@@ -12,6 +15,7 @@ from engine.state import State
 __all__ = [
     "BARE",
     "check_ungiven",
+    "destination_said",
     "muxer_id",
     "node_at",
     "queue_muxer",
@@ -70,6 +74,21 @@ def muxer_id(state: State, name: str) -> int:
     if muxer is None:
         raise Refused("amqp:not-found", f"no muxer {name!r}")
     return muxer
+
+
+def destination_said(muxer: str, to: str | None, subject: str | None, *, name_bytes_max: int) -> str:
+    """Return what a message is for that is sent to a muxer's address: its `to`, else its `subject`.
+
+    Clients of JMS write the address of their link into `to`: what follows the muxer's name there is meant, if anything.
+    """
+    if to and to.startswith("/"):
+        try:
+            address = parse_address(to, name_bytes_max=name_bytes_max)
+        except Refused:
+            return to
+        if (address.kind, address.name) == (NodeKind.MUXER, muxer):
+            to = address.destination
+    return to or subject or ""
 
 
 def node_at(state: State, muxer: int, destination: str | None) -> int:

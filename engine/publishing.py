@@ -23,7 +23,7 @@ from engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
 from engine.errors import Refused
 from engine.events import Chunked, Drawn, Event, Published
 from engine.moment import Decision, Moment
-from engine.nodes import muxer_id, queue_muxer, topic_muxer
+from engine.nodes import destination_said, muxer_id, queue_muxer, topic_muxer
 from engine.outcome import OutcomeKind
 from engine.queue import Queue
 from engine.routing.fields import ABSENT, Fields
@@ -164,7 +164,7 @@ class _Each:
         if producer.sending.is_addressed:
             try:
                 if muxer:
-                    destination = _text(fields, "properties.to") or _text(fields, "properties.subject") or ""
+                    destination = self._said(fields, muxer)
                 else:
                     muxer, destination, creates = self._addressed(fields)
             except Refused as refusal:
@@ -176,6 +176,11 @@ class _Each:
         route = self._moment.router.route(self._state, muxer, destination, fields, self._drawn)
         queues = _wanting(self._state, producer, route.queues)
         return _Way(queues, route.is_lost or (not queues and self._is_for_topic(fields)))
+
+    def _said(self, fields: Fields, muxer: int) -> str:
+        to, subject = _text(fields, "properties.to"), _text(fields, "properties.subject")
+        name, name_bytes_max = self._state.muxers[muxer].name, self._moment.config.name_bytes_max
+        return destination_said(name, to, subject, name_bytes_max=name_bytes_max)
 
     def _is_for_topic(self, fields: Fields) -> bool:
         """Return whether a message on the anonymous terminus says, as JMS clients do, that it is for a topic.

@@ -76,7 +76,7 @@ def messages(draw: st.DrawFn) -> tuple[str, bytes]:
     address, text = draw(ADDRESSES), draw(PROPERTIES)
     if draw(st.booleans()):
         return "", f"properties.to={address},{text}".encode()
-    to = draw(st.sampled_from(("", "properties.to=x,")))
+    to = draw(st.sampled_from(("", "properties.to=x,", f"properties.to={address},", f"properties.to={address}/x,")))
     return address, f"{to}{text}".encode()
 
 

@@ -1,6 +1,7 @@
 """What becomes of messages: by where they go, and by what their producer asked for."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -128,6 +129,20 @@ def test_a_muxer_without_a_destination_takes_it_from_each_message() -> None:
     done, published = sending(world, "/muxers/by-name", Unroutable.RELEASE, *texts)
     assert [one.kind for one in done] == [OutcomeKind.ACCEPTED, OutcomeKind.ACCEPTED, OutcomeKind.RELEASED]
     assert [names(world, one) for one in published] == [["a"], ["b"]]
+
+
+def test_the_address_of_the_muxer_itself_is_no_destination() -> None:
+    """As clients of JMS write that of their link into `to`: what follows it is meant, else the subject."""
+    world = World(fields_of=fields_of)
+    world.do(DeclareMuxer("key", "by name", MuxerKind.DESTINATION))
+    for name in ("a", "/muxers/other/a"):
+        world.do(DeclareQueue("key", f"/queues/{quote(name, safe='')}", Settings()))
+        world.do(AttachMember("key", "by name", f"/queues/{quote(name, safe='')}", name))
+    own = "/muxers/by%20name"
+    texts = (f"properties.to={own},properties.subject=a", f"properties.to={own}/a", "properties.to=/muxers/other/a")
+    done, published = sending(world, own, Unroutable.RELEASE, *texts, f"properties.to={own}")
+    assert [one.kind for one in done] == [OutcomeKind.ACCEPTED, OutcomeKind.ACCEPTED, OutcomeKind.RELEASED]
+    assert [names(world, one) for one in published] == [["a"], ["/muxers/other/a"]]
 
 
 def test_the_anonymous_terminus_takes_the_address_from_each_message() -> None:
