@@ -159,8 +159,10 @@ def _queue_declared(event: QueueDeclared) -> _Facts:
 
 def _muxer_declared(event: MuxerDeclared) -> _Facts:
     facts: _Facts = {"muxer": event.name, "class": MuxerKind(event.kind).name}
-    lifetime = event.options.lifetime
-    return facts | ({"lifetime": lifetime.name.lower()} if lifetime else {})
+    options = event.options
+    facts |= {"separator": options.separator} if options.separator != "." else {}
+    facts |= {"probability": options.probability, "seed": options.seed} if event.kind == MuxerKind.LOSSY else {}
+    return facts | ({"lifetime": options.lifetime.name.lower()} if options.lifetime else {})
 
 
 def _muxer_updated(event: MuxerUpdated) -> _Facts:

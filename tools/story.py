@@ -107,7 +107,11 @@ def _queue_deleted(names: Names, event: QueueDeleted) -> str:
 
 
 def _muxer_declared(_names: Names, event: MuxerDeclared) -> str:
-    return f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared{_ends(event.options.lifetime)}"
+    options = event.options
+    told = f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared"
+    told += f", separator {options.separator!r}" if options.separator != "." else ""
+    told += f", probability {options.probability}, seed {options.seed}" if event.kind == MuxerKind.LOSSY else ""
+    return told + _ends(options.lifetime)
 
 
 def _ends(lifetime: Lifetime) -> str:

@@ -48,7 +48,7 @@ _EVENTS: tuple[Event, ...] = (
     Started(1, 2, 3, Mode.ADVANCED),
     QueueDeclared(1, 2, "q", Settings(), Lifetime.ON_CLOSE),
     QueueDeleted(1, 2, 3),
-    MuxerDeclared(1, 2, "m", next(iter(MuxerKind)), Options(lifetime=Lifetime.ON_CLOSE)),
+    MuxerDeclared(1, 2, "m", MuxerKind.LOSSY, Options(separator="/", lifetime=Lifetime.ON_CLOSE)),
     MuxerDeleted(1, 2, 3),
     Attached(1, 2, 3, 4, "q"),
     Detached(1, 2, 3, 4, 5, "q"),

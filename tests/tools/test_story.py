@@ -108,6 +108,14 @@ TOLD: list[tuple[Event, str]] = [
     (QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
     (Reset(21, TIME_US), "the virtual host was reset: all queues, messages and links are gone"),
     (
+        MuxerDeclared(24, TIME_US, "net", MuxerKind.LOSSY, Options(probability=0.5, seed=7)),
+        "muxer 'net' of class LOSSY declared, probability 0.5, seed 7",
+    ),
+    (
+        MuxerDeclared(24, TIME_US, "paths", MuxerKind.WILD_PROPERTY, Options(separator="/")),
+        "muxer 'paths' of class WILD_PROPERTY declared, separator '/'",
+    ),
+    (
         QueueDeclared(2, TIME_US, "orders", Settings(), Lifetime.ON_CLOSE),
         "queue 'orders' declared, until its link closes",
     ),
