@@ -2,7 +2,6 @@
 
 import errno
 import json
-import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from log.disk import DiskStorage
 from log.manifest import Horizon, Sealed, Snapshot, load
 from tests.tools.conftest import Run
+from tests.tools.sealing import load_until_sealed
 from tools import compact_local, java, spark_session
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
@@ -34,17 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
 @pytest.fixture(scope="module")
 def filled(broker: ChildBroker) -> ChildBroker:
     """With sealed segments, most of them garbage."""
-    from click.testing import CliRunner
-
-    from tools.cli import main
-
-    for _ in range(6):
-        arguments = ["bench", "--count", "500", "--size", "500", "--data", str(broker.directory)]
-        assert CliRunner().invoke(main, arguments).exit_code == 0
-    deadline = time.monotonic() + 60
-    while not known_of(broker.directory)[0]:
-        assert time.monotonic() < deadline, "no segment was sealed within a minute"
-        time.sleep(0.05)
+    load_until_sealed(broker, 3)
     return broker
 
 

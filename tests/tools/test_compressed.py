@@ -23,6 +23,7 @@ from tests.engine.lived import LIVED, Lived
 from tests.log.compressed import compressed_count, compressed_parts
 from tests.tools.compactions import NONE, LivedBroker, answerable, compact, live_bodies
 from tests.tools.conftest import Run
+from tests.tools.sealing import load_until_sealed, sealed_count
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
 from tools.history_log import open_history
@@ -227,6 +228,7 @@ def test_beside_a_broker_everything_is_delivered_and_read(run: Run, tmp_path: Pa
         data = ("--data", broker.directory)
         for _ in range(4):
             assert run("send", "stays", "--size", 700, "--count", 500, *data).exit_code == ExitCode.OK
+        load_until_sealed(broker, sealed_count(broker) + 2)
         compact_now = ("log", "compact", "--runner", "local", "--keep-history", "0s", "--compress", *data)
         outcome = json.loads(run(*compact_now, "--output", "json").stdout)
         assert outcome["is_committed"]

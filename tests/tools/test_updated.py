@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tools.conftest import Run
+from tests.tools.sealing import load_until_sealed
 from tests.tools.test_compact_command import LOCAL
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
@@ -64,7 +65,7 @@ def test_it_stays_through_starts_copies_backups_and_compactions(run: Run, update
     assert run("snapshot", "export", "after", backup, *data).exit_code == ExitCode.OK
     assert run("snapshot", "restore", backup, *data, "--as-vhost", "restored").exit_code == ExitCode.OK
     assert _values(run, *data, "--vhost", "restored") == _NOW
-    run("bench", "--count", 600, "--size", 1000, *data)
+    load_until_sealed(updated, 1)
     run("snapshot", "delete", "before", *data)
     compacted = run("log", "compact", *LOCAL, *data)
     assert "history begins at" in compacted.stdout, compacted.stderr

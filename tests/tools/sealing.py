@@ -1,0 +1,39 @@
+"""Segments that are sealed: how many there are, and a load until there are enough.
+
+The next segment is made ready beside the load, and what is active grows until it lies there. So nobody knows how many
+messages fill one, and a test that needs sealed segments goes on until it has them.
+"""
+
+import time
+from typing import Final
+
+from click.testing import CliRunner
+
+from log.disk import DiskStorage
+from log.manifest import load
+from tools.child_broker import ChildBroker
+from tools.cli import main
+
+__all__ = ["load_until_sealed", "sealed_count"]
+
+_DEADLINE_S: Final = 120.0
+_ROUND: Final = 500
+
+
+def sealed_count(broker: ChildBroker) -> int:
+    """How many segments the manifest calls sealed."""
+    manifest = load(DiskStorage(), str(broker.directory))
+    assert manifest is not None
+    return len(manifest.sealed)
+
+
+def load_until_sealed(broker: ChildBroker, count: int, *, url: str = "") -> int:
+    """Let messages come and go, on a queue of their own, until `count` segments are sealed; return how many came."""
+    deadline, sent = time.monotonic() + _DEADLINE_S, 0
+    while sealed_count(broker) < count:
+        assert time.monotonic() < deadline, f"fewer than {count} segments are sealed: {broker.last_words()}"
+        command = ["bench", "--count", str(_ROUND), "--size", "500", "--url", url or broker.url]
+        done = CliRunner().invoke(main, command, prog_name="ambermq")
+        assert done.exit_code == 0, done.stderr
+        sent += _ROUND
+    return sent
