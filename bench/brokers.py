@@ -7,6 +7,7 @@ RabbitMQ is a shell, beam.smp and a few port programs, AmberMQ one interpreter.
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -255,7 +256,9 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
         with suppress(psutil.NoSuchProcess):
             child.kill()
     psutil.wait_procs(children, _STOP_SECONDS)
-    process.kill()
+    if process.returncode is None:
+        # All of its session: a shell that has lost a child may have begun the next one.
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait(_STOP_SECONDS)
     if process.stdout is not None:
         process.stdout.close()
