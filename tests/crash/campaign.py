@@ -14,7 +14,8 @@ from tools.errors import ToolError
 
 __all__ = ["Result", "drain", "run_campaign"]
 
-_DRAIN_SECONDS = 60.0
+_DRAIN_SECONDS = 120.0
+_QUIET_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,12 @@ def _restart(broker: ChildBroker, chance: random.Random) -> int:
 
 
 def drain(traffic: list[Pair]) -> None:
-    """Wait until nothing has arrived anywhere for two seconds."""
+    """Wait until all that was accepted has arrived, and nothing more for two seconds; or until it takes too long."""
     deadline = time.monotonic() + _DRAIN_SECONDS
     before, since = -1, time.monotonic()
-    while time.monotonic() < deadline and time.monotonic() - since < 2.0:
+    while time.monotonic() < deadline:
+        if time.monotonic() - since >= _QUIET_SECONDS and not any(pair.missing() for pair in traffic):
+            return
         arrived = sum(len(pair.arrivals) for pair in traffic)
         if arrived != before:
             before, since = arrived, time.monotonic()

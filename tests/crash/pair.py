@@ -57,6 +57,10 @@ class Pair:
         self._is_receiving = False
         self._threads[1].join(60)
 
+    def missing(self) -> set[int]:
+        """Return the numbers that were accepted and have not arrived yet."""
+        return self.accepted - {number for number, _ in self.arrivals.copy()}
+
     def check(self) -> list[str]:
         """Return what is wrong with the record: nothing when every promise was kept."""
         first: dict[int, int] = {}
@@ -64,7 +68,7 @@ class Pair:
             first.setdefault(number, count)
         numbers = list(first)
         faults = list(self.faults)
-        lost = sorted(self.accepted - first.keys())
+        lost = sorted(self.missing())
         if lost:
             faults.append(f"{self.name}: {len(lost)} accepted messages never arrived, the first is {lost[0]}")
         invented = [number for number in numbers if not 0 <= number < self.sent]
