@@ -64,13 +64,13 @@ def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
 
     def wait(_job: Job) -> None:
         began.set()
-        assert go.wait(10)
+        assert go.wait(60)
 
     workers = ThreadWorkers(has_kernel_sync=False)
     jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
     job = Job("slow", wait)
     jobs.submit(job)
-    assert began.wait(10)
+    assert began.wait(60)
     jobs.drop(job)
     go.set()
     jobs.drop_all()
@@ -113,7 +113,7 @@ def test_a_stop_ends_what_runs_at_its_next_rest() -> None:
     endless, behind = Job("endless", work), Job("behind", repr)
     assert jobs.submit(endless)
     assert jobs.submit(behind)
-    assert began.wait(10)
+    assert began.wait(60)
     jobs.drop_all()
     workers.close()
     assert endless.error is not None
@@ -133,7 +133,7 @@ def test_no_thread_before_the_first_job() -> None:
     news, ended = select.poll(), list[Job]()
     news.register(workers.fileno(), select.POLLIN)
     while len(ended) < 3:
-        assert news.poll(10_000)
+        assert news.poll(60_000)
         workers.collect()
         ended += jobs.take_ended()
     workers.close()

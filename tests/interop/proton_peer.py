@@ -12,7 +12,7 @@ from proton.utils import BlockingConnection, BlockingReceiver, SyncRequestRespon
 
 __all__ = ["Got", "Inbox", "Manager", "ProtonPeer"]
 
-_TIMEOUT = 10.0
+_TIMEOUT = 60.0
 
 
 class Got(NamedTuple):

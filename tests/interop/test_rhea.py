@@ -33,7 +33,7 @@ def start(broker: ChildBroker, script: str, queue: str) -> subprocess.Popen[str]
 def finish(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     """Wait for the end of a scenario; return what it said."""
     try:
-        said, errors = process.communicate(timeout=15)
+        said, errors = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         process.kill()
         said, errors = process.communicate()

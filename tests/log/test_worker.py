@@ -8,7 +8,7 @@ import pytest
 
 from log.worker import InlineWorkers, ThreadWorkers
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 def _await_signal(workers: ThreadWorkers) -> None:

@@ -15,7 +15,7 @@ from tests.protocol.peers import Wire
 
 __all__ = ["DEADLINE_SECONDS", "TcpWire", "deadline"]
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 
 Kind = TypeVar("Kind", bound=Composite)
 
@@ -44,7 +44,7 @@ class TcpWire:
         place = urlsplit(url)
         assert place.hostname is not None
         assert place.port is not None
-        self.socket = socket.create_connection((place.hostname, place.port), timeout=10)
+        self.socket = socket.create_connection((place.hostname, place.port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._input = bytearray()
 

@@ -28,7 +28,7 @@ _managers: "WeakKeyDictionary[ProtonPeer, Manager]" = WeakKeyDictionary()
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
     """No test hangs."""
-    with deadline(60):
+    with deadline():
         yield
 
 

@@ -99,7 +99,7 @@ def at_once(path: Path, *contents: bytes) -> list[bytes]:
     together = threading.Barrier(len(contents))
 
     def export(content: bytes) -> None:
-        together.wait(10)
+        together.wait(60)
         with suppress(ToolError):
             write(path, content)
             written.append(content)

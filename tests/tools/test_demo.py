@@ -48,6 +48,6 @@ def test_nothing_is_left_behind_by_a_demo_that_is_stopped(tmp_path: Path) -> Non
         assert process.stdout is not None
         assert process.stdout.readline().startswith(b"broker ")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert list(tmp_path.iterdir()) == []

@@ -85,7 +85,7 @@ def test_dump_follows_what_is_written(run: Run, written: ChildBroker) -> None:
     command = [sys.executable, "-m", "tools", "log", "dump", "--data", str(written.directory), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert run("send", "followed", "x", "--url", written.url).exit_code == ExitCode.OK
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == ExitCode.OK
     assert objects(output)[0]["queues"] == ["followed"]
 

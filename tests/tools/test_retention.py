@@ -27,7 +27,7 @@ from tools.compact_plan import foresee_compaction
 from tools.log_facts import LogFacts
 from tools.retention_schedule import RetentionConfig, RetentionSchedule
 
-_DEADLINE_S = 60.0
+_DEADLINE_S = 240.0
 _DISK_BYTES = 2_000_000
 
 

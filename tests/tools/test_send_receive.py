@@ -77,9 +77,9 @@ def test_a_pipe_is_sent_line_by_line(on_broker: Run, broker: ChildBroker) -> Non
         assert process.stdin is not None
         process.stdin.write(b'{"text": "early"}\n')
         process.stdin.flush()
-        assert on_broker("receive", "pipe", "--timeout", "20").stdout == "early\n"
+        assert on_broker("receive", "pipe", "--timeout", "60").stdout == "early\n"
         process.stdin.write(b'{"text": "late"}')
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == ExitCode.OK
     assert output.startswith(b"accepted 2 of 2 in ")
 
@@ -122,7 +122,7 @@ def test_following_goes_on_until_interrupted(on_broker: Run, broker: ChildBroker
             on_broker("send", "followed", body)
             assert process.stdout.readline() == f"{body}\n".encode()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == ExitCode.OK
+        assert process.wait(60) == ExitCode.OK
     assert received(on_broker, "followed") == []
 
 

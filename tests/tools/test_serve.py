@@ -30,7 +30,7 @@ def child(tmp_path: Path) -> Iterator[ChildBroker]:
 def failed(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a serve that cannot."""
     command = [*SERVE, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -46,7 +46,7 @@ def test_standard_output_is_the_ready_line_and_nothing_else(run: Run, tmp_path: 
         assert run("send", "q", "x", "--url", url).exit_code == ExitCode.OK
         assert run("send", "/no/such", "x", "--url", url).exit_code == ExitCode.NOT_FOUND
         process.send_signal(number)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=60)
     assert (process.returncode, rest) == (ExitCode.OK, b"")
     assert b"serving" in errors
     assert b"stopped" in errors
@@ -112,7 +112,7 @@ def test_a_log_that_cannot_be_written_is_exit_code_74(tmp_path: Path) -> None:
         [*SERVE, "--data", str(tmp_path / "data")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
         check=False,
     )

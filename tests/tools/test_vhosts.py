@@ -148,7 +148,7 @@ def test_a_copy_under_load_is_the_source_at_one_moment(run: Run, child: ChildBro
     sending = threading.Thread(target=load)
     sending.start()
     try:
-        assert began.wait(30)
+        assert began.wait(60)
         result = run("vhost", "copy", "default", "copied", "--data", child.directory, "--output", "json")
     finally:
         stop.set()
