@@ -21,7 +21,7 @@ from protocol.encode import encode
 from protocol.errors import DecodeError, LocalError
 from protocol.events import TransferRun
 from protocol.management_types import describe, noun_of, operation_of
-from protocol.message import AmqpValue, Message, decode_message
+from protocol.message import AmqpValue, Data, Message, decode_message
 from protocol.performatives import Properties, Source
 from protocol.queue_management import QUEUE_TYPE
 from protocol.receiver import Receiver
@@ -39,6 +39,8 @@ ADDRESS: Final = "$management"
 _CREDIT: Final = 100
 _TEXT_BYTES_MAX: Final = 1024
 """What an answer repeats of its request: names of answers, ids, descriptions."""
+_NOTHING: Final = (None, "", b"", [])
+"""Bodies of clients that cannot send none."""
 _STATUS: Final = {
     "amqp:not-allowed": 403,
     "amqp:not-found": 404,
@@ -196,7 +198,13 @@ def _asked(message: Message) -> Mapping[str, Any]:
 
 
 def _body(message: Message) -> Mapping[str, Any]:
-    value = message.body[0].value if message.body else None
-    if isinstance(value, Map):
+    section = message.body[0] if message.body else AmqpValue(None)
+    if isinstance(section.value, Map):
         raise Refused("amqp:invalid-field", "the keys of the body must be strings")
-    return value if isinstance(value, dict) else {}
+    if isinstance(section.value, dict):
+        return section.value
+    if section.value not in _NOTHING:
+        # What is ignored is taken for done.
+        found = "data" if isinstance(section, Data) else f"{section.value!r:.80}"
+        raise Refused("amqp:invalid-field", f"the body must be a map, as an amqp-value, or nothing, found {found}")
+    return {}

@@ -14,7 +14,7 @@ from protocol.connection import Connection, ConnectionRole
 from protocol.frames import AMQP_HEADER
 from protocol.limits import ConnectionLimits
 from protocol.management import _cut
-from protocol.message import AmqpValue, Message, decode_message
+from protocol.message import AmqpSequence, AmqpValue, Data, Message, decode_message
 from protocol.peer import Peer
 from protocol.performatives import Attach, Close, Detach, Flow, Open, Properties, Source, Target, Transfer
 from protocol.values import Described, Map, Symbol, ULong
@@ -162,6 +162,28 @@ def test_maps_that_are_no_dict_are_answered_400(key: object) -> None:
     assert answer.application_properties["statusCode"] == 400
     assert managing.status(operation="CREATE", name="n", body=Map(pairs)) == 400
     assert managing.rig.loop.state.queue_named("n") is None
+
+
+@pytest.mark.parametrize("section", [Data(b'{"messages_max": 5}'), AmqpSequence([{"messages_max": 5}]), AmqpValue("x")])
+def test_a_body_that_is_no_map_is_answered_400(section: AmqpSequence | AmqpValue | Data) -> None:
+    """It would be taken for done, though nothing of it was."""
+    managing = Managing()
+    asked = {"operation": "CREATE", "name": "n"}
+    told = Message(properties=Properties(reply_to="me"), application_properties=asked, body=(section,))
+    (answer,) = managing.ask(told.encode())
+    assert answer.application_properties is not None
+    assert answer.application_properties["statusCode"] == 400
+    assert "must be a map" in answer.application_properties["statusDescription"]
+    assert managing.rig.loop.state.queue_named("n") is None
+
+
+@pytest.mark.parametrize("body", [(), (AmqpValue(None),), (AmqpValue(""),), (Data(b""),), (AmqpSequence([]),)])
+def test_an_empty_body_of_any_kind_is_none(body: tuple[Any, ...]) -> None:
+    """Some clients cannot send a message without one."""
+    managing = Managing()
+    asked = {"operation": "CREATE", "name": "n"}
+    managing.ask(Message(properties=Properties(reply_to="me"), application_properties=asked, body=body).encode())
+    assert managing.rig.loop.state.queue_named("n") is not None
 
 
 def _requests() -> st.SearchStrategy[bytes]:
