@@ -28,9 +28,9 @@ _COMMANDS: Final = {
     "log": ("tools.logs:log", "Read, verify, repair and compact the log in a data directory."),
     "muxer": (
         "tools.muxers:muxer",
-        "List, show, declare and delete muxers, which producers send to and queues attach to.",
+        "List, show, declare, update and delete muxers, which producers send to and queues attach to.",
     ),
-    "queue": ("tools.queues:queue", "List, show, browse, declare, delete and purge queues."),
+    "queue": ("tools.queues:queue", "List, show, browse, declare, update, delete and purge queues."),
     "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
     "route": (
         "tools.route:route",
