@@ -3,6 +3,7 @@
 With --at, what there was then, from the log: no broker is asked.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import click
@@ -37,10 +38,10 @@ def muxer() -> None:
 def list_muxers(at: str | None, url: str | None, data: str | None, output: str) -> None:
     """List all muxers, the oldest first."""
     if at is not None:
-        print_rows(wiring_rows(url, data, at).muxers, _COLUMNS, output)
+        _print_muxers(wiring_rows(url, data, at).muxers, output)
         return
     with managed_wiring(url, data) as management:
-        print_rows(management.muxers(), _COLUMNS, output)
+        _print_muxers(management.muxers(), output)
 
 
 @muxer.command("show", epilog="Example: ambermq muxer show colours --data ./data")
@@ -122,11 +123,21 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
     _tell(output, f"deleted {name}", {"name": name, "deleted": True})
 
 
+def _print_muxers(rows: Iterable[dict[str, Any]], output: str) -> None:
+    print_rows(rows if output == "json" else map(_shown, rows), _COLUMNS, output)
+
+
+def _shown(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a muxer's attributes for people: a probability is what it is, where a table would round it."""
+    probability = values["probability"]
+    return values if probability is None else {**values, "probability": str(probability)}
+
+
 def _print_muxer(values: dict[str, Any], attachments: list[dict[str, Any]], output: str) -> None:
     if output == "json":
         print_values({**values, "members": attachments}, output)
         return
-    print_values({name: value for name, value in values.items() if value is not None}, output)
+    print_values({name: value for name, value in _shown(values).items() if value is not None}, output)
     if attachments:
         print_line("")
         rows = [{"member": member_text(row), "by": said_text(said_by(row))} for row in attachments]

@@ -7,6 +7,7 @@ import pytest
 
 from engine.muxer import MuxerKind
 from tests.tools.conftest import Run
+from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
 
 
@@ -23,11 +24,16 @@ def test_a_declared_muxer_is_there_until_it_is_deleted(on_broker: Run) -> None:
         assert missing.stderr.startswith("error: m1: the broker says 404: no such muxer") or command == "delete"
 
 
+def _words(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines()]
+
+
 @pytest.mark.parametrize(
     "command",
     [
         ("muxer", "declare", "l", "--class", "lossy", "--seed", 1 << 63),
-        ("queue", "declare", "q", "--messages-max", 1 << 64),
+        ("queue", "declare", "q", "--messages-max", 1 << 63),
+        ("queue", "update", "q", "--messages-max", 1 << 63),
         ("route", "/muxers/m", "--property", f"size={1 << 64}"),
         ("attach", "q", "m", "--property", f"size={1 << 64}"),
     ],
@@ -53,6 +59,15 @@ def test_every_class_is_declared_with_its_options(on_broker: Run) -> None:
     assert (rows["of-lossy"]["probability"], rows["of-lossy"]["seed"]) == (0.25, -7)
     assert (rows["of-wild-destination"]["separator"], rows["of-wild-property"]["separator"]) == ("/", ".")
     assert rows["of-simple"]["probability"] is None
+
+
+def test_a_probability_is_shown_as_it_is(on_broker: Run, run: Run, broker: ChildBroker) -> None:
+    """However near it is to never and always; now, and as it was."""
+    for name, probability in (("seldom", "0.001"), ("mostly", "0.9995")):
+        on_broker("muxer", "declare", name, "--class", "lossy", "--probability", probability)
+        assert ["probability", probability] in _words(on_broker("muxer", "show", name).stdout)
+        for row in (on_broker("muxer", "list"), run("muxer", "list", "--data", broker.directory, "--at", "now")):
+            assert probability in next(words for words in _words(row.stdout) if words[0] == name)
 
 
 @pytest.mark.parametrize(
