@@ -20,6 +20,8 @@ from tools.when import at_option
 __all__ = ["queue"]
 
 _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "published", "accepted", "failed")
+_COUNT_MAX: Final = (1 << 63) - 1
+"""A long of AMQP."""
 
 
 _LAZY: Final = {
@@ -66,7 +68,9 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 @queue.command("declare", epilog="Example: ambermq queue declare orders --messages-max 1000000 --data ./data")
 @click.argument("name")
 @click.option("--template", metavar="T", help="What it is made with; else the one whose pattern takes NAME.")
-@click.option("--messages-max", type=click.IntRange(1), help="Refuse messages beyond so many; else the template's.")
+@click.option(
+    "--messages-max", type=click.IntRange(1, _COUNT_MAX), help="Refuse messages beyond so many; else the template's."
+)
 @broker_options
 @output_option
 def declare(
@@ -82,7 +86,7 @@ def declare(
 @click.argument("name")
 @click.option(
     "--messages-max",
-    type=click.IntRange(0),
+    type=click.IntRange(0, _COUNT_MAX),
     required=True,
     help="Refuse messages beyond so many; 0: beyond the broker's own bound.",
 )
