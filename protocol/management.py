@@ -39,7 +39,7 @@ ADDRESS: Final = "$management"
 _CREDIT: Final = 100
 _TEXT_BYTES_MAX: Final = 1024
 """What an answer repeats of its request: names of answers, ids, descriptions."""
-_NOTHING: Final = (None, "", b"", [])
+_NOTHING: Final[tuple[Any, ...]] = (None, "", b"", [])
 """Bodies of clients that cannot send none."""
 _STATUS: Final = {
     "amqp:not-allowed": 403,
