@@ -16,7 +16,7 @@ from log.worker import InlineWorkers
 from tests.log.lives import CONFIG, DIRECTORY
 from tests.log.simulated import SimulatedStorage
 
-__all__ = ["COLD", "Rig", "delivered"]
+__all__ = ["COLD", "Rig", "delivered", "held"]
 
 COLD = replace(CONFIG, hot_bytes_max=600, hot_large_bytes_max=600, cold_bytes_max=4096)
 """Hardly two bodies fit in the hot cache."""
@@ -105,3 +105,10 @@ class Rig:
     @staticmethod
     def publish(producer: int, *bodies: bytes, durable: bool = True) -> Publish:
         return Publish("link", producer, 0, bodies, [0] * len(bodies), sum(map(len, bodies)), durable)
+
+
+def held(rig: Rig, count: int) -> tuple[int, list[int]]:
+    """Return a consumer and the words that it holds."""
+    consumer, producer = rig.consumer(credit=count), rig.producer()
+    rig.do(rig.publish(producer, *[b"%d" % number for number in range(count)]))
+    return consumer, list(rig.queue().held_by(consumer))
