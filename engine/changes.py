@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from heapq import merge
 from typing import Any, Final
 
+from engine.changeable import differing, values_of
 from engine.condition_text import argument_text
 from engine.queue import Queue
 from engine.state import State
@@ -58,9 +59,9 @@ class Change:
     came: Entries = field(default_factory=Entries)
     went: Entries = field(default_factory=Entries)
     counters: dict[str, int] = field(default_factory=dict)
-    """How much each of a queue's counters has moved, where it has; settings that differ too."""
+    """How much each of a queue's counters has moved, where it has."""
     options: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    """What a muxer that is in both goes by, before and after, where it differs."""
+    """What a queue or muxer that is in both goes by, before and after, where it differs."""
 
 
 def changes_between(before: State, after: State) -> Iterator[Change]:
@@ -89,11 +90,9 @@ def _wiring(what: str, before: Mapping[int, Any], after: Mapping[int, Any], name
 
 def _updated(before: State, after: State) -> Iterator[Change]:
     for one in sorted(set(before.muxers) & set(after.muxers)):
-        old, new = before.muxers[one].options, after.muxers[one].options
-        if old != new:
-            values = {name: (getattr(old, name), getattr(new, name)) for name in ("probability", "seed")}
-            moved = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
-            yield Change("muxer", after.muxers[one].name, "changed", one, options=moved)
+        old, new = before.muxers[one], after.muxers[one]
+        if old.options != new.options:
+            yield Change("muxer", new.name, "changed", one, options=differing(values_of(old), values_of(new)))
 
 
 def _routes(before: State, after: State) -> Iterator[Change]:
@@ -119,6 +118,8 @@ def _queue_change(old: Queue | None, new: Queue | None) -> Change | None:
     change = Change("queue", named.name, "changed" if old and new else "added" if new else "removed", named.id)
     change.depth_before, change.depth_after = (one.depth if one else 0 for one in (old, new))
     change.counters = _moved(_counters(old), _counters(new))
+    if old and new:
+        change.options = differing(values_of(old), values_of(new))
     _compare(_offsets(old), _offsets(new), change)
     return change
 
@@ -129,7 +130,7 @@ def _counters(queue: Queue | None) -> dict[str, int]:
     counters = queue.counters
     told = {name: getattr(queue, name) for name in _QUEUE_COUNTERS}
     told |= {one.name: getattr(counters, one.name) for one in fields(counters) if one.name not in told}
-    return told | {"acquired": queue.acquired_count, "bytes": queue.size, "messages_max": queue.settings.messages_max}
+    return told | {"acquired": queue.acquired_count, "bytes": queue.size}
 
 
 def _moved(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:

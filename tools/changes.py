@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from engine.address import MUXER_MEMBER
 from engine.apply import apply
+from engine.changeable import differing, values_of
 from engine.condition_text import argument_text
 from engine.events import Event, QueueDeleted, Reset
 from engine.muxer import QUEUE_MUXER, Muxer
@@ -19,7 +20,6 @@ from engine.queue import Queue
 from engine.state import Consumer, Producer, State
 from protocol.queue_management import queue_attributes
 from tools.story import type_of
-from tools.updated import differing, values_of
 
 __all__ = ["COUNTS", "Between", "link_changes", "member_names", "queue_changes", "wiring_changes"]
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import click
 
+from engine.changeable import values_text
 from engine.times import iso_time
 from tools.changes import Between, link_changes, member_names, queue_changes, wiring_changes
 from tools.errors import ToolError
@@ -12,7 +13,6 @@ from tools.exit_codes import ExitCode
 from tools.output import output_option, print_json, print_line, print_rows
 from tools.pasts import moment_of, opened_past, state_of, watched_events
 from tools.target import data_option
-from tools.updated import values_text
 from tools.when import WHEN_HELP
 
 __all__ = ["diff"]

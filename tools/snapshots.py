@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from engine.changeable import values_text
 from engine.changes import Change, Entries, changes_between
 from engine.retention import base_of
 from engine.snapshots import load_snapshot
@@ -35,7 +36,6 @@ from tools.paced_storage import open_log
 from tools.reading import directory_to_read
 from tools.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
 from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
-from tools.updated import values_text
 
 __all__ = ["snapshot"]
 
@@ -263,10 +263,11 @@ def _entries(entries: Entries) -> dict[str, Any]:
 
 def _short(change: Change) -> dict[str, Any]:
     """Return the cells of a change for people."""
+    moved = [f"{name} {difference:+,}" for name, difference in change.counters.items()]
+    told = ", ".join([*moved, values_text(change.options)] if change.options else moved)
     if change.what != "queue":
-        return {"counters": values_text(change.options)} if change.options else {}
-    counters = ", ".join(f"{name} {moved:+,}" for name, moved in change.counters.items())
-    return {"came": _summed(change.came), "went": _summed(change.went), "counters": counters}
+        return {"counters": told} if told else {}
+    return {"came": _summed(change.came), "went": _summed(change.went), "counters": told}
 
 
 def _summed(entries: Entries) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.address import MUXER_MEMBER, queue_name
 from engine.attachment import Argument
+from engine.changeable import differing, values_of, values_text
 from engine.commands import (
     AttachMember,
     Command,
@@ -38,7 +39,6 @@ from engine.template import Templates
 from tools.argument_options import said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
-from tools.updated import differing, values_of, values_text
 from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
 from tools.wiring_rehearsal import Rehearsal
 from tools.wiring_rows import WiringRows

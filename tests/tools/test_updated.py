@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from engine.changeable import differing, values_text
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed
 from tests.tools.test_compact_command import LOCAL
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
-from tools.updated import differing, values_text
 
 _SMALL = "[log]\nsegment_bytes_min = 65536\nsegment_bytes_max = 131072\nballast_bytes = 0\n"
 _NOW = {"messages_max": 9, "probability": 1.0, "seed": 7}
@@ -102,9 +102,10 @@ def test_history_tells_what_it_was_before(run: Run, updated: ChildBroker, tmp_pa
     run("snapshot", "create", "--name", "after", *data)
     changes = {change["what"]: change for change in _told(run, "snapshot", "diff", "before", "after", *data)}
     assert (changes["muxer"]["change"], changes["muxer"]["options"]) == ("changed", lossy)
-    assert changes["queue"]["counters"]["messages_max"] == 4
+    assert changes["queue"]["options"] == {"messages_max": {"before": 5, "after": 9}}
     table = run("snapshot", "diff", "before", "after", *data).stdout
     assert "probability 0.0 -> 1.0, seed 0 -> 7" in table
+    assert "messages_max 5 -> 9" in table
     old = tmp_path / "then.toml"
     assert run("wiring", "export", old, "--at", then, *data).exit_code == ExitCode.OK
     diff = run("wiring", "diff", old, *data).stdout
