@@ -1,0 +1,93 @@
+"""When the loop wants to be called though nobody comes: no order of events keeps a settlement from the disk.
+
+Whoever drives the loop steps it at `deadline_us`, no earlier; what syncs is taken every 10 ms, or before.
+"""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.commands import Settle
+from engine.durable import LATER
+from engine.outcome import ACCEPTED, RELEASED
+from engine.word import pack_words
+from tests.engine.rig import Rig, held
+
+_SYNC_US = 10_000
+_EVENTS = ("settle", "put off", "release", "publish", "publish what may be lost", "step", "completed")
+
+
+class _Driven:
+    """A loop that is driven by its deadlines, and what became of the settlements that came."""
+
+    def __init__(self) -> None:
+        self.rig = Rig()
+        self.consumer, self._words = held(self.rig, 60)
+        self._producer = self.rig.producer()
+        self.rig.loop.set_credit(self.consumer, 0)
+        config = self.rig.loop.config
+        # A sync that is under way when another is asked for ends before that one begins.
+        self._bound_us = 1000 * (config.lazy_write_ms + config.lazy_sync_ms) + 2 * _SYNC_US
+        self._synced_us = self.rig.now_us
+        self._undecided: dict[int, int] = {}
+        """When it is due, by word."""
+        self._decided: list[tuple[int, int]] = []
+        """When it is due, and the offset behind its record."""
+
+    def happen(self, event: str) -> None:
+        """Let something come, and drive on as a server does."""
+        rig = self.rig
+        match event:
+            case "publish" | "publish what may be lost":
+                rig.step(rig.publish(self._producer, b"body", durable=event == "publish"))
+            case "step":
+                rig.step()
+            case "completed":
+                rig.completed()
+            case _:
+                self._settle(event)
+        self._look()
+
+    def _settle(self, event: str) -> None:
+        rig, word = self.rig, self._words.pop()
+        rig.loop.submit(Settle(self.consumer, pack_words([word]), RELEASED if event == "release" else ACCEPTED))
+        self._undecided[word] = rig.now_us + self._bound_us
+        if event == "put off" and rig.loop.due == LATER:
+            rig.loop.put_off(rig.now_us)
+        else:
+            rig.step()
+
+    def wait(self, us: int) -> None:
+        """Let time pass, and nobody come."""
+        rig, until_us = self.rig, self.rig.now_us + us
+        while (next_us := min(rig.loop.deadline_us, self._synced_us + _SYNC_US)) <= until_us:
+            rig.now_us = max(rig.now_us, next_us)
+            if next_us == rig.loop.deadline_us:
+                rig.step()
+                assert rig.loop.deadline_us > rig.now_us, "it would fire again at once"
+            else:
+                rig.completed()
+                self._synced_us = rig.now_us
+            self._look()
+        rig.now_us = until_us
+        self._look()
+
+    def _look(self) -> None:
+        rig = self.rig
+        acquired = set(rig.queue().held_by(self.consumer))
+        for word in [word for word in self._undecided if word not in acquired]:
+            self._decided.append((self._undecided.pop(word), rig.loop.log.draft.next_offset))
+        durable_end = rig.loop.log.durable_end
+        self._decided = [(by_us, end) for by_us, end in self._decided if end > durable_end]
+        due = [by_us for by_us, _ in self._decided] + list(self._undecided.values())
+        assert all(by_us >= rig.now_us for by_us in due)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(_EVENTS), st.integers(0, 30_000)), max_size=40))
+def test_no_order_of_events_keeps_a_settlement_from_the_disk(events: list[tuple[str, int]]) -> None:
+    """Each is durable within lazy_write_ms, lazy_sync_ms and two syncs of its coming; no deadline is one twice."""
+    driven = _Driven()
+    for event, us in events:
+        driven.happen(event)
+        driven.wait(us)
+    driven.wait(100_000)
