@@ -1,4 +1,8 @@
-"""What an attachment may say, by the class of its muxer. Checked once, when it is made: matching trusts it."""
+"""What an attachment may say, by the class of its muxer. Checked once, when it is made: matching trusts it.
+
+Rule: names of fields that no message has are refused where they are asked for anew. An older log may hold attachments
+by such names: they never match, and stand until somebody detaches them.
+"""
 
 import math
 from typing import Final, NoReturn
@@ -7,12 +11,11 @@ from engine.attachment import Argument, Condition
 from engine.config import EngineConfig
 from engine.errors import PatternError, Refused, SelectorError
 from engine.muxer import Muxer, MuxerKind
+from engine.routing.fields import fault_of
 from engine.routing.pattern import check_pattern
 from engine.routing.selector import parse_selector
 
-__all__ = ["CALLED", "check_argument", "check_called"]
-
-_SECTIONS = ("properties.", "annotations.", "header.")
+__all__ = ["CALLED", "check_argument", "check_called", "check_names"]
 
 CALLED: Final = {
     MuxerKind.DESTINATION: "destination",
@@ -60,6 +63,13 @@ def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> No
         _check_text(muxer, argument, config)
 
 
+def check_names(muxer: Muxer, argument: Argument) -> None:
+    """Raise Refused with amqp:invalid-field where a condition names what no message has, with what its section has."""
+    for condition in argument if isinstance(argument, tuple) else ():
+        if fault := fault_of(condition.name):
+            _refuse(muxer, f"asks for what messages have, found {condition.name!r:.80}: {fault}")
+
+
 def _check_text(muxer: Muxer, text: str, config: EngineConfig) -> None:
     try:
         if muxer.kind is MuxerKind.WILD_DESTINATION:
@@ -74,7 +84,6 @@ def _check_conditions(muxer: Muxer, conditions: tuple[Condition, ...], config: E
     if len(conditions) > config.conditions_max:
         _refuse(muxer, f"takes {config.conditions_max} conditions (conditions_max), found {len(conditions)}")
     for condition in conditions:
-        _check_name(muxer, condition.name)
         _check_size(muxer, condition.name, config)
         if isinstance(condition.value, str):
             _check_size(muxer, condition.value, config)
@@ -89,14 +98,6 @@ def _check_conditions(muxer: Muxer, conditions: tuple[Condition, ...], config: E
                 check_pattern(condition.value, muxer.options.separator)
             except PatternError as error:
                 raise Refused("amqp:invalid-field", f"{condition.name}: {error}") from error
-
-
-def _check_name(muxer: Muxer, name: str) -> None:
-    for section in _SECTIONS:
-        if name == section:
-            _refuse(muxer, f"{name!r} names no property")
-    if not name:
-        _refuse(muxer, "wants a property's name in each condition")
 
 
 def _check_size(muxer: Muxer, text: str, config: EngineConfig) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.address import MUXER_MEMBER, queue_name
 from engine.apply import fold
-from engine.arguments import check_argument, check_called
+from engine.arguments import check_argument, check_called, check_names
 from engine.attachment import Argument
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.condition_text import argument_text
@@ -43,6 +43,7 @@ __all__ = [
     "create_queue",
     "existing_muxer",
     "existing_queue",
+    "member_id",
     "new_queue",
     "predeclared",
 ]
@@ -160,6 +161,7 @@ def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[in
             raise Refused("amqp:not-found", f"template {name!r} attaches to muxer {one.muxer!r}, which does not exist")
         check_called(muxer, one.called)
         check_argument(muxer, one.argument, config)
+        check_names(muxer, one.argument)
         found.append((muxer.id, one.argument))
     return found
 
@@ -242,11 +244,12 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
 
 
 def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:
-    muxer, member = existing_muxer(state, command.muxer, moment.config), _member(state, command.member, moment.config)
+    muxer, member = existing_muxer(state, command.muxer, moment.config), member_id(state, command.member, moment.config)
     check_called(muxer, command.called)
     check_argument(muxer, command.argument, moment.config)
     if moment.router.find(state, muxer.id, member, command.argument) is not None:
         return [], [Answered(command.key, {"created": False})]
+    check_names(muxer, command.argument)
     check_room(state, moment, 1)
     if member in state.muxers:
         way = moment.router.way(state, member, muxer.id)
@@ -273,7 +276,7 @@ def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decis
     if command.attachment:
         found = muxer.attachments.get(command.attachment)
     else:
-        member = _member(state, command.member, moment.config)
+        member = member_id(state, command.member, moment.config)
         check_called(muxer, command.called)
         found = moment.router.find(state, muxer.id, member, command.argument)
     if found is None:
@@ -282,8 +285,8 @@ def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decis
     return [event], [Answered(command.key, {"deleted": True})]
 
 
-def _member(state: State, named: str, config: EngineConfig) -> int:
-    """Return the id of a member: a queue by its address, or a muxer after `muxer:`."""
+def member_id(state: State, named: str, config: EngineConfig) -> int:
+    """Return the id of a member: a queue by its address, or a muxer after `muxer:`. Raises Refused."""
     if named.startswith(MUXER_MEMBER):
         return existing_muxer(state, named.removeprefix(MUXER_MEMBER), config).id
     return existing_queue(state, named, config).id

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from engine.errors import EngineError
 from engine.queue import COUNT_MAX, Settings
+from engine.routing.fields import fault_of
 from engine.routing.pattern import check_pattern
 from engine.template import PREDEFINED, Template, TemplateAttachment, Templates
 from tools.argument_options import ARGUMENT_KEYS, said_in
@@ -87,6 +88,9 @@ def _attachment(table: Mapping[str, Any], where: str) -> TemplateAttachment:
         said = said_in(table)
     except EngineError as error:
         raise _wrong(where, "attach", "an argument", str(error)) from error
+    for condition in said.argument if isinstance(said.argument, tuple) else ():
+        if fault := fault_of(condition.name):
+            raise _wrong(where, "attach", "a property that messages have", f"{condition.name!r}: {fault}")
     return TemplateAttachment(muxer, said.argument, said.called)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
+from engine.routing.fields import SECTION_FIELDS
+
 __all__ = ["Conversion", "field_of"]
 
 Conversion = Callable[[Any], Any]
@@ -67,22 +69,7 @@ def _user(value: Any) -> Any:
         return value
 
 
-_HEADER: Final = ("durable", "priority", "ttl", "first-acquirer", "delivery-count")
-_PROPERTIES: Final[dict[str, Conversion | None]] = {
-    "message-id": _id,
-    "user-id": _user,
-    "to": None,
-    "subject": None,
-    "reply-to": None,
-    "correlation-id": _id,
-    "content-type": None,
-    "content-encoding": None,
-    "absolute-expiry-time": None,
-    "creation-time": None,
-    "group-id": None,
-    "group-sequence": None,
-    "reply-to-group-id": None,
-}
+_SHOWN: Final[dict[str, Conversion]] = {"message-id": _id, "user-id": _user, "correlation-id": _id}
 _SECTIONS: Final = frozenset(("amqp", "header", "properties"))
 
 _JMS: Final[dict[str, tuple[str, Conversion | None]]] = {
@@ -108,11 +95,11 @@ _FIELDS: Final[dict[str, tuple[str, Conversion | None]]] = {
     **{
         f"{prefix}.{name.replace('-', '_')}": (f"header.{name}", None)
         for prefix in ("amqp", "header")
-        for name in _HEADER
+        for name in SECTION_FIELDS["header"]
     },
     **{
-        f"{prefix}.{name.replace('-', '_')}": (f"properties.{name}", conversion)
+        f"{prefix}.{name.replace('-', '_')}": (f"properties.{name}", _SHOWN.get(name))
         for prefix in ("amqp", "properties")
-        for name, conversion in _PROPERTIES.items()
+        for name in SECTION_FIELDS["properties"]
     },
 }

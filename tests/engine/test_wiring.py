@@ -26,6 +26,7 @@ from engine.template import Template, TemplateAttachment, Templates
 from tests.engine.world import World
 
 _RED = (Condition("colour", True, "red"),)
+_BOGUS = Condition("properties.subjekt", True, "red")
 
 
 def wired() -> World:
@@ -85,7 +86,18 @@ def test_who_declares_what_an_update_would_do_is_told_so(command: DeclareQueue |
         (AttachMember("key", "property", "q", ()), "amqp:invalid-field", "conditions"),
         (AttachMember("key", "property", "q", "x"), "amqp:invalid-field", "conditions"),
         (AttachMember("key", "property", "q", (*_RED, *_RED, *_RED)), "amqp:invalid-field", "conditions_max"),
-        (AttachMember("key", "property", "q", (Condition(""),)), "amqp:invalid-field", "property's name"),
+        (AttachMember("key", "property", "q", (Condition(""),)), "amqp:invalid-field", "found '': it is empty"),
+        (AttachMember("key", "property", "q", (Condition("annotations."),)), "amqp:invalid-field", "a section alone"),
+        (
+            AttachMember("key", "property", "q", (*_RED, _BOGUS)),
+            "amqp:invalid-field",
+            "properties has message-id",
+        ),
+        (
+            AttachMember("key", "wild-property", "q", (Condition("header.bogus", True, "#"),)),
+            "amqp:invalid-field",
+            "found 'header.bogus': the section header has durable, priority, ttl, first-acquirer, delivery-count",
+        ),
         (AttachMember("key", "wild-property", "q", (Condition("n", True, 1),)), "amqp:invalid-field", "patterns"),
         (AttachMember("key", "destination", "q", "x" * 65), "amqp:invalid-field", "argument_bytes_max"),
         (AttachMember("key", "destination", "q", "\ud800"), "amqp:invalid-field", "text of Unicode"),
@@ -112,6 +124,34 @@ def test_what_cannot_be_is_refused_and_nothing_happens(command: Command, conditi
     assert type(refused) is RefusedCommand
     assert (refused.condition, words in refused.description) == (condition, True), refused.description
     assert len(world.events) == count
+
+
+@pytest.mark.parametrize("name", ["header.priority", "properties.message-id", "annotations.any", "other.any", "header"])
+def test_names_that_messages_may_have_are_taken(name: str) -> None:
+    """Annotations and application properties have any name; dots mean nothing in those of no section."""
+    assert wired().do(AttachMember("key", "property", "q", (Condition(name),))) == [Answered("key", {"created": True})]
+
+
+def test_what_an_older_log_holds_stays_until_it_is_detached() -> None:
+    """By a field that no message has, it was let be once: it is folded, found again, and goes like any other."""
+    world = wired()
+    muxer, queue = world.state.muxer_named("property"), world.state.queue_named("q")
+    assert muxer is not None
+    assert queue is not None
+    world.happened(Attached(world.next_offset, 0, muxer.id, queue.id, (_BOGUS,)))
+    assert world.do(AttachMember("key", "property", "q", (_BOGUS,))) == [Answered("key", {"created": False})]
+    assert world.do(DetachMember("key", "property", "q", (_BOGUS,))) == [Answered("key", {"deleted": True})]
+
+
+def test_a_template_attaches_by_what_messages_have() -> None:
+    """Else no queue is made of it."""
+    template = Template(Settings("odd"), "odd.#", (TemplateAttachment("property", (_BOGUS,), "conditions"),))
+    world = World(EngineConfig(templates=Templates((template,)).with_defaults()))
+    world.do(DeclareMuxer("key", "property", MuxerKind.PROPERTY))
+    count = len(world.events)
+    (refused,) = world.do(DeclareQueue("key", "odd.one", Settings("odd")))
+    assert type(refused) is RefusedCommand
+    assert (refused.condition, len(world.events)) == ("amqp:invalid-field", count)
 
 
 def test_a_circle_is_refused_with_its_way() -> None:

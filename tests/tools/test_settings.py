@@ -99,6 +99,10 @@ def test_every_table_reaches_its_configuration() -> None:
             "attach is wrong: expected an argument, found pattern and selector are given",
         ),
         ("[[templates]]\nname = 'a'\nattach = [{muxer = 'm', property = '=1'}]", "names no property"),
+        (
+            "[[templates]]\nname = 'a'\nattach = [{muxer = 'm', property = 'properties.subjekt=x'}]",
+            "attach is wrong: expected a property that messages have, found 'properties.subjekt': .* message-id",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_message_with_its_place(text: str, message: str) -> None:

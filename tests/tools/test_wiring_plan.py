@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 
+from engine.attachment import Condition
 from engine.commands import (
     AttachMember,
     Command,
@@ -234,6 +235,15 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
             ExitCode.USAGE,
         ),
         (
+            Wiring(
+                (MuxerEntry("p", MuxerKind.PROPERTY),),
+                (QueueEntry("q"),),
+                (AttachmentEntry("p", "q", Said((Condition("header.bogus"),), "conditions")),),
+            ),
+            r"attachments\]\] 1: .* found 'header.bogus': the section header has durable, priority",
+            ExitCode.USAGE,
+        ),
+        (
             Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", Said("x", "selector")),)),
             "wants a pattern; selector was given",
             ExitCode.USAGE,
@@ -251,6 +261,19 @@ def test_what_cannot_be_is_told_before_anything_is_done(wanted: Wiring, words: s
         with pytest.raises(ToolError, match=words) as refused:
             Broker().plan(wanted, prunes=prunes)
         assert refused.value.exit_code == code
+
+
+def test_what_a_broker_has_is_not_asked_about() -> None:
+    """An older one let attachments be by fields that no message has: they are named, found alike, and pruned."""
+    attachment = AttachmentEntry("p", "q", Said((Condition("properties.subjekt"),), "conditions"))
+    had = Wiring((MuxerEntry("p", MuxerKind.PROPERTY),), (QueueEntry("q"),), (attachment,))
+    older = Rehearsal(TEMPLATES)
+    older.has(had)
+    rows = rows_of(older.state)
+    assert attachment in wiring_of(rows).attachments
+    assert plan_for(rows, had, TEMPLATES, path="w.toml", prunes=False).changes == ()
+    plan = plan_for(rows, had._replace(attachments=()), TEMPLATES, path="w.toml", prunes=True)
+    assert [(change.sign, change.entry) for change in plan.changes] == [("-", attachment)]
 
 
 def test_templates_come_as_the_broker_tells_them() -> None:
