@@ -84,7 +84,7 @@ def describe(operation: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
     kinds = KINDS if wanted is None else {str(wanted): _kind_of(wanted)}
     told = {name: tell(kind) for name, kind in kinds.items()}
     if wanted is None and operation == "GET-OPERATIONS":
-        told[NODE_TYPE] = sorted((*_TELLS, *_OF_NODE))
+        told[NODE_TYPE] = _operations_of_node()
     return told
 
 
@@ -95,6 +95,9 @@ def operation_of(operation: str, kind: Any) -> Operation:
     """
     if operation in _OF_NODE:
         return _OF_NODE[operation]
+    if kind == NODE_TYPE:
+        known = ", ".join(_operations_of_node())
+        raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80} of the node itself: {known}")
     is_known = isinstance(kind, str) and kind in KINDS
     operations = KINDS[kind].operations if is_known else KINDS[QUEUE_TYPE].operations
     made = operations.get(operation)
@@ -105,6 +108,10 @@ def operation_of(operation: str, kind: Any) -> Operation:
         raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80}: {known}")
     _kind_of(kind)
     return made
+
+
+def _operations_of_node() -> list[str]:
+    return sorted((*_TELLS, *_OF_NODE))
 
 
 def noun_of(kind: Any) -> str:

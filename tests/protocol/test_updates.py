@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from protocol.management_types import KINDS
+from engine.errors import Refused
+from protocol.management_types import KINDS, NODE_TYPE, operation_of
 from protocol.updates import REPLACEMENTS
 from protocol.values import Symbol, ULong
 from tests.protocol.test_management import Managing, request
@@ -103,6 +104,13 @@ def test_every_type_knows_update_or_what_is_done_instead() -> None:
     operations = ask(Managing(), "GET-OPERATIONS")[2]
     assert {kind for kind in KINDS if "UPDATE" in operations[kind]} == {QUEUE, MUXER}
     assert set(REPLACEMENTS) == set(KINDS) - {QUEUE, MUXER}
+
+
+def test_the_node_itself_knows_no_update() -> None:
+    """It is a type that the node tells of, so the operation is what is unknown."""
+    with pytest.raises(Refused, match=r"unknown operation 'UPDATE' of the node itself: GET-ATTRIBUTES, ") as refusal:
+        operation_of("UPDATE", NODE_TYPE)
+    assert refusal.value.condition == "amqp:not-implemented"
 
 
 def test_an_answer_waits_for_the_log() -> None:
