@@ -1,4 +1,4 @@
-"""Events as log records; record_reader.py makes events of them again. docs/log-format.md draws the same table for readers.
+"""Events as log records; record_reader.py reads them. docs/log-format.md draws the same table for readers.
 
     type  event               queue     ref        count  aux            meta                                    body
      1    Started             -         epoch      -      mode           -                                       -
