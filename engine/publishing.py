@@ -68,7 +68,8 @@ def _wanting(state: State, producer: Producer, queues: tuple[int, ...]) -> tuple
     Where it sends for consumers that are there now, not to queues that have none.
     """
     excluded, container = state.no_locals, producer.container
-    found = [queue for queue in queues if excluded.get(queue) != container]
+    # Nameless containers are not each other's, though a subscription of an older log may say so.
+    found = [queue for queue in queues if excluded.get(queue) != container or not container]
     if producer.sending.is_immediate:
         found = [queue for queue in found if state.queues[queue].consumers]
     return tuple(found)

@@ -4,6 +4,8 @@ Rule 1. What is not shared has one link at a time: the newest has it, the one be
 Rule 2. Asking for another topic, selector or no-local by the same key ends the subscription that there was, with its
         messages, and makes another (JMS 2.0, 8.3.3). While others use a shared one that is refused.
 Rule 3. One name is not durable both shared and unshared; nothing at a temporary topic is durable.
+Rule 4. A container without an id is nobody in particular: it has what its links have, and what is global. What others
+        could find by its name, durable or shared, is refused, and it has no messages of its own to be left out.
 """
 
 from typing import NamedTuple
@@ -46,6 +48,7 @@ class Place(NamedTuple):
 def subscribe(state: State, topic: str, command: AttachConsumer, moment: Moment) -> Place:
     """Return the subscription that a receiver asks for. Raises Refused."""
     wanted = _wanted(topic, command)
+    _check_container(wanted)
     _check(state, wanted, moment)
     found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
     events: list[Event] = []
@@ -71,6 +74,8 @@ def recall(state: State, command: AttachConsumer, moment: Moment) -> Place:
     """Return a durable subscription that a receiver names without saying what it is. Raises Refused."""
     asked = command.subscribing
     container, name = None if asked.is_global else command.container, asked.name or command.link
+    if container == "":
+        raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}: the container's id is empty")
     for is_shared in (False, True):
         found = state.subscription_queues.get((container, name, is_shared, False))
         if found is not None:
@@ -102,8 +107,15 @@ def _wanted(topic: str, command: AttachConsumer) -> Subscription:
         not asked.is_durable,
         command.selector if command.selector.strip() else "",
         # Nobody in particular has a global one.
-        asked.is_no_local and not asked.is_global,
+        asked.is_no_local and not asked.is_global and command.container != "",
     )
+
+
+def _check_container(wanted: Subscription) -> None:
+    """Refuse what nameless containers would have in common, and take from each other."""
+    if wanted.container == "" and wanted.key is not None:
+        what = f"subscription {wanted.name!r:.80} would be found by its container's id, which is empty"
+        raise Refused("amqp:invalid-field", f"{what}: open with a container-id, or ask for a global one")
 
 
 def _check(state: State, wanted: Subscription, moment: Moment) -> None:

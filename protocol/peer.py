@@ -339,7 +339,7 @@ class Peer:
             # Who asks the management node may let it choose where the answers go.
             self._management.attach_replies(link)
             return
-        terms = consuming_terms(_attach_of(link))
+        terms = consuming_terms(_attach_of(link), is_nameless=not self.container)
         if terms.address == management.ADDRESS:
             self._manager().attach_replies(link)
             return

@@ -119,8 +119,11 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     )
 
 
-def consuming_terms(attach: Attach) -> ConsumingTerms:
-    """Return the terms for a peer that wants to receive. Raises Refusal."""
+def consuming_terms(attach: Attach, *, is_nameless: bool = False) -> ConsumingTerms:
+    """Return the terms for a peer that wants to receive, of a container with an empty id where `is_nameless`.
+
+    Raises Refusal.
+    """
     source = attach.source
     if source is None:
         asked = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
@@ -133,6 +136,9 @@ def consuming_terms(attach: Attach) -> ConsumingTerms:
     try:
         selection = read_selection(source.filter)
         if is_topic:
+            if is_nameless:
+                # Nothing is its own container's, so no-local is not applied.
+                selection = replace(selection, no_locals=())
             return _subscription_terms(attach, source, address, dynamic, selection)
         return _queue_terms(attach, source, address, dynamic, selection)
     except LinkFault as fault:

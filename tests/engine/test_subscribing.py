@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import AttachConsumer, DetachConsumer
+from engine.commands import AttachConsumer, AttachProducer, DeleteSubscription, DetachConsumer
 from engine.config import EngineConfig
-from engine.effects import ConsumerEnded, ConsumerReady, Effect, RefusedCommand
-from engine.subscription import Subscribing
+from engine.effects import Answered, ConsumerEnded, ConsumerReady, Effect, ProducerReady, RefusedCommand
+from engine.events import Subscribed
+from engine.subscription import Subscribing, Subscription
 from tests.engine.world import World
 
 DURABLE = Subscribing("s", is_durable=True)
@@ -48,7 +49,10 @@ ASKED = st.tuples(NAMES, NAMES, st.booleans(), st.booleans())
 @given(ASKED, ASKED)
 @settings(deadline=None)
 def test_keys_are_tuples(one: tuple[str, str, bool, bool], other: tuple[str, str, bool, bool]) -> None:
-    """Two durable subscriptions are one where container (of global ones: none) and name are the same, and else two."""
+    """Two durable subscriptions are one where container (of global ones: none) and name are the same, and else two.
+
+    A container without an id has none but global ones.
+    """
     world = World()
     queues = []
     for container, name, is_shared, is_global in (one, other):
@@ -56,7 +60,10 @@ def test_keys_are_tuples(one: tuple[str, str, bool, bool], other: tuple[str, str
         effect = attach(world, container=container, subscribing=asked)[-1]
         queues.append(world.state.consumers[effect.consumer].queue if type(effect) is ConsumerReady else 0)
     keys = [(None if is_global else container, name or "link") for container, name, _, is_global in (one, other)]
-    if keys[0] != keys[1]:
+    nameless = [container == "" for container, _ in keys]
+    if any(nameless):
+        assert [queue == 0 for queue in queues] == nameless
+    elif keys[0] != keys[1]:
         assert queues[0] != queues[1] > 0
     elif one[2] == other[2]:
         assert queues[0] == queues[1]
@@ -71,6 +78,25 @@ def test_a_volatile_one_belongs_to_its_link() -> None:
     assert one != other
     leave(world, one)
     assert set(world.state.subscriptions) == {other}
+
+
+@pytest.mark.parametrize(("is_durable", "is_shared"), [(True, False), (False, True), (True, True)])
+def test_who_has_no_name_has_nothing_by_name(is_durable: bool, is_shared: bool) -> None:
+    """Neither made, nor found in an older log, nor recalled: others without a name are not the same."""
+    world = World()
+    asked = Subscribing("s", is_durable, is_shared)
+    condition, said = refused(world, container="", subscribing=asked)
+    assert (condition, "container-id" in said) == ("amqp:invalid-field", True)
+    older = Subscription("t", "s", "", is_shared, not is_durable)
+    queue = subscribe(world)
+    world.happened(Subscribed(world.next_offset, world.now_us, queue, older))
+    assert refused(world, container="", subscribing=asked)[0] == "amqp:invalid-field"
+    recall = AttachConsumer("key", "", "", "link", subscribing=Subscribing("s"), is_recalled=True)
+    (unknown,) = world.do(recall)
+    assert type(unknown) is RefusedCommand
+    assert unknown.condition == "amqp:not-found"
+    assert world.do(DeleteSubscription("key", "s", "", force=True))[-1] == Answered("key", {"messages": 0})
+    subscribe(world, container="", subscribing=Subscribing("s", is_durable, is_shared, is_global=True))
 
 
 def test_a_durable_one_is_left_and_found_again() -> None:
@@ -163,6 +189,19 @@ def test_the_own_containers_messages_stay_away() -> None:
     open_ = subscribe(world, container="container")
     world.publish(world.producer("/topics/t"), 5)
     assert [world.state.queues[queue].depth for queue in (closed, others, open_)] == [0, 1, 1]
+
+
+def test_who_has_no_name_hears_everybody() -> None:
+    """No-local leaves out nothing of nameless containers, be it asked for now or said by an older log."""
+    world = World()
+    nameless = subscribe(world, container="", subscribing=Subscribing("n", is_no_local=True))
+    older = subscribe(world, container="")
+    said = Subscription("t", "link", "", is_volatile=True, is_no_local=True)
+    world.happened(Subscribed(world.next_offset, world.now_us, older, said))
+    (ready,) = world.do(AttachProducer("key", "/topics/t", "", "link"))
+    assert type(ready) is ProducerReady
+    world.publish(ready.producer, 5)
+    assert [world.state.queues[queue].depth for queue in (nameless, older)] == [1, 1]
 
 
 def test_what_cannot_be_is_refused() -> None:

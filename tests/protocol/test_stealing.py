@@ -1,12 +1,14 @@
 """A link has one place: who attaches it again has it, from whatever connection (transport, 2.6.1)."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
 from engine.subscription import Subscription
 from protocol.composite import Composite
+from protocol.filters import NO_LOCAL_CODE
 from protocol.performatives import Attach, Detach, Source, Target, Transfer
+from protocol.values import Described, Symbol, ULong
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching
 
@@ -86,6 +88,39 @@ def test_the_old_one_that_says_goodbye_ends_nothing() -> None:
     one.say(Detach(handle=0, closed=True))
     assert [*one.rig.loop.state.subscriptions.values()] == [Subscription("t", "l", "me")]
     assert heard(two) == []
+
+
+def test_the_nameless_have_no_durable_subscriptions_to_steal() -> None:
+    """Of each other, by a link of the same name: it is refused, and a global one is everybody's."""
+    one, two = pair("", "")
+    source = Source(address="/topics/t", durable=2, expiry_policy="never")
+    for peer in (one, two):
+        said = attach(peer, source=source)
+        assert [str(each.error.condition) for each in said if _ends(each) and each.error] == ["amqp:invalid-field"]
+    assert not one.rig.loop.state.subscriptions
+    shared = Source(address="/topics/t", durable=2, expiry_policy="never", capabilities=("shared", "global"))
+    for peer in (one, two):
+        assert not [each for each in attach(peer, handle=1, source=shared) if _ends(each)]
+    (queue,) = one.rig.loop.state.subscriptions
+    assert one.rig.loop.state.queues[queue].consumers == 2
+
+
+def test_no_local_is_applied_and_told_by_containers_with_a_name() -> None:
+    """Nameless peers hear each other, and see in the answer that the filter does not hold."""
+    no_local = {Symbol("n"): Described(ULong(NO_LOCAL_CODE), "NoLocalFilter{}")}
+    for name, filters, depth in (("me", no_local, 0), ("", None, 1)):
+        one, two = pair(name, name)
+        said = attach(one, source=Source(address="/topics/t", filter=no_local))
+        assert [each.source.filter for each in said if isinstance(each, Attach) and each.source] == [filters]
+        attach(two, "s", sends=True, target=Target(address="/topics/t"))
+        (producer,) = one.rig.loop.state.producers
+        one.rig.do(one.rig.publish(producer, b"\x00\x53\x77\xa1\x01x"))
+        (queue,) = one.rig.loop.state.subscriptions
+        assert one.rig.loop.state.queues[queue].depth == depth
+
+
+def _ends(said: Composite | None) -> TypeGuard[Detach]:
+    return isinstance(said, Detach) and said.error is not None
 
 
 def test_no_name_is_kept_of_what_is_gone() -> None:

@@ -96,6 +96,13 @@ def test_filters_that_apply_are_told() -> None:
     )
 
 
+def test_a_nameless_container_is_told_that_no_local_does_not_apply() -> None:
+    """It has no messages of its own; a selector beside it applies."""
+    filters = {Symbol("a"): SELECTOR, Symbol("b"): NO_LOCAL}
+    terms = consuming_terms(receiving(address="/topics/t", filter=filters), is_nameless=True)
+    assert (terms.source.filter, terms.subscribing.is_no_local) == ({Symbol("a"): SELECTOR}, False)
+
+
 @pytest.mark.parametrize(
     ("values", "selector"),
     [
