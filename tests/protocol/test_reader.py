@@ -83,6 +83,28 @@ def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
     assert other.nbytes == 16
 
 
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 16), st.booleans(), st.integers(0, 3)), max_size=60))
+def test_no_read_lands_where_somebody_looks(reads: list[tuple[int, bool, int]]) -> None:
+    """Neither by `get_buffer` nor by `free`, whatever was kept and let go before; `free` is what would be had anew."""
+    chunk = ReadBuffer(16)
+    kept: list[tuple[memoryview, bytes]] = []
+    for number, (size, is_kept, gone) in enumerate(reads):
+        space = chunk.get_buffer() if chunk.free is None else chunk.free
+        data = bytes([number]) * min(size, len(space))
+        space[: len(data)] = data
+        del space
+        view = chunk.filled(len(data))
+        assert view == data
+        if is_kept:
+            chunk.keep()
+            kept.append((view, data))
+        del view, kept[:gone]
+        assert all(view == data for view, data in kept)
+        if chunk.free is not None:
+            assert len(chunk.free) == len(chunk.get_buffer())
+
+
 def test_chunks_are_given_back_when_nothing_is_kept_any_more() -> None:
     """Two looks without a kept read between them free what nobody looks into, and nothing else."""
     chunk = ReadBuffer(16)
