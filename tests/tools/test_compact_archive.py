@@ -158,10 +158,10 @@ def test_who_is_refused_is_told_of_the_archive(tmp_path: Path, run: Run) -> None
     """Below the horizon nothing is answered from the log; where the answer lies is said."""
     with running(tmp_path) as broker:
         data = ("--data", broker.directory)
-        load_until_sealed(broker, 1)
         run("send", "q", "gone", "--id", "gone", *data)
         run("receive", "q", *data)
         run("send", "q", "kept", "--id", "kept", *data)
+        load_until_sealed(broker, 1)
         done = run("log", "compact", "--runner", "local", "--keep-history", "0s", "--archive", tmp_path / "a", *data)
         assert done.exit_code == 0, done.stderr
         for asked in (("queue", "list", "--at", 5), ("log", "dump", "--to", 5), ("history", "message", "gone")):
