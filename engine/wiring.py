@@ -168,6 +168,7 @@ def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[in
 
 def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decision:
     name = queue_name(command.name, name_bytes_max=moment.config.name_bytes_max)
+    check_settings(command.settings)
     queue = state.queue_named(name)
     if queue is None:
         check_ungiven(name)

@@ -188,6 +188,15 @@ def test_what_a_document_names_twice_otherwise_is_a_conflict() -> None:
     assert [change.sign for change in broker.plan(wanted).changes] == ["~", "!", "~", "!"]
 
 
+def test_what_cannot_be_is_no_conflict_with_what_is_there() -> None:
+    """No update would do it either: the file is wrong."""
+    broker = Broker()
+    broker.apply(broker.plan(Wiring((), (QueueEntry("q"),))))
+    with pytest.raises(ToolError, match=r"\[\[queues\]\] 1: messages_max is from 0 to") as wrong:
+        broker.plan(Wiring((), (QueueEntry("q", None, 1 << 63),)))
+    assert wrong.value.exit_code == ExitCode.USAGE
+
+
 def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
     """It cannot be tried, but it is no other error."""
     broker = Broker()
