@@ -3,6 +3,7 @@
 Rule 1. Who desires `sole-connection-for-container` is refused while its container id is connected already. Who does not
         desire it comes in as ever, and nobody is thrown out.
 Rule 2. Where containers are nameless none is another one's.
+Rule 3. A container id is bounded: it is written down with each link, and stays as long as a subscription.
 """
 
 from collections import Counter
@@ -24,9 +25,11 @@ _REFUSAL: Final = {Symbol("invalid-field"): Symbol("container-id")}
 class Containers:
     """The container ids of the connections to one virtual host, by how many have each."""
 
-    __slots__ = ("_counts",)
+    __slots__ = ("_counts", "_id_bytes_max")
 
-    def __init__(self) -> None:
+    def __init__(self, *, id_bytes_max: int) -> None:
+        """`id_bytes_max` bounds an id, in bytes of UTF-8."""
+        self._id_bytes_max = id_bytes_max
         self._counts: Counter[str] = Counter()
 
     def enter(self, remote: Open) -> Error | None:
@@ -34,9 +37,11 @@ class Containers:
         container = remote.container_id
         if not container:
             return None
+        size = len(container.encode())
+        if size > self._id_bytes_max:
+            return _refused(f"a container id of {size} bytes: at most {self._id_bytes_max} (container_id_bytes_max)")
         if self._counts[container] and SOLE_CONNECTION in (remote.desired_capabilities or ()):
-            why = f"container {container!r:.80} is connected already, and was to be connected once"
-            return Error(condition=Symbol(AmqpCondition.INVALID_FIELD), description=why, info=_REFUSAL)
+            return _refused(f"container {container!r:.80} is connected already, and was to be connected once")
         self._counts[container] += 1
         return None
 
@@ -46,3 +51,7 @@ class Containers:
             self._counts[container] -= 1
             if not self._counts[container]:
                 del self._counts[container]
+
+
+def _refused(why: str) -> Error:
+    return Error(condition=Symbol(AmqpCondition.INVALID_FIELD), description=why, info=_REFUSAL)

@@ -121,7 +121,7 @@ class Gateway:
         self.consumers: dict[int, Consuming] = {}
         """By the engine's id."""
         self.peers: dict[Peer, None] = {}
-        self.containers = Containers()
+        self.containers = Containers(id_bytes_max=limits.container_id_bytes_max)
         self.links: dict[LinkName, tuple[Peer, Link]] = {}
         """Those of all connections; who attaches one anew steals it."""
         self.mistakes: list[Exception] = []

@@ -284,12 +284,20 @@ class Peer:
         link = event.link
         self._steal(link)
         try:
+            self._check_name(link)
             if isinstance(link, Receiver):
                 self._attach_producer(link)
             elif isinstance(link, Sender):
                 self._attach_consumer(link)
         except Refusal as refusal:
             self._refuse(link, refusal)
+
+    def _check_name(self, link: Link) -> None:
+        """Raise Refusal for a name that would be too much to keep."""
+        size, bytes_max = len(link.name.encode()), self.gateway.limits.link_name_bytes_max
+        if size > bytes_max:
+            why = f"a link's name of {size} bytes: at most {bytes_max} (link_name_bytes_max)"
+            raise Refusal("amqp:invalid-field", why)
 
     def _steal(self, link: Link) -> None:
         """End the link of another connection that has this one's name."""

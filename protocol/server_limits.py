@@ -13,6 +13,10 @@ class ServerLimits:
     """Connections at a time; one more is closed at once."""
     vhosts_max: int = 64
     """Virtual hosts, the default one among them, each with a log of its own; as many may be in preparation."""
+    container_id_bytes_max: int = 1024
+    """The container id of a connection, in UTF-8 bytes: what it attaches is kept by it. A longer one is refused."""
+    link_name_bytes_max: int = 1024
+    """The name of a link, and so that of a subscription, in UTF-8 bytes; a link of a longer one is refused."""
     handshake_ms: int = 10_000
     """A peer that has not opened its connection by then is dropped."""
     credit_max: int = 1000

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from protocol.containers import SOLE_CONNECTION, Containers
 from protocol.performatives import Close, Open
+from protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching
 
@@ -19,7 +20,7 @@ def opened(container: str, *, is_sole: bool) -> Open:
 @given(st.lists(st.tuples(NAMES, st.booleans(), st.booleans())))
 def test_a_container_is_counted_in_and_out(steps: list[tuple[str, bool, bool]]) -> None:
     """It is refused where it is there and desires to be alone, and never else."""
-    containers, there = Containers(), list[str]()
+    containers, there = Containers(id_bytes_max=1), list[str]()
     for name, comes, is_sole in steps:
         if comes:
             is_refused = containers.enter(opened(name, is_sole=is_sole)) is not None
@@ -44,3 +45,14 @@ def test_the_refusal_says_what_is_invalid() -> None:
     first.peer.lost()
     first.peer.lost()
     assert first.gateway.containers.enter(opened("me", is_sole=True)) is None
+
+
+def test_an_id_is_bounded() -> None:
+    """In bytes: the longest comes in, one more is refused by the name of the bound, and keeps nothing."""
+    first = Watching(Rig(), limits=ServerLimits(container_id_bytes_max=4), container="\u00fc\u00fc")
+    assert first.peer.container == "\u00fc\u00fc"
+    second = Watching(first.rig, container="\u00fc\u00fca", gateway=first.gateway)
+    (error,) = [said.error for said in second.opening if isinstance(said, Close) and said.error]
+    assert (str(error.condition), error.info) == ("amqp:invalid-field", {"invalid-field": "container-id"})
+    assert "5 bytes: at most 4 (container_id_bytes_max)" in str(error.description)
+    assert second.peer.container == ""

@@ -8,14 +8,15 @@ from engine.subscription import Subscription
 from protocol.composite import Composite
 from protocol.filters import NO_LOCAL_CODE
 from protocol.performatives import Attach, Detach, Source, Target, Transfer
+from protocol.server_limits import ServerLimits
 from protocol.values import Described, Symbol, ULong
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching
 
 
-def pair(first: str = "me", second: str = "me") -> tuple[Watching, Watching]:
+def pair(first: str = "me", second: str = "me", limits: ServerLimits | None = None) -> tuple[Watching, Watching]:
     """Two connections to one broker, by their container ids."""
-    one = Watching(Rig(), container=first)
+    one = Watching(Rig(), container=first, limits=limits)
     return one, Watching(one.rig, container=second, gateway=one.gateway)
 
 
@@ -117,6 +118,22 @@ def test_no_local_is_applied_and_told_by_containers_with_a_name() -> None:
         one.rig.do(one.rig.publish(producer, b"\x00\x53\x77\xa1\x01x"))
         (queue,) = one.rig.loop.state.subscriptions
         assert one.rig.loop.state.queues[queue].depth == depth
+
+
+@pytest.mark.parametrize("mode", ["send", "receive", "manage"])
+def test_a_name_is_bounded(mode: str) -> None:
+    """In bytes: the longest is attached; a longer one is refused, and neither the log nor anybody keeps it."""
+    one, two = pair(limits=ServerLimits(link_name_bytes_max=4))
+    node = "$management" if mode == "manage" else "q"
+    terms = {"source": Source(address=node), "target": Target(address=node), "sends": mode != "receive"}
+    assert not [each for each in attach(one, "\u00fc\u00fc", **terms) if _ends(each)]
+    before = one.rig.loop.log.log_end
+    (error,) = [each.error for each in attach(two, "\u00fc\u00fca", **terms) if _ends(each)]
+    assert error is not None
+    assert error.condition == "amqp:invalid-field"
+    assert "5 bytes: at most 4 (link_name_bytes_max)" in str(error.description)
+    assert one.rig.loop.log.log_end == before
+    assert len(one.gateway.links) == (mode != "manage")
 
 
 def _ends(said: Composite | None) -> TypeGuard[Detach]:

@@ -64,7 +64,8 @@ class Watching:
         self.window = window
         self.directory = directory
         self.give(AMQP_HEADER)
-        self.say(Open(container_id=container), Wire.begin(incoming_window=window))
+        self.opening = self.say(Open(container_id=container), Wire.begin(incoming_window=window))
+        """What the broker has answered to the open."""
 
     def give(self, data: bytes) -> list[tuple[Composite | None, bytes]]:
         """Send bytes in one read; returns what comes back once all is quiet, as (performative, payload)."""
