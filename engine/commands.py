@@ -208,6 +208,8 @@ class DeleteQueue(Struct):
     name: str
     if_unused: bool = False
     if_empty: bool = False
+    left: tuple[int, ...] = ()
+    """Muxers with an end that do not pass on to it any more: a deletion of many attachments is decided in parts."""
 
 
 @final

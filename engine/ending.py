@@ -20,7 +20,7 @@ from engine.muxer import Muxer
 from engine.queue import Queue
 from engine.state import State
 
-__all__ = ["detachments", "ended", "ended_at_start", "later", "muxers_before", "queue_gone"]
+__all__ = ["detachments", "ended", "ended_at_start", "later", "muxers_before", "muxers_left", "queue_gone"]
 
 _DELETED = "amqp:resource-deleted"
 
@@ -83,6 +83,15 @@ def muxers_before(state: State, node: int, moment: Moment) -> list[int]:
     """Return the muxers that pass on to a node, and those before them: a subscription's topic among these."""
     before = [muxer for muxer, _ in moment.router.attachments_of(state, node)]
     return before + [muxer for one in before for muxer, _ in moment.router.attachments_of(state, one)]
+
+
+def muxers_left(state: State, queue: Queue, detached: Iterable[Event], moment: Moment) -> list[int]:
+    """Return the muxers with an end that a queue was reached from by what is detached: the topic of a subscription."""
+    muxers = [event.muxer for event in detached if type(event) is Detached]
+    selecting = state.muxer_named(queue.name) if queue.id in state.subscriptions else None
+    if selecting is not None and selecting.id in muxers:
+        muxers += muxers_before(state, selecting.id, moment)
+    return [one for one in muxers if state.muxers[one].options.lifetime]
 
 
 def _is_over(state: State, node: int, *, is_closed: bool) -> bool:

@@ -22,7 +22,7 @@ from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxe
 from engine.condition_text import argument_text
 from engine.config import EngineConfig
 from engine.effects import Answered, Effect, ProducersEnded, Unfinished
-from engine.ending import detachments, ended, later, muxers_before, queue_gone
+from engine.ending import detachments, ended, later, muxers_before, muxers_left, queue_gone
 from engine.errors import PatternError, Refused
 from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared
 from engine.lifetime import Lifetime
@@ -187,9 +187,11 @@ def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decisio
     if command.if_empty and queue.depth:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
     at_most = moment.config.tick_changes_max
-    if len(some := detachments(state, queue.id, moment, at_most=at_most)) == at_most:
-        return some, [Unfinished(DeleteQueue(command.key, command.name))]
-    before = muxers_before(state, queue.id, moment) if queue.id in state.subscriptions else []
+    some = detachments(state, queue.id, moment, at_most=at_most)
+    if len(some) == at_most:
+        left = (*command.left, *muxers_left(state, queue, some, moment))
+        return some, [Unfinished(DeleteQueue(command.key, command.name, left=left))]
+    before = [*command.left, *muxers_before(state, queue.id, moment)] if queue.id in state.subscriptions else []
     events, effects = queue_gone(state, queue, moment)
     # A temporary topic may live by its subscriptions.
     more, answers = ended(fold(state, events), before, later(moment, events)) if before else ([], [])

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from engine.apply import fold
-from engine.commands import AttachProducer, DeleteQueue, DeleteSubscription, DetachProducer
+from engine.commands import AttachMember, AttachProducer, DeleteQueue, DeleteSubscription, DetachProducer
+from engine.config import EngineConfig
 from engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, RefusedCommand
 from engine.errors import Refused
 from engine.lifetime import Dynamic, Lifetime
@@ -107,6 +108,23 @@ def test_so_it_does_where_the_queue_is_deleted(selector: str) -> None:
     leave_producer(world, made.producer)
     effects = world.do(DeleteQueue("key", f"/queues/$subscription.{queue}"))
     assert effects[-1] == Answered("key", {"messages": 0})
+    assert {muxer.name for muxer in world.state.muxers.values()} == {"QUEUE", "TOPIC"}
+    assert fold(EMPTY_STATE, world.events) == world.state
+
+
+@pytest.mark.parametrize("changes_max", [1, 2, 3, 10_000])
+@pytest.mark.parametrize("selector", ["", "a = 1"], ids=["plain", "with-selector"])
+def test_so_it_does_where_that_takes_several_ticks(selector: str, changes_max: int) -> None:
+    """Its topic was left in the first of them."""
+    world = World(EngineConfig(tick_changes_max=changes_max))
+    made = world.do(AttachProducer("key", "", "me", "l", dynamic=Dynamic(Lifetime.NO_LINKS, is_topic=True)))[-1]
+    assert isinstance(made, ProducerReady)
+    queue = subscribe(world, made.address.removeprefix("/topics/"), subscribing=Subscribing("s"), selector=selector)
+    name = f"/queues/$subscription.{queue}"
+    for number in range(4):
+        world.do(AttachMember("key", "TOPIC", name, f"number.{number}"))
+    leave_producer(world, made.producer)
+    assert world.do(DeleteQueue("key", name))[-1] == Answered("key", {"messages": 0})
     assert {muxer.name for muxer in world.state.muxers.values()} == {"QUEUE", "TOPIC"}
     assert fold(EMPTY_STATE, world.events) == world.state
 
