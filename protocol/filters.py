@@ -66,7 +66,9 @@ class Selection:
     """Which messages a receiver wants, and how it has said so."""
 
     selector: str = ""
-    """Empty for all."""
+    """Empty for all; where there are several `texts`, their conjunction, which is one only where each of them is."""
+    texts: tuple[str, ...] = ()
+    """Each selector by itself, the blank ones left out."""
     selectors: tuple[tuple[Any, Any], ...] = ()
     """The filters that this is of, key and value."""
     no_locals: tuple[tuple[Any, Any], ...] = ()
@@ -84,9 +86,10 @@ def read_selection(filters: Any) -> Selection:
         if not isinstance(value.value, str) or isinstance(value.value, Symbol):
             what = f"the selector under {key!r:.80} is {value.value!r:.80}, expected a string"
             raise LinkFault(AmqpCondition.INVALID_FIELD, what)
-    texts = [str(value.value) for _, value in selectors if value.value.strip()]
+    texts = tuple(str(value.value) for _, value in selectors if value.value.strip())
     text = texts[0] if len(texts) == 1 else " AND ".join(f"({text})" for text in texts)
-    return Selection(text, selectors, tuple((key, value) for key, value in described if value.descriptor in _NO_LOCALS))
+    no_locals = tuple((key, value) for key, value in described if value.descriptor in _NO_LOCALS)
+    return Selection(text, texts, selectors, no_locals)
 
 
 def read_at(filters: Any) -> tuple[At | None, dict[Any, Any] | None]:

@@ -347,7 +347,8 @@ class Peer:
             # Who asks the management node may let it choose where the answers go.
             self._management.attach_replies(link)
             return
-        terms = consuming_terms(_attach_of(link), is_nameless=not self.container)
+        bytes_max = self.gateway.engine.config.argument_bytes_max
+        terms = consuming_terms(_attach_of(link), is_nameless=not self.container, selector_bytes_max=bytes_max)
         if terms.address == management.ADDRESS:
             self._manager().attach_replies(link)
             return

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from engine.address import topic_address
 from engine.effects import ConsumerReady, ProducerReady
+from engine.errors import SelectorError
 from engine.lifetime import Dynamic
+from engine.routing.selector import parse_selector
 from engine.sending import Unroutable
 from engine.subscription import PLAIN_SUBSCRIBING, Subscribing, Subscription
 from protocol.errors import LinkFault
@@ -38,6 +40,8 @@ _JMS_SUFFIX: Final = re.compile(r"\|(?:[0-9]+|global[0-9]*|volatile[0-9]+|global
 _URL: Final = re.compile(r"(?:amqps?|sb)://[^/]*/")
 """Before the address as clients of Azure write it: whose host that is, is not asked."""
 _TOPICS: Final = "/topics/"
+_SELECTOR_BYTES_MAX: Final = 4096
+"""The default of `argument_bytes_max`."""
 _Filters = list[tuple[Any, Any]]
 
 LOG_ADDRESS: Final = "/log"
@@ -119,10 +123,12 @@ def producing_terms(attach: Attach) -> ProducingTerms:
     )
 
 
-def consuming_terms(attach: Attach, *, is_nameless: bool = False) -> ConsumingTerms:
+def consuming_terms(
+    attach: Attach, *, is_nameless: bool = False, selector_bytes_max: int = _SELECTOR_BYTES_MAX
+) -> ConsumingTerms:
     """Return the terms for a peer that wants to receive, of a container with an empty id where `is_nameless`.
 
-    Raises Refusal.
+    Selectors have `selector_bytes_max` bytes of UTF-8 together. Raises Refusal.
     """
     source = attach.source
     if source is None:
@@ -135,6 +141,9 @@ def consuming_terms(attach: Attach, *, is_nameless: bool = False) -> ConsumingTe
     is_topic = address.startswith(_TOPICS) if dynamic is None else dynamic.is_topic
     try:
         selection = read_selection(source.filter)
+        if address == LOG_ADDRESS:
+            selection = Selection()
+        _check_each(selection, selector_bytes_max)
         if is_topic:
             if is_nameless:
                 # Nothing is its own container's, so no-local is not applied.
@@ -145,6 +154,20 @@ def consuming_terms(attach: Attach, *, is_nameless: bool = False) -> ConsumingTe
         raise Refusal(fault.condition, fault.description) from fault
 
 
+def _check_each(selection: Selection, bytes_max: int) -> None:
+    """Refuse several selectors of which one is none by itself, though they may be one together: `a) OR (b`.
+
+    One alone, and whether they are too long together, is for who compiles what there is.
+    """
+    if len(selection.texts) < 2 or len(selection.selector.encode()) > bytes_max:
+        return
+    for text in selection.texts:
+        try:
+            parse_selector(text, bytes_max=bytes_max)
+        except SelectorError as error:
+            raise Refusal("amqp:invalid-field", f"the selector {text!r:.80}: {error}") from error
+
+
 def _queue_terms(
     attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
 ) -> ConsumingTerms:
@@ -153,8 +176,6 @@ def _queue_terms(
     is_copy = source.distribution_mode == StdDistMode.COPY or address == LOG_ADDRESS
     if at is not None and not is_copy:
         raise Refusal("amqp:invalid-field", f"the filter {AT} browses the past: it needs distribution-mode copy")
-    if address == LOG_ADDRESS:
-        selection = Selection()
     given = _given(source, dynamic, source.capabilities, [*(applied or {}).items(), *selection.selectors])
     given.distribution_mode = StdDistMode.COPY if is_copy else source.distribution_mode
     return _terms(attach, address, given, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)

@@ -118,6 +118,24 @@ def test_all_selectors_must_hold(values: list[str], selector: str) -> None:
     assert consuming_terms(receiving(address="q", filter=described)).selector == selector
 
 
+@pytest.mark.parametrize(("address", "mode"), [("q", None), ("q", "copy"), ("/topics/t", None)])
+@pytest.mark.parametrize(
+    "values", [["a = 1) OR (b = 2", "c = 3"], ["c = 3", "a = 1) OR (b = 2"], ["a", "b = '", "' = c"]]
+)
+def test_each_of_several_selectors_is_one(values: list[str], address: str, mode: str | None) -> None:
+    """Together these could be read, as something that nobody has said: the one that is none is named."""
+    described = {Symbol(f"k{number}"): Described(ULong(SELECTOR_CODE), value) for number, value in enumerate(values)}
+    with pytest.raises(Refusal, match=r"amqp:invalid-field: the selector .* at character"):
+        consuming_terms(receiving(address=address, filter=described, distribution_mode=mode))
+
+
+def test_selectors_that_are_too_long_together_are_not_read_by_themselves() -> None:
+    """Who compiles them refuses them, by the same bound."""
+    described = {Symbol(f"k{number}"): Described(ULong(SELECTOR_CODE), "a = = 1") for number in range(2)}
+    terms = consuming_terms(receiving(address="q", filter=described), selector_bytes_max=8)
+    assert terms.selector == "(a = = 1) AND (a = = 1)"
+
+
 @pytest.mark.parametrize("value", [None, 1, b"a = 1", Symbol("a"), ["a"]])
 def test_a_selector_is_a_string(value: Any) -> None:
     """Anything else is refused; it is not left out."""
