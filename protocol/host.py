@@ -96,9 +96,11 @@ class Host:
         self._paused: list[Accepted] = []
 
     def start(self) -> None:
-        """Watch the log."""
+        """Watch the log, and keep the deadline that the engine's start has left: nobody may come for long."""
         self._loop.add_reader(self.engine.fileno(), self.log_has_news)
         self._loop.add_reader(self.ground.beside.fileno(), self._take_answers)
+        if self.engine.deadline_us < self._timer_us:
+            self._arm()
 
     def end(self) -> None:
         """Do nothing any more."""
