@@ -29,7 +29,7 @@ from engine.queue import Queue
 from engine.routing.fields import ABSENT, Fields
 from engine.sending import Unroutable
 from engine.state import Producer, State
-from engine.wiring import create_queue
+from engine.wiring import check_creatable, create_queue
 from engine.word import WORD_BYTES, make_words, total_size
 from log.record import RECORD
 
@@ -206,6 +206,10 @@ class _Each:
         if node.kind is NodeKind.QUEUE:
             first = queue_muxer(state, node.name)
             is_new = node.name not in state.queue_names
+            if is_new and self._producer.sending.is_immediate:
+                # A new queue has no consumer, so none is made: what else is attached for the name may have.
+                check_creatable(state, node.name, self._moment)
+                return first, node.name, False
             if is_new:
                 create_queue(state, node.name, self._moment)
             return first, node.name, is_new

@@ -37,6 +37,7 @@ from engine.state import State
 
 __all__ = [
     "DECIDE_WIRING",
+    "check_creatable",
     "check_options",
     "check_room",
     "check_settings",
@@ -92,12 +93,17 @@ def _unattached(state: State, muxer: int) -> list[int]:
 
 def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
     """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
+    check_creatable(state, name, moment)
+    return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
+
+
+def check_creatable(state: State, name: str, moment: Moment) -> None:
+    """Raise Refused with amqp:not-found where a queue that is not there is never made by its address."""
     check_ungiven(name)
     if state.mode is Mode.ADVANCED:
         raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
     if not moment.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
-    return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
 
 
 def existing_queue(state: State, address: str, config: EngineConfig) -> Queue:

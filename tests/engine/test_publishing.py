@@ -237,6 +237,39 @@ def test_for_consumers_that_are_there_now(address: str) -> None:
     assert outcome() is OutcomeKind.RELEASED
 
 
+def test_nothing_is_made_for_consumers_that_are_there_now() -> None:
+    """A queue that a message names and that is not there has none; what else is attached for its name may have."""
+    world = World(EngineConfig(queues_max=1), fields_of=fields_of)
+    world.do(DeclareQueue("key", "q", Settings()))
+    (ready,) = world.do(AttachProducer("key", "", "container", "link", Unroutable.REJECT, is_immediate=True))
+    assert type(ready) is ProducerReady
+    text = b"properties.to=new"
+
+    def outcome() -> tuple[OutcomeKind, str]:
+        (done,) = world.do(Publish("link", ready.producer, 0, [text], [0], len(text)))
+        assert type(done) is PublishDone
+        return done.kind, done.description
+
+    assert outcome() == (OutcomeKind.REJECTED, "no queue is attached for it")
+    world.consumer("q")
+    world.do(AttachMember("key", "QUEUE", "q", "new"))
+    assert outcome()[0] is OutcomeKind.ACCEPTED
+    assert world.queue("q").depth == 1
+    assert [event.name for event in world.events if type(event) is QueueDeclared] == ["q"]
+
+
+@pytest.mark.parametrize("name", ["new", "$temporary.7"])
+def test_what_is_never_made_is_not_found_either(name: str) -> None:
+    """Who sends for consumers that are there now is told, as anybody is, that there is no such address."""
+    world = World(EngineConfig(auto_create=name.startswith("$")), fields_of)
+    (ready,) = world.do(AttachProducer("key", "", "container", "link", is_immediate=True))
+    assert type(ready) is ProducerReady
+    text = f"properties.to=/queues/{name}".encode()
+    (done,) = world.do(Publish("link", ready.producer, 0, [text], [0], len(text)))
+    assert type(done) is PublishDone
+    assert (done.kind, done.condition) == (OutcomeKind.REJECTED, "amqp:not-found")
+
+
 @pytest.mark.parametrize(
     ("text", "unroutable", "kind"),
     [
