@@ -35,7 +35,7 @@ from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
-from engine.effects import AT_CLOSE, CommandFailed, ConsumerEnded, ConsumerReady, Deliver, Drained, Effect, Unfinished
+from engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, Unfinished
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
@@ -50,7 +50,7 @@ from engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from engine.scanning import Scan
 from engine.snapshotter import Snapshotter
 from engine.state import State
-from engine.volatile import VolatileRanges
+from engine.waiting import Waiting
 from engine.word import pack_words
 from log.bodies import DAMAGED
 from log.buffer import Buffer
@@ -101,11 +101,9 @@ class DurableLoop:
         self._gathered_publishes = 0
         self._gathered_count = 0
         self._gathered_bytes = 0
-        self._waiting: deque[Effect] = deque()
-        self._last_after = 0
+        self._waiting = Waiting(self.demand)
         self._leaving = Leaving(log.bodies, self.demand, self.submit)
         self._looking = Looking(log, fields_of, self.submit)
-        self._volatile = VolatileRanges()
         self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
         self.deadline_us = FOREVER_US
         """When step() wants to be called without any command: the earliest of those three."""
@@ -184,7 +182,7 @@ class DurableLoop:
         if self._gathered_count >= config.tick_messages_max or size >= config.tick_bytes_max:
             return FULL
         if self._is_urgent or self._gathered_publishes or self.demand.dirty:
-            return SOON if self._waiting or size > _ALONE_BYTES_MAX else ALONE
+            return SOON if self._waiting.line or size > _ALONE_BYTES_MAX else ALONE
         return LATER if self._commands else NEVER
 
     @property
@@ -192,7 +190,7 @@ class DurableLoop:
         """Whether something has not left yet, or is not on disk yet."""
         log = self.log
         unwritten = self._commands or log.draft.record_count
-        return bool(self._waiting or self._leaving.lines or unwritten) or log.durable_end < log.log_end
+        return bool(self._waiting.line or self._leaving.lines or unwritten) or log.durable_end < log.log_end
 
     def fileno(self) -> int:
         """Return the file descriptor that is readable when completed() has something to take."""
@@ -234,7 +232,7 @@ class DurableLoop:
         if takes_snapshot:
             effects += self.snapshots.step(self.state, now_us)
             self._has_jobs = True
-        ready = self._stamp(effects, now_us)
+        ready = self._let_wait(effects, now_us) if effects else effects
         self.deadline_us = min(self._write_by_us, self._sync_by_us, self._mark_by_us)
         return self._leaving.release(ready) if ready else ready
 
@@ -255,22 +253,16 @@ class DurableLoop:
         log = self.log
         before = log.durable_end
         log.completed()
-        if log.durable_end != before:
-            if self._volatile.ends:
-                self._volatile.forget_below(log.durable_end)
-            if log.durable_end >= log.log_end:
-                self._sync_by_us = FOREVER_US
-                self._mark_by_us = now_us + self.config.mark_ms * 1000
-                self.deadline_us = min(self._write_by_us, self._mark_by_us)
+        if before != log.durable_end >= log.log_end:
+            self._sync_by_us = FOREVER_US
+            self._mark_by_us = now_us + self.config.mark_ms * 1000
+            self.deadline_us = min(self._write_by_us, self._mark_by_us)
         leaving = self._leaving
         thawed = leaving.thaw() if leaving.lines else []
         if self.demand.parked:
             self.demand.unpark()
-        ready: list[Effect] = []
-        waiting, durable_end = self._waiting, log.durable_end
-        while waiting and waiting[0].after <= durable_end:
-            ready.append(waiting.popleft())
-        if waiting:
+        ready = self._waiting.release(log.durable_end)
+        if self._waiting.line:
             log.request_sync()
         if self._has_jobs:
             ready += self._go_on_with_jobs(now_us)
@@ -370,7 +362,7 @@ class DurableLoop:
         self.state = apply(self.state, event)
         if type(event) is Published:
             if not event.durable:
-                self._volatile.add(offset, len(event.bodies))
+                self._waiting.volatile.add(offset, len(event.bodies))
             for queue in event.queues:
                 self.demand.touch(queue)
         elif type(event) is Settled:
@@ -439,38 +431,11 @@ class DurableLoop:
         if self.log.write_mark(now_us):
             self.log.request_sync()
 
-    def _stamp(self, effects: list[Effect], now_us: int) -> list[Effect]:
-        """Put the effects that wait in line, and return those that need not."""
-        ready: list[Effect] = []
-        if not effects:
-            return ready
-        log_end, durable_end = self.log.log_end, self.log.durable_end
-        waiting = self._waiting
-        has_more = False
-        for effect in effects:
-            after = log_end if effect.after == AT_CLOSE else effect.after
-            if type(effect) is Deliver or type(effect) is Drained:
-                after = self._delivery_after(effect, after, durable_end)
-            if after <= durable_end:
-                ready.append(effect)
-            else:
-                self._last_after = effect.after = max(after, self._last_after)
-                waiting.append(effect)
-                has_more = True
-        if has_more:
-            self.log.request_sync()
+    def _let_wait(self, effects: list[Effect], now_us: int) -> list[Effect]:
+        """Put the effects that wait in line, ask for the sync that they wait for, and return the others."""
+        log = self.log
+        ready = self._waiting.add(effects, log.log_end, log.durable_end)
+        if len(ready) < len(effects):
+            log.request_sync()
             self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
         return ready
-
-    def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
-        """Return what a delivery waits for: never less than the delivery before it on the same link."""
-        if type(effect) is Deliver and after > durable_end and self._volatile.ends and not effect.settled:
-            unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]
-            if self._volatile.covers(unsynced):
-                after = 0
-        want = self.demand.wants.get(effect.consumer)
-        if want is not None:
-            after = max(after, want.after)
-            if after > durable_end:
-                after = want.after = max(after, self._last_after)
-        return after

@@ -1,0 +1,68 @@
+"""Effects that wait for the disk: one line, in the order of ticks.
+
+Rule 1. What promises something waits for the end of its tick, a delivery for the record that enqueued its message.
+Rule 2. On a link no delivery overtakes another: it waits as long as the one before, however long that had to.
+Rule 3. What nobody asked to be durable waits for no sync.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import final
+
+from engine.demand import Demand
+from engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from engine.volatile import VolatileRanges
+
+__all__ = ["Waiting"]
+
+
+@final
+class Waiting:
+    """What has been decided and written, and may not leave yet."""
+
+    __slots__ = ("_demand", "_last_after", "line", "volatile")
+
+    def __init__(self, demand: Demand) -> None:
+        self._demand = demand
+        self._last_after = 0
+        self.line: deque[Effect] = deque()
+        """Effects in the order in which they leave; their `after` never falls."""
+        self.volatile = VolatileRanges()
+        """The messages of rule 3."""
+
+    def add(self, effects: Sequence[Effect], log_end: int, durable_end: int) -> list[Effect]:
+        """Put those that wait in line at the close of their tick; return the others, which leave now."""
+        ready: list[Effect] = []
+        for effect in effects:
+            after = log_end if effect.after == AT_CLOSE else effect.after
+            if type(effect) is Deliver or type(effect) is Drained:
+                after = self._delivery_after(effect, after, durable_end)
+            if after <= durable_end:
+                ready.append(effect)
+            else:
+                self._last_after = effect.after = max(after, self._last_after)
+                self.line.append(effect)
+        return ready
+
+    def release(self, durable_end: int) -> list[Effect]:
+        """Return what need not wait any more, now that so much is durable."""
+        if self.volatile.ends:
+            self.volatile.forget_below(durable_end)
+        ready: list[Effect] = []
+        line = self.line
+        while line and line[0].after <= durable_end:
+            ready.append(line.popleft())
+        return ready
+
+    def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
+        """Return what a delivery waits for: never less than the delivery before it on the same link."""
+        if type(effect) is Deliver and after > durable_end and self.volatile.ends and not effect.settled:
+            unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]
+            if self.volatile.covers(unsynced):
+                after = 0
+        want = self._demand.wants.get(effect.consumer)
+        if want is not None:
+            after = max(after, want.after)
+            if after > durable_end:
+                after = want.after = max(after, self._last_after)
+        return after
