@@ -8,15 +8,16 @@ from engine.template import PREDEFINED, Templates
 
 __all__ = ["EngineConfig"]
 
-_PORTIONS: Final = (
+_POSITIVE: Final = (
     "tick_messages_max",
     "tick_bytes_max",
     "tick_changes_max",
     "dispatch_messages_max",
     "dispatch_bytes_max",
     "scan_messages_max",
+    "lazy_sync_ms",
 )
-"""What a tick takes of something: of nothing at a time there is no end."""
+"""What a tick takes of something: of nothing at a time there is no end. Nor is there of looking for a sync all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,6 @@ class EngineConfig:
     """What queues are made with, by their names."""
 
     def __post_init__(self) -> None:
-        for name in _PORTIONS:
+        for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise EngineError(f"{name} must be at least 1, not {getattr(self, name)}")

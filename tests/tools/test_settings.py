@@ -57,6 +57,7 @@ def test_every_table_reaches_its_configuration() -> None:
             "expected values that work together, found tick_changes_max must be at least",
         ),
         ("[engine]\nscan_messages_max = 0", "found scan_messages_max must be at least 1, not 0"),
+        ("[engine]\nlazy_sync_ms = 0", "found lazy_sync_ms must be at least 1, not 0"),
         ("[engine]\nauto_create = 1", "auto_create is wrong: expected true or false, found 1"),
         (
             "[log]\nbatch_bytes_max = 1",
