@@ -17,7 +17,7 @@ _POSITIVE: Final = (
     "scan_messages_max",
     "lazy_sync_ms",
 )
-"""What a tick takes of something: of nothing at a time there is no end. Nor is there of looking for a sync all the time."""
+"""What a tick takes of something: of nothing at a time there is no end. A timer of no time at all would never rest."""
 
 
 @dataclass(frozen=True, slots=True)
