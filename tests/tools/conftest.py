@@ -38,6 +38,15 @@ def run() -> Run:
     return invoke
 
 
+def write_all(broker: ChildBroker) -> None:
+    """Return when all that was done before is in the log: what nobody waits for is written with what somebody does.
+
+    A settlement, and the end of a link whose client has gone, may come into the log a while after their command.
+    """
+    command = ["queue", "declare", "waited-for", "--url", broker.url]
+    assert CliRunner().invoke(main, command).exit_code == 0
+
+
 @pytest.fixture
 def on_broker(run: Run, broker: ChildBroker) -> Run:
     """Run a command on the running broker, by its URL."""

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from engine.events import Detached
 from engine.past import open_past
-from tests.tools.conftest import Run
+from tests.tools.conftest import Run, write_all
 from tools.child_broker import ChildBroker
 from tools.cli import main
 from tools.exit_codes import ExitCode
@@ -44,7 +44,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
 
 @pytest.fixture
 def on_log(run: Run, written: ChildBroker) -> Run:
-    """Run a command of `history` on the directory."""
+    """Run a command of `history` on the directory, with all that tests before have done."""
+    write_all(written)
     return lambda *arguments: run("history", *arguments, "--data", written.directory)
 
 
@@ -158,6 +159,7 @@ def test_a_difference_names_links_that_came(run: Run, on_log: Run, written: Chil
         run("send", "linked", "x", "--url", written.url)
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], 60)[0]
+        write_all(written)
         (link,) = json.loads(on_log("diff", "--from", 0, "--output", "json").stdout)["links"]
         process.kill()
     assert (link["change"], link["link"], link["node"]) == ("came", "consumer", "linked")

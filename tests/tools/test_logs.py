@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.conftest import Run
+from tests.tools.conftest import Run, write_all
 from tools.child_broker import ChildBroker
 from tools.exit_codes import ExitCode
 
@@ -27,6 +27,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
 
 @pytest.fixture
 def on_log(run: Run, written: ChildBroker) -> Run:
+    """Run a command of `log` on the directory, with all that tests before have done."""
+    write_all(written)
     return lambda *arguments: run("log", *arguments, "--data", written.directory)
 
 
