@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, assert_never, final
 
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
-from protocol import claims, management
+from protocol import management
 from protocol.browsing import Browsing
 from protocol.connection import Connection
 from protocol.consuming import Consuming
@@ -28,6 +28,7 @@ from protocol.events import (
     TransferRun,
 )
 from protocol.link import Link
+from protocol.own_nodes import OwnNodes
 from protocol.performatives import Attach, Error
 from protocol.posting import Posting
 from protocol.producing import Producing
@@ -59,9 +60,8 @@ class Peer:
 
     __slots__ = (
         "_authenticate",
-        "_claims",
         "_consuming",
-        "_management",
+        "_own",
         "_posting",
         "_producing",
         "_sources",
@@ -84,8 +84,7 @@ class Peer:
         self._producing: dict[Link, Producing] = {}
         self._consuming: dict[Link, Consuming] = {}
         self._sources: dict[Link, Source] = {}
-        self._management: management.ManagementNode | None = None
-        self._claims: claims.ClaimsNode | None = None
+        self._own = OwnNodes(self)
         self._posting: Posting | None = None
         gateway.peers[self] = None
 
@@ -147,7 +146,7 @@ class Peer:
         for session in self.connection.sessions():
             if not is_low:
                 session.resume()
-            elif not any(node.links.is_asked_in(session) for node in self._nodes()):
+            elif not self._own.is_asked_in(session):
                 session.pause()
         if not is_low:
             for producing in self._producing.values():
@@ -171,7 +170,7 @@ class Peer:
         """Tell the engine that everything of this connection is gone."""
         for link in (*self._producing, *self._consuming, *self._sources):
             self._forget(link)
-        self._management = self._claims = None
+        self._own.forget()
         if self._posting is not None:
             self._posting.close()
             self._posting = None
@@ -256,8 +255,8 @@ class Peer:
         if isinstance(key, Producing | Consuming):
             assert isinstance(effect, RefusedCommand)
             self._refuse(key.link, Refusal(effect.condition, effect.description))
-        elif self._management is not None:
-            self._management.answered(effect)
+        else:
+            self._own.answered(effect)
 
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:
@@ -318,12 +317,7 @@ class Peer:
 
     def _attach_producer(self, link: Receiver) -> None:
         terms = producing_terms(_attach_of(link))
-        if terms.address == management.ADDRESS:
-            self._manager().links.attach_requests(link)
-            link.session.resume()
-            return
-        if terms.address == claims.ADDRESS:
-            self._keeper().links.attach_requests(link)
+        if self._own.attach_requests(link, terms.address):
             link.session.resume()
             return
         producing = Producing(self, link, self.gateway.limits, terms)
@@ -343,17 +337,12 @@ class Peer:
 
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source
-        if source is not None and source.dynamic and self._management is not None and not source.capabilities:
-            # Who asks the management node may let it choose where the answers go.
-            self._management.attach_replies(link)
+        # Who asks the management node may let it choose where the answers go.
+        if source is not None and source.dynamic and not source.capabilities and self._own.attach_dynamic(link):
             return
         bytes_max = self.gateway.engine.config.argument_bytes_max
         terms = consuming_terms(_attach_of(link), is_nameless=not self.container, selector_bytes_max=bytes_max)
-        if terms.address == management.ADDRESS:
-            self._manager().attach_replies(link)
-            return
-        if terms.address == claims.ADDRESS:
-            self._keeper().attach_replies(link)
+        if self._own.attach_replies(link, terms.address):
             return
         if terms.is_copy:
             self._sources[link] = self.gateway.sources.attach(self, link, terms)
@@ -376,20 +365,6 @@ class Peer:
             )
         )
 
-    def _manager(self) -> "management.ManagementNode":
-        if self._management is None:
-            self._management = management.ManagementNode(self)
-        return self._management
-
-    def _keeper(self) -> "claims.ClaimsNode":
-        if self._claims is None:
-            self._claims = claims.ClaimsNode()
-        return self._claims
-
-    def _nodes(self) -> "list[management.ManagementNode | claims.ClaimsNode]":
-        """Return the nodes of our own that this connection has links to, or had."""
-        return [node for node in (self._management, self._claims) if node is not None]
-
     def _refuse(self, link: Link, refusal: Refusal) -> None:
         self._let_go(link)
         known = self._producing.pop(link, None) or self._consuming.pop(link, None)
@@ -401,8 +376,7 @@ class Peer:
     def _transferred(self, event: TransferRun) -> None:
         producing = self._producing.get(event.link)
         if producing is None:
-            for node in self._nodes():
-                node.requested(event)
+            self._own.requested(event)
             return
         try:
             producing.publish(event)
@@ -430,8 +404,7 @@ class Peer:
             # The session's bound on what is unsettled may have stood in the way.
             self.gateway.sources.wake(source)
             return
-        for node in self._nodes():
-            node.links.disposed(event)
+        self._own.disposed(event)
 
     def _credit_changed(self, event: CreditChanged) -> None:
         consuming = self._consuming.get(event.link)
@@ -440,8 +413,7 @@ class Peer:
         elif event.link in self._sources:
             self.gateway.sources.wake(self._sources[event.link])
         elif isinstance(event.link, Sender):
-            for node in self._nodes():
-                node.links.flush(event.link)
+            self._own.flush(event.link)
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():
@@ -463,8 +435,7 @@ class Peer:
         source = self._sources.pop(link, None)
         if source is not None:
             self.gateway.sources.forget(source)
-        for node in self._nodes():
-            node.links.detached(link)
+        self._own.detached(link)
 
     def _message_bytes(self, consumer: int) -> int:
         """Return the average size of what waits for a consumer."""
