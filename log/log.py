@@ -175,13 +175,13 @@ class Log:
         self._last_us = now_us
         active = self._active
         active.began_us = active.began_us or now_us
-        if now_us - active.began_us > 1000 * self.config.segment_age_ms_max and self._can_roll(active.position):
+        if now_us - active.began_us > 1000 * self.config.segment_age_ms_max and self._can_roll():
             active = self._roll(now_us)
         buffers: list[Buffer] = []
         waiting: list[tuple[DraftBatch, int]] = []
         position = active.position or SEGMENT_HEADER_BYTES
         for batch in batches:
-            if position + batch.size > active.size and self._can_roll(position):
+            if position + batch.size > active.size and self._can_roll(len(waiting)):
                 if waiting:
                     self._put(buffers, waiting)
                     buffers, waiting = [], []
@@ -308,12 +308,12 @@ class Log:
         adoption.is_taken = True
 
     def seal_active(self, now_us: int) -> bool:
-        """Go on in the next segment, where it lies ready and this one holds anything; tell whether it does.
+        """Go on in the next segment, where it lies ready and this one holds a record; tell whether it does.
 
         All that is drafted must be written.
         """
         assert not self.draft.record_count
-        if self._failure or not self._can_roll(self._active.position):
+        if self._failure or not self._can_roll():
             return False
         self._roll(now_us)
         return True
@@ -394,11 +394,14 @@ class Log:
             raise self._fail("sync", error) from error
         self.durable_end = self.log_end
 
-    def _can_roll(self, position: int) -> bool:
-        """Tell whether the active segment, written up to `position`, holds anything and a spare lies ready."""
+    def _can_roll(self, waiting: int = 0) -> bool:
+        """Tell whether a spare lies ready and the active segment holds a record, or will with `waiting` batches.
+
+        A mark is none: a segment of marks alone would begin where the next one does, and answer for no offset.
+        """
         if self._spare is None and self._housekeeper.spares:
             self._spare = self._housekeeper.spares.popleft()
-        return self._spare is not None and position > SEGMENT_HEADER_BYTES
+        return self._spare is not None and (waiting > 0 or self.log_end > self._active.header.base_offset)
 
     def _roll(self, now_us: int) -> _Active:
         """Go on in the spare; what was active is sealed when it is durable."""

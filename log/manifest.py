@@ -440,12 +440,13 @@ def _check_compaction(manifest: Manifest, inputs: frozenset[int], added: tuple[S
         raise LogError(f"history begins at offset {manifest.horizon.offset} already, not at {horizon.offset}")
     if any(one.next_offset > horizon.offset for one in replaced):
         raise LogError(f"a segment that is to be replaced goes beyond the horizon {horizon.offset}")
-    rest = sorted(replaced, key=lambda one: -one.base_offset)
-    for new in sorted(added, key=lambda one: one.base_offset):
+    # A log may hold segments of no offsets, of marks alone: they go with whoever ends or begins where they stand.
+    rest = sorted(replaced, key=lambda one: (-one.base_offset, -one.next_offset))
+    for new in sorted(added, key=lambda one: (one.base_offset, one.next_offset)):
         at = new.base_offset
         while rest and rest[-1].base_offset == at and rest[-1].next_offset <= new.next_offset:
             at = rest.pop().next_offset
-        if at != new.next_offset or at == new.base_offset:
+        if at != new.next_offset:
             raise LogError(
                 f"a new segment [{new.base_offset}, {new.next_offset}) stands for other offsets than it replaces"
             )

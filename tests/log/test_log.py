@@ -144,6 +144,28 @@ def test_a_mark_is_written_once_for_each_durable_end() -> None:
     assert recovery.durable_end == end
 
 
+@pytest.mark.parametrize("size", [10, 15_000])
+def test_a_segment_of_marks_alone_is_not_sealed(size: int) -> None:
+    """It would answer for no offset: neither who asks, nor its age, nor a batch that does not fit begins another."""
+    config = replace(CONFIG, segment_age_ms_max=1000)
+    storage = SimulatedStorage()
+    log = _open(storage, config)
+    log.completed()
+    _write_and_sync(log)
+    assert log.seal_active(NOW_US)
+    assert log.write_mark(NOW_US)
+    _sync(log)
+    log.completed()
+    assert not log.seal_active(NOW_US)
+    _write(log, size, now_us=NOW_US + 2_000_000)
+    _sync(log)
+    log.completed()
+    assert log.seal_active(NOW_US + 2_000_000)
+    log.completed()
+    log.completed()
+    assert [(one.base_offset, one.next_offset) for one in _manifest(storage).sealed] == [(0, 1), (1, 2)]
+
+
 def test_a_roll_goes_to_the_spare_and_into_the_manifest() -> None:
     """Segments follow each other without a gap, each twice as large as the one before up to the largest."""
     storage = SimulatedStorage()
