@@ -89,7 +89,15 @@ def _target(state: State, command: AttachProducer, moment: Moment) -> _Target:
             muxer = topic_muxer(state, node.name)
         case _:
             muxer, destination = muxer_id(state, node.name), node.destination
+            _check_destination(destination or "", moment)
     return _Target(muxer, destination, events, node_at(state, muxer, destination))
+
+
+def _check_destination(destination: str, moment: Moment) -> None:
+    """Raise Refused where no attachment could name what a link is for: it stands in State while the link does."""
+    size, size_max = len(destination.encode(errors="surrogatepass")), moment.config.argument_bytes_max
+    if size > size_max:
+        raise Refused("amqp:invalid-field", f"a destination of {size} bytes: at most {size_max} (argument_bytes_max)")
 
 
 def _temporary(state: State, wanted: Dynamic, moment: Moment) -> _Target:

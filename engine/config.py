@@ -62,7 +62,7 @@ class EngineConfig:
     chain_muxers_max: int = 256
     """Muxers on one way of a message, one after the other."""
     argument_bytes_max: int = 4096
-    """A destination, pattern, property or selector that an attachment names, in UTF-8 bytes."""
+    """A destination, pattern, property or selector that an attachment or a sender names, in UTF-8 bytes."""
     conditions_max: int = 32
     """Conditions of one attachment."""
     routes_cached_max: int = 10_000

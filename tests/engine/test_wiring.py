@@ -17,7 +17,7 @@ from engine.commands import (
     UpdateQueue,
 )
 from engine.config import EngineConfig
-from engine.effects import Answered, ConsumerReady, ProducersEnded, RefusedCommand
+from engine.effects import Answered, ConsumerReady, ProducerReady, ProducersEnded, RefusedCommand
 from engine.events import Attached, Detached, MuxerDeclared, MuxerDeleted, QueueDeleted
 from engine.muxer import MuxerKind, Options
 from engine.queue import Settings
@@ -245,3 +245,12 @@ def test_limits_have_names(limit: str) -> None:
     refused = [effect for effect in effects if type(effect) is RefusedCommand]
     assert refused
     assert all(limit in effect.description for effect in refused)
+
+
+def test_a_sender_names_no_longer_destination_than_an_attachment() -> None:
+    """It stands in the log and in State."""
+    world = wired()
+    assert type(world.do(AttachProducer("key", "/muxers/simple/" + "x" * 64, "c", "l"))[-1]) is ProducerReady
+    (refused,) = world.do(AttachProducer("key", "/muxers/simple/" + "x" * 65, "c", "l"))
+    assert type(refused) is RefusedCommand
+    assert (refused.condition, "argument_bytes_max" in refused.description) == ("amqp:invalid-field", True)
