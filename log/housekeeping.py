@@ -43,6 +43,9 @@ _PROBE_S = 0.005
 _INDEX_PAUSE_S = 0.005
 _BUSY_INDEX_PAUSES = 3
 """A step takes 1 to 4 ms, and has 2,000 records: beside a busy log about a tenth of the interpreter."""
+_FULL_BYTES_PER_S = 64 * 1024 * 1024
+_FULL_INDEX_PAUSES = 10
+"""Beside one written to faster than that, where indexes fall behind in any case, less than a twentieth."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -392,7 +395,11 @@ class Housekeeper:
 
     def _rests(self) -> bool:
         """Wait before the next step, longer while the log is busy; tell whether it is being closed."""
-        for _ in range(_BUSY_INDEX_PAUSES):
+        before = self._written_bytes()
+        for count in range(1, _FULL_INDEX_PAUSES + 1):
             if not self._is_busy_during(_INDEX_PAUSE_S) or self._is_asked:
+                break
+            is_full = self._written_bytes() - before > _FULL_BYTES_PER_S * _INDEX_PAUSE_S * count
+            if count >= _BUSY_INDEX_PAUSES and not is_full:
                 break
         return self.lane.pause(0)
