@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from select import POLLIN, poll
 from typing import Final
@@ -55,6 +56,10 @@ class _Engine:
         self.loop.start(_now_us())
         self._news = poll()
         self._news.register(self.loop.fileno(), POLLIN)
+
+    def close(self) -> None:
+        """End the threads of the log: its directory goes next, and they make files in it."""
+        self.loop.log.close()
 
     def do(self, commands: Iterator[Command]) -> list[Effect]:
         """Let commands happen, a tick whenever one is full, and return what came of them, all of it durable."""
@@ -113,30 +118,30 @@ def _runs(engine: _Engine, load: MatchLoad) -> list[tuple[int, list[Buffer]]]:
 
 
 def _measure_publishing(load: MatchLoad, directory: Path) -> dict[str, float]:
-    one, many = _Engine(directory / "one"), _Engine(directory / "many")
-    one.wire(load.kind, iter([load.everything]))
-    many.wire(load.kind, map(load.argument, range(_ATTACHMENTS)))
-    alone, known = _runs(one, load), _runs(many, load)
-    unseen = many.publish(known)
-    one.publish(alone)
-    # In turn, so that what else the machine does falls on both.
-    pairs = [(one.publish(alone), many.publish(known)) for _ in range(_ROUNDS)]
+    with closing(_Engine(directory / "one")) as one, closing(_Engine(directory / "many")) as many:
+        one.wire(load.kind, iter([load.everything]))
+        many.wire(load.kind, map(load.argument, range(_ATTACHMENTS)))
+        alone, known = _runs(one, load), _runs(many, load)
+        unseen = many.publish(known)
+        one.publish(alone)
+        # In turn, so that what else the machine does falls on both.
+        pairs = [(one.publish(alone), many.publish(known)) for _ in range(_ROUNDS)]
     one_s, many_s = (min(seconds) for seconds in zip(*pairs, strict=True))
     return {"ratio": one_s / many_s, "known": many_s / _KNOWN * 1e6, "unseen": unseen / _KNOWN * 1e6}
 
 
 def _measure_fan_out(directory: Path) -> dict[str, float]:
     """Return the KiB of log that a message of 1 KiB takes which reaches 1,000 queues."""
-    engine = _Engine(directory / "fan-out")
-    engine.do(iter([DeclareMuxer("", "m", MuxerKind.SIMPLE)]))
-    engine.do(DeclareQueue("", f"q{number}", Settings()) for number in range(_FAN_OUT))
-    engine.do(AttachMember("", "m", f"q{number}") for number in range(_FAN_OUT))
-    (producer,) = engine.producers(["x"])
-    before = engine.loop.log.written_bytes
-    engine.do(iter([Publish("", producer, 0, [bytes(_KIB)], [0], _KIB)]))
-    queues = engine.loop.state.queues.values()
-    assert sum(queue.available for queue in queues) == _FAN_OUT
-    return {"log": (engine.loop.log.written_bytes - before) / _KIB}
+    with closing(_Engine(directory / "fan-out")) as engine:
+        engine.do(iter([DeclareMuxer("", "m", MuxerKind.SIMPLE)]))
+        engine.do(DeclareQueue("", f"q{number}", Settings()) for number in range(_FAN_OUT))
+        engine.do(AttachMember("", "m", f"q{number}") for number in range(_FAN_OUT))
+        (producer,) = engine.producers(["x"])
+        before = engine.loop.log.written_bytes
+        engine.do(iter([Publish("", producer, 0, [bytes(_KIB)], [0], _KIB)]))
+        queues = engine.loop.state.queues.values()
+        assert sum(queue.available for queue in queues) == _FAN_OUT
+        return {"log": (engine.loop.log.written_bytes - before) / _KIB}
 
 
 MEASURES: Final = (*LOADS, "fan-out")
