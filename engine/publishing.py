@@ -285,7 +285,7 @@ def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
 
 def _log_bytes(command: Publish, queues: tuple[int, ...]) -> int:
     """Return what a run takes in the log, about."""
-    return command.size + len(command.bodies) * (_RECORD_BYTES + WORD_BYTES * len(queues))
+    return command.size + len(command.bodies) * _head_bytes(queues)
 
 
 def _queues_max(moment: Moment) -> int:

@@ -95,9 +95,7 @@ class KernelSync:
             return False
         _, _, result, _ = _EVENT.unpack_from(ring, _RING_HEADER_BYTES + _EVENT.size * head)
         ring[_HEAD] = (head + 1) % ring[1]
-        self.is_busy = False
-        if result < 0:
-            raise OSError(-result, os.strerror(-result))
+        self._end(result)
         return True
 
     def close(self) -> None:
@@ -117,10 +115,13 @@ class KernelSync:
         ):
             return False
         _, _, result, _ = _EVENT.unpack(self._event)
+        self._end(result)
+        return True
+
+    def _end(self, result: int) -> None:
         self.is_busy = False
         if result < 0:
             raise OSError(-result, os.strerror(-result))
-        return True
 
 
 def _shared_ring(address: int) -> memoryview | None:

@@ -48,11 +48,8 @@ class Syncer:
     def begin(self) -> list[File]:
         """Take the present target; return the files to sync for it, in order."""
         self._running, synced_bytes = self.target, self.synced.written_bytes
-        files = self._running.files
-        if len(files) == 1 and files[0][1] > synced_bytes:
-            return [files[0][0]]
         # A file whose end was synced before may be closed by now.
-        return [file for file, written_bytes in files if written_bytes > synced_bytes]
+        return [file for file, written_bytes in self._running.files if written_bytes > synced_bytes]
 
     def end(self) -> None:
         """Take note that those files are synced."""

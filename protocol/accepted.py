@@ -103,7 +103,7 @@ class Accepted(asyncio.BufferedProtocol):
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
         host = self.host
-        if connection.dirty or connection.output.size or connection.is_ended:
+        if connection.is_due:
             self._has_output(host)
         if host.gateway.sources.ready:
             host.turn_soon()

@@ -238,10 +238,8 @@ class Session:
     def flush(self) -> None:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
         self._is_dirty = False
-        settlement = self._settlement
-        if settlement is not None:
-            self._settlement = None
-            self.connection.output.add(settlement.write(self.channel, self.connection.remote_frame_bytes_max))
+        if self._settlement is not None:
+            self.flush_settlements()
         windows = self.windows
         if windows.left <= windows.low and self.state is _MAPPED and windows.is_due(self._room):
             self.send_flow()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from engine.queue import COUNT_MAX
 from tools.broker_url import BrokerUrl
 from tools.link_client import LinkClient
 from tools.management import QueueManagement
@@ -20,8 +21,6 @@ from tools.when import at_option
 __all__ = ["queue"]
 
 _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "published", "accepted", "failed")
-_COUNT_MAX: Final = (1 << 63) - 1
-"""A long of AMQP."""
 
 
 _LAZY: Final = {
@@ -69,7 +68,7 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 @click.argument("name")
 @click.option("--template", metavar="T", help="What it is made with; else the one whose pattern takes NAME.")
 @click.option(
-    "--messages-max", type=click.IntRange(1, _COUNT_MAX), help="Refuse messages beyond so many; else the template's."
+    "--messages-max", type=click.IntRange(1, COUNT_MAX), help="Refuse messages beyond so many; else the template's."
 )
 @broker_options
 @output_option
@@ -86,7 +85,7 @@ def declare(
 @click.argument("name")
 @click.option(
     "--messages-max",
-    type=click.IntRange(0, _COUNT_MAX),
+    type=click.IntRange(0, COUNT_MAX),
     required=True,
     help="Refuse messages beyond so many; 0: beyond the broker's own bound.",
 )
