@@ -189,7 +189,8 @@ class DeclareQueue(Struct):
 class UpdateQueue(Struct):
     """A queue shall go by other settings. What is not said stays, what is so already changes nothing.
 
-    Answered with what `read` sees in the state after it, once that is durable.
+    Answered with the map that `read` makes of the state after it, and `updated`: whether anything changed; once that is
+    durable.
     """
 
     key: Any

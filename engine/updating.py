@@ -1,7 +1,7 @@
 """Deciding what changes of a queue or muxer that is there: what it does with messages, never what it is.
 
 Rule 1. What is told is all that it goes by from now on, so the newest event alone says it.
-Rule 2. What is not said stays as it is; where all of it is so already nothing happens, and the answer is the same.
+Rule 2. What is not said stays as it is; where all of it is so already nothing happens, and the answer says so.
 Rule 3. What a thing was made as may be said again, and is refused where it says otherwise: class, separator, template.
 Rule 4. Messages stay where they are, and LOSSY muxers go on from their last draw.
 """
@@ -66,7 +66,7 @@ def _otherwise(made: str, asked: str, instead: str) -> Refused:
 
 
 def _answered(state: State, events: list[Event], command: UpdateQueue | UpdateMuxer) -> Decision:
-    return events, [Answered(command.key, command.read(fold(state, events)))]
+    return events, [Answered(command.key, {**command.read(fold(state, events)), "updated": bool(events)})]
 
 
 DECIDE_UPDATING: Final[dict[type, Callable[[State, Any, Moment], Decision]]] = {

@@ -202,7 +202,7 @@ class QueueManagement(Management):
         return status == 201, body
 
     def update(self, name: str, *, messages_max: int) -> dict[str, Any]:
-        """Let a queue take so many messages, 0: as many as the broker's bound; returns its attributes then."""
+        """Let a queue take so many messages, 0: the broker's bound; returns its attributes, and whether that is new."""
         return self.request(*updating_queue(name, messages_max=messages_max)[:4])[1]
 
     def read(self, name: str) -> dict[str, Any]:

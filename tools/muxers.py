@@ -101,13 +101,14 @@ def update(
 ) -> None:
     """Let the muxer NAME of class lossy lose more messages or fewer; exits 6 where there is none.
 
-    It goes on from its last draw. What else a muxer is does not change: declare another one.
+    It goes on from its last draw. Where it goes by these already nothing changes, and "unchanged" is said. What
+    else a muxer is does not change: declare another one.
     """
     if probability is None and seed is None:
         raise click.UsageError("nothing to update: give --probability, --seed or both")
     with managed_wiring(url, data) as management:
-        attributes = management.update_muxer(name, probability=probability, seed=seed)
-    _tell(output, f"updated {name}", {**attributes, "updated": True})
+        told = management.update_muxer(name, probability=probability, seed=seed)
+    _tell(output, f"{'updated' if told['updated'] else 'unchanged'} {name}", told)
 
 
 @muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")

@@ -94,11 +94,12 @@ def declare(
 def update(name: str, messages_max: int, url: str | None, data: str | None, output: str) -> None:
     """Let the queue NAME take more messages or fewer; exits 6 where there is none.
 
-    What it holds stays, also where that is more: then it takes none until it holds fewer.
+    What it holds stays, also where that is more: then it takes none until it holds fewer. Where it goes by that number
+    already nothing changes, and "unchanged" is said.
     """
     with _management(url, data) as management:
-        attributes = management.update(name, messages_max=messages_max)
-    _tell(output, f"updated {name}", {**attributes, "updated": True})
+        told = management.update(name, messages_max=messages_max)
+    _tell(output, f"{'updated' if told['updated'] else 'unchanged'} {name}", told)
 
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")

@@ -47,7 +47,7 @@ class WiringManagement(QueueManagement):
         return self.request(*declaring_muxer(name, kind, options)[:4])[0] == 201
 
     def update_muxer(self, name: str, *, probability: float | None = None, seed: int | None = None) -> dict[str, Any]:
-        """Let a LOSSY muxer draw by these, None: as before; returns its attributes then."""
+        """Let a LOSSY muxer draw by these, None: as before; returns its attributes, and whether that is new."""
         return self.request(*updating_muxer(name, probability=probability, seed=seed)[:4])[1]
 
     def delete_muxer(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> None:

@@ -26,12 +26,12 @@ QUEUE = "org.ambermq.queue"
     ],
 )
 def test_an_update_is_answered_as_a_read(kind: str, name: str, body: dict[str, Any], changed: dict[str, Any]) -> None:
-    """200 with all attributes as they are now; READ says the same, and everything else is what it was."""
+    """200, all attributes as they are now, and that it was one; READ says the same, the rest is what it was."""
     managing = wired()
     before = ask(managing, "READ", type=kind, name=name)[2]
     told = ask(managing, "UPDATE", type=kind, name=name, body=body)
-    assert told == (200, "OK", before | changed)
-    assert ask(managing, "READ", type=kind, name=name) == told
+    assert told == (200, "OK", before | changed | {"updated": True})
+    assert ask(managing, "READ", type=kind, name=name)[2] == before | changed
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,13 @@ def test_an_update_is_answered_as_a_read(kind: str, name: str, body: dict[str, A
         (MUXER, "TOPIC", {}),
     ],
 )
-def test_what_changes_nothing_is_answered_alike_and_not_written(kind: str, name: str, body: dict[str, Any]) -> None:
+def test_what_changes_nothing_is_said_not_to_and_not_written(kind: str, name: str, body: dict[str, Any]) -> None:
     """Null is as left out."""
     managing = wired()
-    before = ask(managing, "READ", type=kind, name=name)
+    status, description, attributes = ask(managing, "READ", type=kind, name=name)
     end = managing.rig.loop.log.draft.next_offset
-    assert ask(managing, "UPDATE", type=kind, name=name, body=body) == before
+    told = ask(managing, "UPDATE", type=kind, name=name, body=body)
+    assert told == (status, description, attributes | {"updated": False})
     assert managing.rig.loop.log.draft.next_offset == end
 
 

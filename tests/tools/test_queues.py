@@ -38,14 +38,16 @@ def test_a_listing_as_json_has_every_attribute(on_broker: Run) -> None:
 
 
 def test_a_queue_takes_more_or_fewer_from_now_on(on_broker: Run) -> None:
-    """What it holds stays; 0 is the broker's own bound. Once more is done as well."""
+    """What it holds stays; 0 is the broker's own bound. Once more is done as well, and said to change nothing."""
     on_broker("queue", "declare", "q6", "--messages-max", 2)
     on_broker("send", "q6", "x", "--count", 2)
-    for _ in range(2):
-        assert on_broker("queue", "update", "q6", "--messages-max", 1).stdout == "updated q6\n"
+    for word in ("updated", "unchanged"):
+        assert on_broker("queue", "update", "q6", "--messages-max", 1).stdout == f"{word} q6\n"
     assert "it holds 2 messages" in on_broker("send", "q6", "x").stderr
     told = json.loads(on_broker("queue", "update", "q6", "--messages-max", 0, "--output", "json").stdout)
     assert (told.pop("updated"), told["messages_max"]) == (True, 0)
+    again = on_broker("queue", "update", "q6", "--messages-max", 0, "--output", "json")
+    assert (again.exit_code, json.loads(again.stdout)) == (ExitCode.OK, told | {"updated": False})
     assert json.loads(on_broker("queue", "show", "q6", "--output", "json").stdout) == told
     assert on_broker("send", "q6", "x").exit_code == ExitCode.OK
 
