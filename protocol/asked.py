@@ -1,12 +1,19 @@
-"""What a management request must say: names and numbers, or one clear refusal."""
+"""What a management request must say: names, numbers and yes or no, or one clear refusal.
+
+Rule: Python takes booleans and timestamps for whole numbers, AMQP and we do not.
+"""
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from engine.errors import Refused
+from protocol.values import Timestamp
 
-__all__ = ["asked_name", "asked_number", "refuse_unknown", "refuse_unsaid"]
+__all__ = ["NO_NUMBERS", "asked_flag", "asked_name", "asked_number", "refuse_unknown", "refuse_unsaid"]
+
+NO_NUMBERS: Final = (bool, Timestamp)
+"""Subclasses of int that nobody means a number by."""
 
 
 def asked_name(asked: Mapping[str, Any], noun: str) -> str:
@@ -20,9 +27,19 @@ def asked_name(asked: Mapping[str, Any], noun: str) -> str:
 def asked_number(values: Mapping[str, Any], key: str, default: int) -> int:
     """Return a number from 0 on, `default` where there is none; Refused where it is something else."""
     value = values.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
+    if not isinstance(value, int) or isinstance(value, NO_NUMBERS) or not 0 <= value <= sys.maxsize:
         raise Refused("amqp:invalid-field", f"{key!r} must be a number from 0 to {sys.maxsize}, found {value!r:.80}")
     return int(value)
+
+
+def asked_flag(values: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+    """Return true or false, `default` where there is none, or null; Refused where it is something else."""
+    value = values.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise Refused("amqp:invalid-field", f"{key!r} must be true or false, found {value!r:.80}")
+    return value
 
 
 def refuse_unknown(body: Mapping[str, Any], noun: str, *known: str) -> None:

@@ -3,20 +3,25 @@
     colour = "red"              application-properties      header.priority = 9         header
     annotations.x = 1           message-annotations         properties.subject = "eu"   properties
 
-Rule: it is written as a client would write it, so that what matching makes of it is what it makes of a message.
+Rule 1. It is written as a client would write it, so that what matching makes of it is what it makes of a message.
+Rule 2. A whole number is a timestamp where one belongs, as commands write it; else a boolean, a timestamp and a number
+        are three types.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from engine.errors import Refused
+from protocol.composite_types import COMPOSITES, FieldType
 from protocol.errors import LocalError
+from protocol.fields import field_kinds
 from protocol.message import Message
 from protocol.performatives import Header, Properties
+from protocol.values import Timestamp
 
 __all__ = ["given_message"]
 
-_COMPOSITES: Final[Mapping[str, type[Header | Properties]]] = {"header": Header, "properties": Properties}
+_SECTIONS: Final[Mapping[str, type[Header | Properties]]] = {"header": Header, "properties": Properties}
 
 
 def given_message(fields: Mapping[str, Any]) -> bytes:
@@ -43,10 +48,25 @@ def given_message(fields: Mapping[str, Any]) -> bytes:
 
 
 def _composite(section: str, fields: Mapping[str, Any]) -> Any:
-    kind = _COMPOSITES[section]
-    names = {attribute.replace("_", "-"): attribute for attribute in kind.FIELDS}
-    for name in fields:
-        if name not in names:
-            known = ", ".join(names)
-            raise Refused("amqp:invalid-field", f"{section}.{name} is none of AMQP: there are {known}")
-    return kind(**{names[name]: value for name, value in fields.items()}) if fields else None
+    known = {field.name: field for field in COMPOSITES[section].fields}
+    for name, value in fields.items():
+        if name not in known:
+            raise Refused("amqp:invalid-field", f"{section}.{name} is none of AMQP: there are {', '.join(known)}")
+        _check(f"{section}.{name}", known[name], value)
+    return _SECTIONS[section](**{name.replace("-", "_"): one for name, one in fields.items()}) if fields else None
+
+
+def _check(name: str, field: FieldType, value: Any) -> None:
+    """Refuse what Python takes for a value of the field's type, and AMQP does not; writing refuses the rest."""
+    kinds = field_kinds(field)
+    if value is not None and not _is_of(kinds, value):
+        raise Refused("amqp:invalid-field", f"{name!r} must be of type {' or '.join(kinds)}, found {value!r:.80}")
+
+
+def _is_of(kinds: Collection[str], value: Any) -> bool:
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    if isinstance(value, Timestamp):
+        return "timestamp" in kinds
+    # No field is a number with a fraction, and a dict finds 5 by 5.0.
+    return "boolean" not in kinds and not isinstance(value, float)

@@ -9,7 +9,7 @@ from engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect, UpdateM
 from engine.errors import Refused
 from engine.muxer import Muxer, MuxerKind, Options
 from engine.state import State
-from protocol.asked import asked_name, refuse_unknown, refuse_unsaid
+from protocol.asked import NO_NUMBERS, asked_flag, asked_name, refuse_unknown, refuse_unsaid
 from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
@@ -90,7 +90,7 @@ def _given(body: Mapping[str, Any], key: str, kind: Any, default: Any) -> Any:
     value = body.get(key)
     if value is None:
         return default
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, kind) or isinstance(value, NO_NUMBERS):
         wanted = {str: "text", int: "a whole number"}.get(kind, "a number")
         raise Refused("amqp:invalid-field", f"{key!r} must be {wanted}, found {value!r:.80}")
     return str(value) if kind is str else value
@@ -109,7 +109,7 @@ def _muxer_of(name: str, state: State) -> dict[str, Any] | None:
 
 def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteMuxer(request, asked_name(asked, _NOUN), bool(asked.get("if-unused")), bool(asked.get("if-empty")))
+    return DeleteMuxer(request, asked_name(asked, _NOUN), asked_flag(asked, "if-unused"), asked_flag(asked, "if-empty"))
 
 
 def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:

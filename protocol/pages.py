@@ -23,7 +23,8 @@ Window = tuple[int, int, tuple[str, ...]]
 def asked_window(asked: Mapping[str, Any], body: Mapping[str, Any], noun: str, results_max: int) -> Window:
     """Return which rows and attributes a QUERY is about; Refused where it does not say that well."""
     refuse_unknown(body, noun, "attributeNames")
-    names = body.get("attributeNames") or []
+    given = body.get("attributeNames")
+    names = [] if given is None else given
     if not isinstance(names, list) or len(names) > _NAMES_MAX or not all(isinstance(name, str) for name in names):
         raise Refused("amqp:invalid-field", f"'attributeNames' must be a list of at most {_NAMES_MAX} names")
     offset, count = asked_number(asked, "offset", 0), asked_number(asked, "count", results_max)

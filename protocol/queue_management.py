@@ -17,7 +17,7 @@ from engine.errors import Refused
 from engine.queue import Queue, Settings
 from engine.state import State
 from engine.template import Templates
-from protocol.asked import asked_name, asked_number, refuse_unknown, refuse_unsaid
+from protocol.asked import asked_flag, asked_name, asked_number, refuse_unknown, refuse_unsaid
 from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
@@ -117,7 +117,7 @@ def _queue_of(name: str, state: State) -> dict[str, Any] | None:
 
 def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteQueue(request, asked_name(asked, _NOUN), bool(asked.get("if-unused")), bool(asked.get("if-empty")))
+    return DeleteQueue(request, asked_name(asked, _NOUN), asked_flag(asked, "if-unused"), asked_flag(asked, "if-empty"))
 
 
 def _purge(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:

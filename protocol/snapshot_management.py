@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from engine.commands import Command, DeleteSnapshot, InspectSnapshots, TakeSnapshot
-from engine.errors import Refused
-from protocol.asked import asked_name, asked_number, refuse_unknown
+from protocol.asked import asked_flag, asked_name, asked_number, refuse_unknown
 
 __all__ = ["SNAPSHOT_ATTRIBUTES", "SNAPSHOT_OPERATIONS", "SNAPSHOT_TYPE"]
 
@@ -30,17 +29,10 @@ class _Request(Protocol):
 
 def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
     refuse_unknown(body, _NOUN, "wait", "seal")
-    waits, seals = _flag(body, "wait", default=True), _flag(body, "seal", default=False)
+    waits, seals = asked_flag(body, "wait", default=True), asked_flag(body, "seal")
     request.status = 201
     # Without a name the broker finds one: that is said by leaving it out, not by an empty one.
     return TakeSnapshot(request, asked_name(asked, _NOUN) if "name" in asked else "", waits, seals)
-
-
-def _flag(body: Mapping[str, Any], name: str, *, default: bool) -> bool:
-    value = body.get(name, default)
-    if not isinstance(value, bool):
-        raise Refused("amqp:invalid-field", f"{name!r} must be true or false, found {value!r:.80}")
-    return value
 
 
 def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:

@@ -12,7 +12,7 @@ from engine.commands import Command, DeleteSubscription, Inspect
 from engine.errors import Refused
 from engine.state import State
 from engine.unsubscribing import subscription_named
-from protocol.asked import asked_name
+from protocol.asked import asked_flag, asked_name
 from protocol.orders import Orders
 from protocol.pages import asked_window, page_of
 
@@ -75,7 +75,7 @@ def _subscription(name: str, container: str | None, state: State) -> dict[str, A
 
 def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteSubscription(request, asked_name(asked, _NOUN), _container(asked), bool(asked.get("force")))
+    return DeleteSubscription(request, asked_name(asked, _NOUN), _container(asked), asked_flag(asked, "force"))
 
 
 def _container(asked: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from engine.errors import Refused
 from engine.mode import Mode, mode_named
-from protocol.asked import asked_name, asked_number, refuse_unknown
+from protocol.asked import asked_flag, asked_name, asked_number, refuse_unknown
 
 if TYPE_CHECKING:
     from protocol.gateway import Gateway
@@ -142,7 +142,7 @@ def _reset(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _ma
 
 def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
     request.status = 204
-    return DeleteVhost(request, asked_name(asked, "vhost"), bool(asked.get("force")))
+    return DeleteVhost(request, asked_name(asked, "vhost"), asked_flag(asked, "force"))
 
 
 VHOST_OPERATIONS: Final = {

@@ -7,7 +7,7 @@ import pytest
 from engine.errors import Refused
 from protocol.management_types import KINDS, NODE_TYPE, operation_of
 from protocol.updates import REPLACEMENTS
-from protocol.values import Symbol, ULong
+from protocol.values import Symbol, Timestamp, ULong
 from tests.protocol.test_management import Managing, request
 from tests.protocol.test_wiring_management import MUXER, ask, wired
 
@@ -64,6 +64,8 @@ def test_what_changes_nothing_is_said_not_to_and_not_written(kind: str, name: st
         (QUEUE, None, {"messages_max": 9}, 400, "must be the queue's name"),
         (QUEUE, "q", {"messages_max": -1}, 400, "a number from 0"),
         (QUEUE, "q", {"messages_max": "9"}, 400, "a number from 0"),
+        (QUEUE, "q", {"messages_max": Timestamp(9)}, 400, "a number from 0"),
+        (QUEUE, "q", {"messages_max": True}, 400, "a number from 0"),
         (QUEUE, "q", {"available": 0, "id": 1}, 400, "says messages_max, template, found available, id: leave out"),
         (QUEUE, "q", {"name": "q"}, 400, "found name"),
         (QUEUE, "q", {"colour": "red"}, 400, "found colour"),
@@ -73,7 +75,11 @@ def test_what_changes_nothing_is_said_not_to_and_not_written(kind: str, name: st
         (MUXER, "lossy", {"draws": 0}, 400, "says class, separator, probability, seed, found draws"),
         (MUXER, "lossy", {"probability": 2}, 400, "from 0 to 1"),
         (MUXER, "lossy", {"probability": "x"}, 400, "'probability' must be a number"),
+        (MUXER, "lossy", {"probability": Timestamp(1)}, 400, "'probability' must be a number"),
+        (MUXER, "lossy", {"probability": True}, 400, "'probability' must be a number"),
         (MUXER, "lossy", {"seed": 0.5}, 400, "'seed' must be a whole number"),
+        (MUXER, "lossy", {"seed": Timestamp(5)}, 400, "'seed' must be a whole number"),
+        (MUXER, "lossy", {"seed": False}, 400, "'seed' must be a whole number"),
         (MUXER, "lossy", {"seed": ULong(2**64 - 1)}, 400, "64 bits"),
         (MUXER, "lossy", {"separator": "/"}, 400, "knows no words"),
         (MUXER, "lossy", {"class": "simple", "seed": 1}, 409, "is of class lossy, which does not change"),

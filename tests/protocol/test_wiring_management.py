@@ -11,7 +11,7 @@ from protocol.management_types import KINDS
 from protocol.message import Message
 from protocol.message_fields import MessageFields
 from protocol.pages import PAGE_BYTES_MAX, page_of
-from protocol.values import Float, Int, Symbol, UByte, ULong
+from protocol.values import Float, Int, Symbol, Timestamp, UByte, ULong
 from tests.protocol.test_management import Managing, request
 
 MUXER, ATTACHMENT, TEMPLATE = "org.ambermq.muxer", "org.ambermq.attachment", "org.ambermq.template"
@@ -229,6 +229,10 @@ def test_a_page_of_long_texts_ends_early() -> None:
         (TEMPLATE, "READ", "t", {}, 404, "no such template"),
         ("org.ambermq.queue", "CREATE", "n", {"template": "t"}, 404, "no template 't'"),
         ("org.ambermq.queue", "CREATE", "n", {"template": 1}, 400, "must be the name of one"),
+        ("org.ambermq.queue", "CREATE", "n", {"messages_max": Timestamp(9)}, 400, "must be a number from 0 to"),
+        ("org.ambermq.queue", "CREATE", "n", {"messages_max": True}, 400, "must be a number from 0 to"),
+        (MUXER, "CREATE", "n", {"class": "lossy", "seed": Timestamp(9)}, 400, "'seed' must be a whole number, found"),
+        (MUXER, "CREATE", "n", {"class": "lossy", "probability": Timestamp(1)}, 400, "must be a number, found"),
     ],
 )
 def test_what_cannot_be_is_answered_and_nothing_happens(
@@ -256,6 +260,38 @@ def test_deleting_can_be_conditional() -> None:
     assert managing.status(operation="DELETE", type=MUXER, name="simple", **{"if-empty": True}) == 409
     assert managing.status(operation="DELETE", type=MUXER, name="lossy", **{"if-empty": True}) == 204
     assert managing.status(operation="DELETE", type=MUXER, name="simple", **{"if-unused": True}) == 204
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "asked"),
+    [
+        *(
+            (kind, "DELETE", {flag: value})
+            for kind in ("org.ambermq.queue", MUXER)
+            for flag in ("if-unused", "if-empty")
+            for value in ("false", 0, Timestamp(1))
+        ),
+        ("org.ambermq.subscription", "DELETE", {"force": "false"}),
+        ("org.ambermq.vhost", "DELETE", {"force": 1}),
+    ],
+)
+def test_a_condition_of_a_request_is_true_or_false(kind: str, operation: str, asked: dict[str, Any]) -> None:
+    """Anything else is refused: a text that says false is true to Python."""
+    managing = wired()
+    before = managing.rig.loop.log.draft.next_offset
+    ((flag, value),) = asked.items()
+    status, description, _ = ask(managing, operation, type=kind, name="q", **asked)
+    assert (status, description) == (400, f"{flag!r} must be true or false, found {value!r}")
+    assert managing.rig.loop.log.draft.next_offset == before
+
+
+@pytest.mark.parametrize("window", [{"offset": Timestamp(0)}, {"count": Timestamp(1)}, {"offset": False}])
+def test_a_page_is_asked_for_by_numbers(window: dict[str, Any]) -> None:
+    """Of every type; names of attributes are a list."""
+    managing = wired()
+    for kind in ("org.ambermq.queue", MUXER, ATTACHMENT, TEMPLATE):
+        assert "must be a number from 0" in ask(managing, "QUERY", entityType=kind, **window)[1]
+        assert "must be a list" in ask(managing, "QUERY", entityType=kind, body={"attributeNames": 0})[1]
 
 
 def test_a_queue_may_name_its_template() -> None:
@@ -317,6 +353,12 @@ def test_a_route_is_told_with_all_that_matched() -> None:
         (7, {}, 400, "must be an address"),
         ("q", {"header.colour": 1}, 400, "header.colour is none of AMQP: there are durable, priority,"),
         ("q", {"header.priority": "high"}, 400, "priority cannot be 'high'"),
+        ("q", {"header.priority": True}, 400, "'header.priority' must be of type ubyte, found True"),
+        ("q", {"header.priority": 5.0}, 400, "'header.priority' must be of type ubyte, found 5.0"),
+        ("q", {"header.ttl": Timestamp(5)}, 400, "'header.ttl' must be of type uint, found Timestamp(5)"),
+        ("q", {"header.durable": 1}, 400, "'header.durable' must be of type boolean, found 1"),
+        ("q", {"properties.creation-time": True}, 400, "must be of type timestamp, found True"),
+        ("q", {"properties.message-id": Timestamp(5)}, 400, "must be of type ulong or uuid or binary or string"),
         ("q", {"properties.subject": 5}, 400, "no such message: "),
     ],
 )
