@@ -41,6 +41,7 @@ from engine.lifetime import Lifetime
 from engine.muxer import Muxer
 from engine.outcome import MODIFIED_FAILED
 from engine.queue import new_queue
+from engine.spreading import spread
 from engine.state import EMPTY_STATE, Consumer, Producer, State
 from snapshot.map import PersistentMap
 
@@ -78,11 +79,7 @@ def _published(state: State, event: Published) -> State:
 def _published_to_many(state: State, event: Published) -> State:
     """Return the same as for few, at a quarter of the price: the map of queues is copied once."""
     queues = state.queues.mutate()
-    for queue_id in event.queues:
-        queue = queues.get(queue_id)
-        if queue is not None:
-            queue = queue.pushed(event.words, event.size)
-            queues[queue_id] = queue.with_entry(event.offset, Entry(chunks=event.chunks)) if event.chunks else queue
+    spread(queues, event, event.queues)
     return state.having(time_us=event.time_us, queues=queues.finish())
 
 

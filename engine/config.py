@@ -30,9 +30,10 @@ class EngineConfig:
     """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
     tick_changes_max: int = 10_000
     """A tick ends early after so many changes of queues and wiring, a run of messages being one for each queue that it
-    reaches: what is left of its commands is for the next."""
+    reaches: what is left of its commands is for the next. A message for more queues than that reaches them in several
+    ticks, and is in none before it is in all."""
     dispatch_messages_max: int = 2000
-    """Deliveries handed out in one tick; what is left is dispatched in the next."""
+    """Deliveries handed out in one tick, and queues looked at for it; what is left is dispatched in the next."""
     dispatch_bytes_max: int = 4 << 20
     """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
     scan_messages_max: int = 200

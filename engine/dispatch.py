@@ -7,13 +7,14 @@ Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by,
         What nobody here may have is looked through once, not again until something has changed.
 Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way.
 Rule 5. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
-        that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick.
+        that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick, and so
+        do those beyond as many queues, for to look at one where nobody may have anything is work too.
 """
 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from msgspec import Struct
 
@@ -61,7 +62,7 @@ def dispatch(
     """
     dealer = _Dealer(state, now_us, next_offset, budget, bytes_max)
     dealer.look, dealer.looks = look, looks_max
-    for queue_id in list(demand.dirty):
+    for queue_id in list(islice(demand.dirty, budget)):
         if dealer.budget <= 0 or dealer.bytes_left <= 0:
             break
         queue = dealer.state.queues.get(queue_id)

@@ -49,6 +49,7 @@ from engine.replay import Replay
 from engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from engine.scanning import Scan
 from engine.snapshotter import Snapshotter
+from engine.spreading import Spreading
 from engine.state import State
 from engine.waiting import Waiting
 from engine.word import pack_words
@@ -96,7 +97,7 @@ class DurableLoop:
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
-        self._commands: list[Command] = []
+        self._commands: list[Command | Spreading] = []
         self._is_urgent = False
         self._gathered_publishes = 0
         self._gathered_count = 0
@@ -213,7 +214,8 @@ class DurableLoop:
     def _step(self, now_us: int) -> list[Effect]:
         self._gathered_publishes = 0
         effects = self._decide_all(max(now_us, self.state.time_us))
-        self._dispatch(now_us, effects)
+        if not self._commands or type(self._commands[0]) is not Spreading:
+            self._dispatch(now_us, effects)
         log = self.log
         takes_snapshot = self.snapshots.is_due(now_us)
         if (
@@ -322,13 +324,29 @@ class DurableLoop:
         room_bytes = log.room_bytes()
         while ahead and changes_left > 0:
             command = ahead.popleft()
-            left = room_bytes - draft.byte_count
-            try:
-                moment = Moment(now_us, draft.next_offset, left, config, router, batch_bytes_max)
-                events, answers = decide(self.state, command, moment)
-            except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
-                events, answers = [], [CommandFailed(command, error)]
-            for event in events:
+            if type(command) is Spreading:
+                after = command.go_on(self.state, changes_left)
+                # Dealing has its turn before the next of them.
+                changes_left = 0
+                if after is None:
+                    ahead.appendleft(command)
+                    break
+                self._happened(command.event, after)
+                draft.end_command()
+                command, events, answers = command.command, command.events, command.answers
+            else:
+                left = room_bytes - draft.byte_count
+                try:
+                    moment = Moment(now_us, draft.next_offset, left, config, router, batch_bytes_max)
+                    events, answers = decide(self.state, command, moment)
+                except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
+                    events, answers = [], [CommandFailed(command, error)]
+            following = iter(events)
+            for event in following:
+                if type(event) is Published and len(event.queues) > config.tick_changes_max:
+                    ahead.appendleft(Spreading(command, event, list(following), answers))
+                    answers = []
+                    break
                 self._happened(event)
                 changes_left -= len(event.queues) if type(event) is Published else 1
                 if type(command) is Publish:
@@ -356,10 +374,11 @@ class DurableLoop:
             self._is_urgent = True
         return effects
 
-    def _happened(self, event: Event) -> None:
+    def _happened(self, event: Event, after: State | None = None) -> None:
+        """Let an event be; `after` is the state after it, where that is known."""
         offset = write_event(self.log.draft, event)
         assert offset == event.offset, (offset, event)
-        self.state = apply(self.state, event)
+        self.state = apply(self.state, event) if after is None else after
         if type(event) is Published:
             if not event.durable:
                 self._waiting.volatile.add(offset, len(event.bodies))

@@ -1,0 +1,155 @@
+"""A message for more queues than a tick takes: it is in all of them or in none, and holds the loop a tick at a time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import apply, spreading
+from engine.apply import fold
+from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect
+from engine.config import EngineConfig
+from engine.durable import SOON
+from engine.effects import Answered, Deliver, PublishDone
+from engine.events import Published, QueueDeclared
+from engine.muxer import MuxerKind
+from engine.outcome import OutcomeKind
+from engine.queue import Settings
+from engine.state import EMPTY_STATE, State
+from tests.engine.rig import Rig, delivered
+
+_QUEUES = 50
+_CHANGES_MAX = 20
+
+
+def _fanning(rig: Rig) -> int:
+    """Attach queues to a muxer for everything; return a producer to it."""
+    rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(_QUEUES):
+        rig.do(DeclareQueue("key", f"q{number}", Settings()), AttachMember("key", "all", f"q{number}"))
+    return rig.producer("/muxers/all/x")
+
+
+def _rig(**limits: int) -> Rig:
+    return Rig(config=EngineConfig(tick_changes_max=_CHANGES_MAX, **limits))
+
+
+def _depths(state: State) -> set[int]:
+    return {queue.depth for queue in state.queues.values()}
+
+
+def _killed(rig: Rig) -> State:
+    """Return what the next life finds after a SIGKILL."""
+    rig.storage.kill()
+    rig.loop.log._workers.close()
+    return Rig(rig.storage).recovered
+
+
+def test_a_tick_reaches_no_more_queues_than_it_takes_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted where queues get their messages, at once or in parts."""
+    rig = _rig()
+    producer = _fanning(rig)
+    counts: list[int] = []
+    plain = spreading.spread
+
+    def counted(queues: object, event: Published, reached: tuple[int, ...]) -> None:
+        counts.append(len(reached))
+        plain(queues, event, reached)  # type: ignore[arg-type]
+
+    for module in (apply, spreading):
+        monkeypatch.setattr(module, "spread", counted)
+    seen = []
+    rig.loop.submit(rig.publish(producer, b"m"))
+    while rig.loop.due >= SOON:
+        before = len(counts)
+        rig.step()
+        seen.append(sum(counts[before:]))
+    assert sum(seen) == _QUEUES
+    assert max(seen) <= _CHANGES_MAX
+
+
+@given(steps=st.integers(0, 4), is_written=st.booleans())
+@settings(deadline=None, max_examples=20)
+def test_it_is_in_all_of_its_queues_or_in_none(steps: int, is_written: bool) -> None:
+    """At every tick, and after a kill at any; what everybody sees is the fold of what was drafted."""
+    rig = _rig()
+    producer = _fanning(rig)
+    rig.loop.submit(rig.publish(producer, b"m"))
+    for _ in range(steps):
+        before = rig.loop.state
+        rig.step()
+        assert len(_depths(rig.loop.state)) == 1
+        assert rig.loop.state is before or _depths(rig.loop.state) == {1}
+    if is_written and rig.loop.log.draft.record_count:
+        rig.loop.log.write(rig.now_us)
+    live = rig.loop.state
+    found = _killed(rig)
+    assert len(_depths(found)) == 1
+    assert found == live or not is_written
+
+
+def test_nothing_is_decided_meanwhile_and_the_sender_hears_of_it_once_it_is_durable() -> None:
+    """Who asks behind it sees it everywhere."""
+    rig = _rig()
+    producer = _fanning(rig)
+    seen = rig.step(rig.publish(producer, b"m"), Inspect("after", _depths))
+    assert not seen
+    effects = rig.do()
+    (done,) = [one for one in effects if type(one) is PublishDone]
+    assert (done.kind, done.count) == (OutcomeKind.ACCEPTED, 1)
+    assert [one.value for one in effects if type(one) is Answered] == [{1}]
+
+
+def test_what_was_decided_before_it_leaves_meanwhile() -> None:
+    """Its tick ends as any other does."""
+    rig = _rig()
+    producer = _fanning(rig)
+    other = rig.producer("q7")
+    effects = rig.step(rig.publish(other, b"first"), rig.publish(producer, b"m")) + rig.completed()
+    assert [type(one) for one in effects] == [PublishDone]
+    assert _depths(rig.loop.state) == {0, 1}
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("durable", [True, False])
+def test_dealing_has_its_turn_between_two_of_them(size: int, durable: bool) -> None:
+    """In order; large ones, whose pieces stand before them, and those that need not be durable included."""
+    rig = _rig(chunk_bytes=1000)
+    producer = _fanning(rig)
+    consumer = rig.consumer("q7", credit=10)
+    bodies = [bytes([number]) * size for number in range(3)]
+    for body in bodies:
+        rig.loop.submit(rig.publish(producer, body, durable=durable))
+        rig.loop.submit(Inspect("then", _depths))
+    effects = []
+    while rig.loop.due >= SOON:
+        effects += rig.step() + rig.completed()
+    assert delivered(effects) == [(consumer, body) for body in bodies]
+    order = [type(one) for one in effects if type(one) in (Deliver, PublishDone)]
+    assert order.index(Deliver) < len(order) - order[::-1].index(PublishDone) - 1
+    live = rig.loop.state
+    assert _killed(rig) == live
+
+
+def test_parts_come_to_what_a_fold_comes_to() -> None:
+    """Whatever their size."""
+    made = [QueueDeclared(number, 1, f"q{number}", Settings()) for number in range(5)]
+    before = fold(EMPTY_STATE, made)
+    event = Published(7, 2, (0, 1, 2, 6, 3, 4), 0, bytes(8), 8, durable=True)
+    for changes_max in range(1, 7):
+        on_its_way = spreading.Spreading(None, event, [], [])
+        after = None
+        while after is None:
+            after = on_its_way.go_on(before, changes_max)
+        assert after == apply.apply(before, event)
+
+
+def test_a_dispatch_looks_at_no_more_queues_than_it_deals_messages() -> None:
+    """Where nobody can take anything, too: the others are looked at in the ticks that follow."""
+    rig = Rig(config=EngineConfig(dispatch_messages_max=10))
+    producer = _fanning(rig)
+    for number in range(_QUEUES):
+        rig.consumer(f"q{number}")
+    rig.step(rig.publish(producer, b"m"))
+    assert len(rig.loop.demand.dirty) == _QUEUES - 10
+    rig.do()
+    assert not rig.loop.demand.dirty
