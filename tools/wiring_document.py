@@ -8,17 +8,19 @@ Rule 1. What a broker always has is not in it: the muxers QUEUE and TOPIC, and t
         its name. Nor is what it has named itself, which begins with $ and goes when nobody needs it.
 Rule 2. read(write(x)) is x. Order is kept: attachments that match are taken in the order of attaching.
 Rule 3. An unknown key or a value of another type is one message with file, table and key; nothing is ignored.
+Rule 4. It names each thing once, alike or not: of two that say otherwise neither is what there shall be.
 """
 
 import json
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
-from engine.address import MUXER_MEMBER, member_address
-from engine.errors import EngineError
+from engine.address import MUXER_MEMBER, member_address, queue_name
+from engine.errors import EngineError, Refused
 from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
-from tools.argument_options import ARGUMENT_KEYS, Said, keys_of, said_by, said_in
+from tools.argument_options import ARGUMENT_KEYS, Said, keys_of, said_by, said_in, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.toml_text import toml_text
@@ -44,6 +46,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "queues": ("name", "template", "messages_max"),
     "attachments": ("muxer", "member", *ARGUMENT_KEYS),
 }
+
+_Entry = TypeVar("_Entry")
 
 
 class MuxerEntry(NamedTuple):
@@ -117,10 +121,13 @@ def read_wiring(text: str, path: str) -> Wiring:
     for name in arrays:
         if name not in _KEYS:
             raise _unknown(path, name, tuple(_KEYS))
+    muxers = (_muxer(table, where) for table, where in _tables(arrays, "muxers", path))
+    queues = (_queue(table, where) for table, where in _tables(arrays, "queues", path))
+    attachments = (_attachment(table, where) for table, where in _tables(arrays, "attachments", path))
     return Wiring(
-        tuple(_muxer(table, where) for table, where in _tables(arrays, "muxers", path)),
-        tuple(_queue(table, where) for table, where in _tables(arrays, "queues", path)),
-        tuple(_attachment(table, where) for table, where in _tables(arrays, "attachments", path)),
+        _each_once(muxers, "muxers", path, lambda one: (one.name, f"muxer {one.name!r}")),
+        _each_once(queues, "queues", path, lambda one: (_queue_key(one.name), f"queue {one.name!r}")),
+        _each_once(attachments, "attachments", path, _attachment_key),
     )
 
 
@@ -166,6 +173,38 @@ def _tables(arrays: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[M
             if key not in _KEYS[name]:
                 raise _unknown(where, key, _KEYS[name])
         yield table, where
+
+
+def _each_once(
+    entries: Iterable[_Entry], name: str, path: str, key_of: Callable[[_Entry], tuple[Hashable, str]]
+) -> tuple[_Entry, ...]:
+    """Return all entries of an array; ToolError where two have one key, which says what they are called, too."""
+    numbers: dict[Hashable, int] = {}
+    kept: list[_Entry] = []
+    for number, entry in enumerate(entries, 1):
+        key, called = key_of(entry)
+        first = numbers.setdefault(key, number)
+        if first != number:
+            what = f"{called} is named twice, by [[{name}]] {first} as well"
+            raise ToolError(what, where=f"{path} [[{name}]] {number}", advice="name it once", code=ExitCode.USAGE)
+        kept.append(entry)
+    return tuple(kept)
+
+
+def _attachment_key(entry: AttachmentEntry) -> tuple[Hashable, str]:
+    """Return what an attachment is, and what it is called: its text too, since True is 1 in Python."""
+    by = said_text(entry.said)
+    member = entry.member if entry.member.startswith(MUXER_MEMBER) else _queue_key(entry.member)
+    called = f"the attachment of {entry.member!r} to {entry.muxer!r}"
+    return (entry.muxer, member, entry.said.argument, by), f"{called} by {by!r:.80}" if by else called
+
+
+def _queue_key(address: str) -> Hashable:
+    """Return the name that an address means; of one that means none, which is told by whom it is asked of, itself."""
+    try:
+        return queue_name(address, name_bytes_max=sys.maxsize)
+    except Refused:
+        return (address,)
 
 
 def _muxer(table: Mapping[str, Any], where: str) -> MuxerEntry:

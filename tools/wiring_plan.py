@@ -2,7 +2,7 @@
 
 Rule 1. What is there alike stays as it is, so that what was done once is not done again.
 Rule 2. What is there otherwise is updated where that can be, else it is a conflict: nothing that is there is changed
-        into something else. So is what the document itself names twice, otherwise.
+        into something else.
 Rule 3. What the document does not name is told, and removed only where that was asked for (prune): attachments, then
         muxers that nobody sends to, and queues without messages and consumers. What a queue's template attaches it to
         counts as named with the queue.
@@ -118,6 +118,7 @@ def plan_for(
 ) -> Plan:
     """Return what differs between a broker and a document, with removals rehearsed where `prunes`.
 
+    The document names each thing once, as one that was read does: else applying it would come to no end.
     `limits` are those that the broker tells.
     Raises ToolError where a part of the document cannot be, naming where it stands in the file at `path`.
     """
@@ -147,8 +148,6 @@ class _Planner:
         self._wanted = wanted
         self._path = path
         self._conflicts: set[str] = set()
-        self._made_before: set[tuple[type, str]] = set()
-        """Kind and name of what the document has named so far."""
         self._has = wiring_of(present)
         is_bare = all(row["name"] != QUEUE_MUXER for row in present.muxers)
         self._rehearsal = Rehearsal(templates, Mode.ADVANCED if is_bare else Mode.AUTOMATIC, limits)
@@ -188,14 +187,14 @@ class _Planner:
         options = entry.options
         said = (options.probability, options.seed, entry.kind, options.separator)
         update = UpdateMuxer("", entry.name, partial(_values, State.muxer_named, entry.name), *said)
-        return self._made(entry, entry.name, DeclareMuxer("", entry.name, entry.kind, options), update)
+        return self._made(entry, DeclareMuxer("", entry.name, entry.kind, options), update)
 
     def _queue(self, entry: QueueEntry) -> Change | None:
         settings = self._settings(entry)
         name = queue_name(entry.name, name_bytes_max=_NAME_BYTES_MAX)
         read = partial(_values, State.queue_named, name)
         update = UpdateQueue("", entry.name, read, settings.messages_max, settings.template)
-        return self._made(entry, name, DeclareQueue("", entry.name, settings), update)
+        return self._made(entry, DeclareQueue("", entry.name, settings), update)
 
     def _settings(self, entry: QueueEntry) -> Settings:
         templates = self._rehearsal.templates
@@ -217,15 +216,13 @@ class _Planner:
         return self._added(entry, AttachMember("", entry.muxer, entry.member, said.argument, said.called))
 
     def _made(
-        self, entry: Entry, name: str, declare: DeclareMuxer | DeclareQueue, update: UpdateMuxer | UpdateQueue
+        self, entry: Entry, declare: DeclareMuxer | DeclareQueue, update: UpdateMuxer | UpdateQueue
     ) -> Change | None:
         """Return how what a document names comes to be; Refused, as declaring is, where it cannot."""
-        is_first = (type(entry), name) not in self._made_before
-        self._made_before.add((type(entry), name))
         try:
             return self._added(entry, declare)
         except Refused as refusal:
-            if refusal.condition != "amqp:precondition-failed" or not is_first:
+            if refusal.condition != "amqp:precondition-failed":
                 raise
             before = update.read(self._rehearsal.state)
             try:

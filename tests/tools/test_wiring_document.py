@@ -80,3 +80,49 @@ def test_json_that_is_none_is_told(text: str) -> None:
     """Alike."""
     with pytest.raises(ToolError, match="the file is wrong"):
         read_wiring(text, "w.json")
+
+
+_SIMPLE = "[[muxers]]\nname = 'a'\nclass = 'simple'\n"
+_LOSSY = "[[muxers]]\nname = 'a'\nclass = 'lossy'\n"
+_OTHER = "[[muxers]]\nname = 'b'\nclass = 'simple'\n"
+_QUEUE = "[[queues]]\nname = 'q'\n"
+_TO_Q = "[[attachments]]\nmuxer = 'a'\nmember = 'q'\n"
+_TO_B = "[[attachments]]\nmuxer = 'a'\nmember = 'muxer:b'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_SIMPLE + _OTHER + _LOSSY, "[[muxers]] 3: muxer 'a' is named twice, by [[muxers]] 1 as well"),
+        (_SIMPLE + _SIMPLE, "[[muxers]] 2: muxer 'a' is named twice, by [[muxers]] 1 as well"),
+        (_QUEUE + "messages_max = 1\n" + _QUEUE, "[[queues]] 2: queue 'q' is named twice, by [[queues]] 1 as well"),
+        (
+            _QUEUE + "[[queues]]\nname = '/queues/%71'",
+            "[[queues]] 2: queue '/queues/%71' is named twice, by [[queues]] 1 as well",
+        ),
+        (
+            _TO_B + _TO_Q + _TO_Q.replace("'q'", "'/queues/q'"),
+            "[[attachments]] 3: the attachment of '/queues/q' to 'a' is named twice, by [[attachments]] 2 as well",
+        ),
+        (_TO_B + _TO_B, "[[attachments]] 2: the attachment of 'muxer:b' to 'a' is named twice, by [[attachments]] 1"),
+        (
+            (_TO_Q + "property = ['x=1', 'y']\n") * 2,
+            "[[attachments]] 2: the attachment of 'q' to 'a' by 'x=1 and y' is named twice, by [[attachments]] 1",
+        ),
+    ],
+)
+def test_what_stands_there_twice_is_one_message(text: str, words: str) -> None:
+    """Alike or otherwise, by whatever address: with both places; exit code 2."""
+    with pytest.raises(ToolError) as refused:
+        read_wiring(text, "w.toml")
+    assert refused.value.message.startswith(f"w.toml {words}")
+    assert refused.value.message.endswith("; name it once")
+    assert refused.value.exit_code == ExitCode.USAGE
+
+
+def test_what_differs_in_anything_stands_there_beside_the_other() -> None:
+    """A queue and a muxer of one name, and attachments of one member: by other values, and by values of other types."""
+    by = "".join(f"{_TO_Q}property = ['x={value}']\n" for value in ("1", "1.0", "true", '"1"', "2"))
+    queues = _QUEUE + "[[queues]]\nname = 'a'\n[[queues]]\nname = '/nowhere'\n"
+    wiring = read_wiring(_SIMPLE + _OTHER + queues + by + _TO_Q + _TO_B, "w.toml")
+    assert [len(entries) for entries in wiring] == [2, 3, 7]

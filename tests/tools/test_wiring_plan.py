@@ -177,17 +177,6 @@ def test_what_is_there_otherwise_and_may_change_is_updated() -> None:
     assert after.attachments == before.attachments
 
 
-def test_what_a_document_names_twice_otherwise_is_a_conflict() -> None:
-    """Whether the broker has it or not: else applying would come to no end."""
-    lossy, other = (MuxerEntry("net", MuxerKind.LOSSY, Options(seed=seed)) for seed in (1, 2))
-    queue, fuller = QueueEntry("q", None, 5), QueueEntry("/queues/q", None, 6)
-    wanted = Wiring((lossy, other, lossy), (queue, fuller))
-    broker = Broker()
-    assert [change.sign for change in broker.plan(wanted).changes] == ["+", "!", "+", "!"]
-    broker.apply(broker.plan(Wiring((other,), (fuller,))))
-    assert [change.sign for change in broker.plan(wanted).changes] == ["~", "!", "~", "!"]
-
-
 def test_what_cannot_be_is_no_conflict_with_what_is_there() -> None:
     """No update would do it either: the file is wrong."""
     broker = Broker()

@@ -49,7 +49,7 @@ def _options(kind: MuxerKind) -> st.SearchStrategy[Options]:
 
 @st.composite
 def documents(draw: st.DrawFn) -> Wiring:
-    """A document that a broker can have; muxers pass on to later ones alone, so that nothing goes round."""
+    """A document that a broker can have, each thing once; muxers pass on to later ones alone: nothing goes round."""
     muxers = []
     for name in draw(st.lists(st.sampled_from(_NAMES), unique=True)):
         kind = draw(st.sampled_from(MuxerKind))
@@ -67,4 +67,5 @@ def documents(draw: st.DrawFn) -> Wiring:
                 AttachmentEntry(muxer.name, draw(st.sampled_from(members)), draw(_said(muxer.kind)))
                 for _ in range(count)
             ]
-    return Wiring(tuple(muxers), tuple(queues), tuple(attachments))
+    distinct = {repr(one): one for one in attachments}
+    return Wiring(tuple(muxers), tuple(queues), tuple(distinct.values()))
