@@ -165,8 +165,9 @@ def _wire(world: World, rng: random.Random) -> None:
             world.do(AttachMember("key", name, member, rng.choice(arguments)))
 
 
-def _nothing(_state: State) -> None:
+def _nothing(_state: State) -> dict[str, object]:
     """See nothing in a state."""
+    return {}
 
 
 def _settle(world: World, rng: random.Random) -> None:
