@@ -1,6 +1,7 @@
 """Any moment of a log: of a broker that runs, from another process, or of one that has stopped.
 
     open_past(directory)   what the manifest names now stays readable until it is closed
+    mode()                 what the virtual host is at any of them
     offset_at(time)        times resolve to offsets first
     state_at(offset)       newest snapshot at or before it, then a fold
     events, event_at       what happened
@@ -21,8 +22,9 @@ from typing import Final, Self
 
 from engine.apply import apply
 from engine.errors import EngineError
-from engine.events import Event, Published
+from engine.events import Event, Published, Started
 from engine.facts import next_after
+from engine.mode import Mode
 from engine.record_reader import events_of
 from engine.snapshots import newest_snapshot
 from engine.state import EMPTY_STATE, State
@@ -109,6 +111,13 @@ class Past:
         found = self.reader.find(floor)
         assert found is not None
         return found[1].timestamp_us
+
+    def mode(self) -> Mode:
+        """Return that of the virtual host, which each of its starts says. Raises as `state_at`."""
+        if self.horizon.offset:
+            return self.state_at(self.horizon.offset - 1).mode
+        starts = (event.mode for event in self._events(0, self.end - 1) if type(event) is Started)
+        return next(starts, EMPTY_STATE.mode)
 
     @cached_property
     def first_time_us(self) -> int:

@@ -16,11 +16,13 @@ from typing import Any, Final, Protocol, final
 
 from engine.commands import DeleteSnapshot, ResetHost, TakeSnapshot
 from engine.durable import DurableLoop
+from engine.errors import EngineError
 from engine.mode import Mode
 from engine.past import open_past
 from engine.state import EMPTY_STATE, totals_of
 from log.config import LogConfig
 from log.disk import DiskStorage
+from log.errors import LogError
 from log.recovery import Recovery, lock_path
 from log.root import DEFAULT_VHOST, vhosts_path
 from log.vhosts import VirtualHosts, load_root
@@ -151,7 +153,8 @@ class StoppedVhosts:
     def rows(self) -> list[dict[str, Any]]:
         """See Keeper."""
         names = [DEFAULT_VHOST, *(vhost.name for vhost in load_root(self._storage, self._directory).vhosts)]
-        return [{"name": name, "directory": log_of_vhost(self._directory, name)} for name in names]
+        places = ((name, log_of_vhost(self._directory, name)) for name in names)
+        return [{"name": name, "mode": _mode_text(path), "directory": path} for name, path in places]
 
     def row(self, name: str) -> Mapping[str, Any]:
         """See Keeper."""
@@ -242,6 +245,15 @@ def keeper_of(directory: str) -> Keeper:
     """Return who is asked about the virtual hosts of a data directory."""
     holder = holder_of(directory)
     return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
+
+
+def _mode_text(path: str) -> str | None:
+    """Return the mode of the log in a directory; None where the log cannot be read: it is listed all the same."""
+    try:
+        with open_past(path) as past:
+            return past.mode().text
+    except (LogError, EngineError):
+        return None
 
 
 def _snapshot_name() -> str:

@@ -19,7 +19,7 @@ from tools.vhost_keepers import Keeper, RunningVhosts, keeper_of
 __all__ = ["vhost"]
 
 _RUNNING_COLUMNS: Final = ("name", "mode", "connections", "queues", "messages", "bytes")
-_STOPPED_COLUMNS: Final = ("name", "directory")
+_STOPPED_COLUMNS: Final = ("name", "mode", "directory")
 
 
 @click.group(epilog="Example: ambermq vhost copy default rehearsal --data ./data")
@@ -31,7 +31,7 @@ def vhost() -> None:
 @place_options
 @output_option
 def list_vhosts(url: str | None, data: str | None, output: str) -> None:
-    """List all virtual hosts, the default one first; of a broker that does not run, where their logs lie."""
+    """List all virtual hosts, the default one first; without a broker also where their logs lie."""
     keeper = _keeper(url, data)
     columns = _RUNNING_COLUMNS if isinstance(keeper, RunningVhosts) else _STOPPED_COLUMNS
     print_rows(keeper.rows(), columns, output)

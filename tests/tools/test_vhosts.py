@@ -363,13 +363,29 @@ def test_the_mode_is_chosen_shown_and_copied(run: Run, child: ChildBroker, *, ru
         assert (shown["name"], shown["mode"]) == (name, mode)
     assert run("vhost", "show", "missing", "--data", data).exit_code == ExitCode.NOT_FOUND
     assert run("vhost", "create", "other", "--mode", "wild", "--data", data).exit_code == ExitCode.USAGE
+    table = [line.split()[:2] for line in run("vhost", "list", "--data", data).stdout.splitlines()]
+    expected = [["default", "automatic"], ["bare", "advanced"], ["copied", "advanced"]]
+    assert table == [["name", "mode"], *expected]
+    listed = json.loads(run("vhost", "list", "--data", data, "--output", "json").stdout)
+    assert [[row["name"], row["mode"]] for row in listed] == expected
     if not runs:
         child.start()
-    listed = json.loads(run("vhost", "list", "--data", data, "--output", "json").stdout)
-    assert [row["mode"] for row in listed] == ["automatic", "advanced", "advanced"]
     refused = run("send", "orders", "x", "--data", data, "--vhost", "copied")
     assert refused.exit_code == ExitCode.NOT_FOUND
     assert "advanced mode" in refused.stderr
+
+
+def test_one_whose_log_cannot_be_read_is_listed_all_the_same(run: Run, child: ChildBroker) -> None:
+    """Its mode is not known then; that of a new directory is known before anything was written there."""
+    data = child.directory
+    for name in ("bare", "broken"):
+        run("vhost", "create", name, "--mode", "advanced", "--data", data)
+    child.stop()
+    (place_of(data, "broken") / "MANIFEST").write_text("nothing")
+    assert run("vhost", "create", "new", "--data", data).exit_code == ExitCode.OK
+    listed = json.loads(run("vhost", "list", "--data", data, "--output", "json").stdout)
+    modes = {row["name"]: row["mode"] for row in listed}
+    assert modes == {"default": "automatic", "bare": "advanced", "broken": None, "new": "automatic"}
 
 
 def test_wiring_is_applied_to_an_advanced_one(run: Run, child: ChildBroker, tmp_path: Path) -> None:
