@@ -37,17 +37,17 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.lifetime import Lifetime
 from engine.muxer import Muxer
 from engine.outcome import MODIFIED_FAILED
 from engine.queue import new_queue
 from engine.spreading import spread
-from engine.state import EMPTY_STATE, Consumer, Producer, State
+from engine.state import EMPTY_STATE, Consumer, Links, Producer, State
 from snapshot.map import PersistentMap
 
 __all__ = ["apply", "fold"]
 
 _FEW: Final = 8
+_NO_LINKS: Final[Links] = PersistentMap()
 
 
 def apply(state: State, event: Event) -> State:
@@ -113,6 +113,7 @@ def _started(state: State, event: Started) -> State:
         consumers=PersistentMap(),
         producers=PersistentMap(),
         links=PersistentMap(),
+        receivers=PersistentMap(),
         mode=event.mode,
     )
 
@@ -134,12 +135,13 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    if queue.consumers:
-        gone = [consumer.id for consumer in state.consumers.values() if consumer.queue == event.queue]
-        state = state.having(consumers=_without(state.consumers, gone))
+    gone = state.receivers.get(event.queue)
+    if gone is not None:
+        consumers, receivers = _without(state.consumers, gone), state.receivers.delete(event.queue)
+        state = state.having(consumers=consumers, receivers=receivers)
     if event.queue in state.subscriptions:
         state = _unsubscribed(state, event.queue)
-    return _without_links(state, event.queue).having(
+    return _without_producers(state, event.queue).having(
         time_us=event.time_us,
         queues=state.queues.delete(event.queue),
         queue_names=_without_name(state.queue_names, queue.name, event.queue),
@@ -155,12 +157,27 @@ def _unsubscribed(state: State, queue: int) -> State:
     )
 
 
-def _without_links(state: State, node: int) -> State:
-    """Return the state without the producers that send to a queue or muxer with an end."""
-    if node not in state.links:
+def _without_producers(state: State, node: int) -> State:
+    """Return the state without the producers that send to a muxer, or to a queue with an end."""
+    gone = state.links.get(node)
+    if gone is None:
         return state
-    gone = [producer.id for producer in state.producers.values() if producer.node == node]
-    return state.having(producers=_without(state.producers, gone), links=state.links.delete(node))
+    links = state.links.delete(node)
+    for producer in gone:
+        for other in state.producers[producer].nodes:
+            links = _unlinked(links, other, producer)
+    return state.having(producers=_without(state.producers, gone), links=links)
+
+
+def _linked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
+    return links.set(node, links.get(node, _NO_LINKS).set(link, None))
+
+
+def _unlinked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
+    known = links.get(node)
+    if known is None or link not in known:
+        return links
+    return links.set(node, known.delete(link)) if len(known) > 1 else links.delete(node)
 
 
 def _muxer_declared(state: State, event: MuxerDeclared) -> State:
@@ -207,10 +224,7 @@ def _muxer_deleted(state: State, event: MuxerDeleted) -> State:
     muxer = state.muxers.get(event.muxer)
     if muxer is None:
         return state
-    if muxer.options.lifetime is Lifetime.PERMANENT:
-        gone = [producer.id for producer in state.producers.values() if producer.muxer == muxer.id]
-        state = state.having(producers=_without(state.producers, gone))
-    return _without_links(state, muxer.id).having(
+    return _without_producers(state, muxer.id).having(
         time_us=event.time_us,
         muxers=state.muxers.delete(muxer.id),
         muxer_names=state.muxer_names.delete(muxer.name),
@@ -227,21 +241,21 @@ def _drawn(state: State, event: Drawn) -> State:
 
 def _producer_attached(state: State, event: ProducerAttached) -> State:
     names = (event.muxer, event.destination, event.container, event.link, event.sending, event.node, event.owns)
-    producers = state.producers.set(event.offset, Producer(event.offset, *names))
-    if event.node:
-        state = state.having(links=state.links.set(event.node, state.links.get(event.node, 0) + 1))
-    return state.having(time_us=event.time_us, producers=producers)
+    producer, links = Producer(event.offset, *names), state.links
+    for node in producer.nodes:
+        links = _linked(links, node, producer.id)
+    producers = state.producers.set(producer.id, producer)
+    return state.having(time_us=event.time_us, producers=producers, links=links)
 
 
 def _producer_detached(state: State, event: ProducerDetached) -> State:
     producer = state.producers.get(event.producer)
     if producer is None:
         return state.having(time_us=event.time_us)
-    if producer.node:
-        left = state.links[producer.node] - 1
-        links = state.links.set(producer.node, left) if left else state.links.delete(producer.node)
-        state = state.having(links=links)
-    return state.having(time_us=event.time_us, producers=state.producers.delete(producer.id))
+    links = state.links
+    for node in producer.nodes:
+        links = _unlinked(links, node, producer.id)
+    return state.having(time_us=event.time_us, producers=state.producers.delete(producer.id), links=links)
 
 
 def _consumer_attached(state: State, event: ConsumerAttached) -> State:
@@ -252,6 +266,7 @@ def _consumer_attached(state: State, event: ConsumerAttached) -> State:
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
+    state = state.having(receivers=_linked(state.receivers, queue.id, event.offset))
     return state.with_queue(replace(queue, consumers=queue.consumers + 1), event.time_us)
 
 
@@ -263,6 +278,7 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     queue = state.queues.get(consumer.queue)
     if queue is None:
         return state
+    state = state.having(receivers=_unlinked(state.receivers, queue.id, consumer.id))
     queue = queue.consumer_gone(consumer.id, MODIFIED_FAILED)
     return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
@@ -302,7 +318,7 @@ def _without_name(names: "PersistentMap[Any, int]", name: object, one: int) -> "
     return names.delete(name) if names.get(name) == one else names
 
 
-def _without(table: "PersistentMap[int, Any]", keys: list[int]) -> "PersistentMap[int, Any]":
+def _without(table: "PersistentMap[int, Any]", keys: Iterable[int]) -> "PersistentMap[int, Any]":
     for key in keys:
         if key in table:
             table = table.delete(key)

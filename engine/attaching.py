@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from engine.address import NodeKind, parse_address, queue_address, topic_address
 from engine.apply import fold
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
-from engine.effects import ConsumerReady, ProducerReady
-from engine.ending import ended, later, queue_gone
+from engine.effects import ConsumerReady, ProducerReady, Unfinished
+from engine.ending import ended, later
 from engine.errors import Refused
 from engine.events import (
     ConsumerAttached,
@@ -121,6 +121,8 @@ def _attach_consumer(state: State, command: AttachConsumer, moment: Moment) -> D
     if len(state.consumers) >= moment.config.consumers_max:
         raise too_many("consumers", moment.config.consumers_max)
     place = _place(state, command, moment)
+    if place.is_unfinished:
+        return place.events, [*place.effects, Unfinished(command)]
     # Of a subscription the selector is wiring, and has been asked already when a message is on its queue.
     selector = None if place.subscription is not None else compiled(command.selector, moment)
     offset = moment.next_offset + len(place.events)
@@ -191,10 +193,8 @@ def _detach_consumer(state: State, command: DetachConsumer, moment: Moment) -> D
     if not (queue.lifetime or consumer.owns or is_unsubscribed):
         return events, []
     after, at = fold(state, events), later(moment, events)
-    if is_unsubscribed and not queue.lifetime:
-        more, effects = queue_gone(after, after.queues[queue.id], at)
-    else:
-        more, effects = ended(after, (queue.id, consumer.owns), at, closed=(consumer.owns,))
+    doomed = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
+    more, effects = ended(after, (queue.id, consumer.owns), at, closed=(consumer.owns,), doomed=doomed)
     return events + more, effects
 
 

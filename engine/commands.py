@@ -9,6 +9,7 @@ from typing import Any, final
 from msgspec import Struct
 
 from engine.attachment import Argument
+from engine.effects import Effect
 from engine.lifetime import Dynamic
 from engine.muxer import MuxerKind, Options
 from engine.outcome import Outcome
@@ -34,6 +35,7 @@ __all__ = [
     "DetachConsumer",
     "DetachMember",
     "DetachProducer",
+    "EndNodes",
     "ExplainRoute",
     "Inspect",
     "InspectSnapshots",
@@ -209,8 +211,6 @@ class DeleteQueue(Struct):
     name: str
     if_unused: bool = False
     if_empty: bool = False
-    left: tuple[int, ...] = ()
-    """Muxers with an end that do not pass on to it any more: a deletion of many attachments is decided in parts."""
 
 
 @final
@@ -259,8 +259,22 @@ class DeleteMuxer(Struct):
     """Refused where anybody sends or passes on to it."""
     if_empty: bool = False
     """Refused where it has attachments."""
-    detached: int = 0
-    """How many it had that are gone already: a deletion of many is decided in parts."""
+
+
+@final
+class EndNodes(Struct):
+    """Nodes that something has happened to shall go, those whose end that was: the rest of a command of many changes.
+
+    The engine alone makes it (ending.py).
+    """
+
+    nodes: tuple[int, ...]
+    closed: tuple[int, ...]
+    """Those whose own link, which had them made, is gone."""
+    doomed: tuple[int, ...]
+    """Those that are deleted, whatever their end is."""
+    then: tuple[Effect, ...]
+    """What leaves when all is done."""
 
 
 @final
@@ -417,6 +431,7 @@ Command = (
     | DeclareMuxer
     | UpdateMuxer
     | DeleteMuxer
+    | EndNodes
     | AttachMember
     | DetachMember
     | PurgeQueue

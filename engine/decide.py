@@ -28,7 +28,7 @@ from engine.effects import (
     ProducersEnded,
     RefusedCommand,
 )
-from engine.ending import ended, ended_at_start, later
+from engine.ending import DECIDE_ENDING, ended, ended_at_start, later
 from engine.errors import Refused
 from engine.events import (
     Compacted,
@@ -155,6 +155,7 @@ _DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
     Inspect: _inspect,
     **DECIDE_ATTACHING,
     **DECIDE_WIRING,
+    **DECIDE_ENDING,
     **DECIDE_EXPLAINING,
     **DECIDE_UNSUBSCRIBING,
     **DECIDE_UPDATING,

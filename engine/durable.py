@@ -35,7 +35,7 @@ from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
 from engine.dispatch import dispatch
-from engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, Unfinished
+from engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
 from engine.large import assemble
@@ -364,6 +364,9 @@ class DurableLoop:
                     self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
                 elif type(effect) is ConsumerEnded:
                     self._take_back(effect.consumer)
+                    changes_left -= 1
+                elif type(effect) is ProducersEnded:
+                    changes_left -= len(effect.producers)
             if answers and type(last := answers[-1]) is Unfinished:
                 ahead.appendleft(last.command)
                 del answers[-1]

@@ -37,7 +37,7 @@ from engine.lifetime import Lifetime
 from engine.mode import Mode
 from engine.muxer import Muxer, MuxerKind, Options
 from engine.queue import Counters, Queue, Settings
-from engine.state import EMPTY_STATE, Consumer, Producer, State
+from engine.state import EMPTY_STATE, Consumer, Links, Producer, State
 from engine.subscription import Subscription
 from engine.word import WORD_BYTES
 from snapshot.blocks import Block, BlockKind
@@ -354,7 +354,7 @@ class _Parts:
         if counts != expected:
             what = "muxers, attachments, queues, producers, consumers, subscriptions"
             raise ImageFault(f"{what}: expected {expected}, found {counts}")
-        consumers = Counter(one.queue for one in self.consumers.values())
+        consumers, known = Counter(one.queue for one in self.consumers.values()), {row.id for row in self.queues}
         muxers = [
             Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
             for one in self.muxers
@@ -370,7 +370,8 @@ class _Parts:
             consumers=PersistentMap(self.consumers),
             producers=PersistentMap(self.producers),
             draws=PersistentMap({row.id: row.draws for row in self.muxers if row.draws}),
-            links=PersistentMap(Counter(one.node for one in self.producers.values() if one.node)),
+            links=_links_of((node, one.id) for one in self.producers.values() for node in one.nodes),
+            receivers=_links_of((one.queue, one.id) for one in self.consumers.values() if one.queue in known),
             **_subscribed(self.subscriptions),
         )
 
@@ -416,6 +417,14 @@ def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
         "subscription_queues": PersistentMap({row.subscription.key: row.queue for row in rows if row.keyed}),
         "no_locals": PersistentMap(no_locals),
     }
+
+
+def _links_of(pairs: Iterable[tuple[int, int]]) -> "PersistentMap[int, Links]":
+    """Return what leads where, from pairs of a node and a link."""
+    links: dict[int, dict[int, None]] = {}
+    for node, link in pairs:
+        links.setdefault(node, {})[link] = None
+    return _map_of({node: _map_of(some) for node, some in links.items()})
 
 
 def _map_of(items: "dict[int, _Value]") -> "PersistentMap[int, _Value]":

@@ -13,7 +13,10 @@ from engine.sending import PLAIN_SENDING, Sending
 from engine.subscription import Key, Subscription
 from snapshot.map import PersistentMap
 
-__all__ = ["EMPTY_STATE", "Consumer", "Producer", "State", "totals_of"]
+__all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
+
+Links = PersistentMap[int, None]
+"""The ids of producers or consumers: what leads to one thing, so that it is not looked for among all."""
 
 
 @final
@@ -51,6 +54,11 @@ class Producer:
     owns: int = 0
     """The one that it had made, 0 for none."""
 
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """What its link is one of: the muxer, and the queue with an end."""
+        return tuple({self.muxer, self.node} - {0})
+
 
 @final
 class State(Struct, frozen=True):
@@ -73,8 +81,10 @@ class State(Struct, frozen=True):
     subscription_queues: "PersistentMap[Key, int]"
     no_locals: "PersistentMap[int, str]"
     """Queues of subscriptions to the container whose messages do not come there."""
-    links: "PersistentMap[int, int]"
-    """Queues and muxers with an end to how many producers send to them."""
+    links: "PersistentMap[int, Links]"
+    """Muxers, and queues with an end, to the producers that send to them."""
+    receivers: "PersistentMap[int, Links]"
+    """Queues to their consumers."""
     mode: Mode = Mode.AUTOMATIC
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
@@ -109,6 +119,7 @@ def totals_of(state: State) -> dict[str, int]:
 EMPTY_STATE = State(
     0,
     0,
+    PersistentMap(),
     PersistentMap(),
     PersistentMap(),
     PersistentMap(),

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from engine.apply import fold
 from engine.arguments import check_argument
 from engine.commands import AttachConsumer
+from engine.dismantling import Dismantling
 from engine.effects import ConsumerEnded, Effect
-from engine.ending import later, queue_gone
+from engine.ending import later
 from engine.errors import Refused, SelectorError
 from engine.events import Attached, ConsumerDetached, Event, MuxerDeclared, Subscribed
 from engine.lifetime import Lifetime
@@ -43,6 +44,8 @@ class Place(NamedTuple):
     """Of a node that was made for it."""
     owns: int = 0
     """That node."""
+    is_unfinished: bool = False
+    """What was there has to go first, and is more than one decision takes: the command is to be decided again."""
 
 
 def subscribe(state: State, topic: str, command: AttachConsumer, moment: Moment) -> Place:
@@ -61,11 +64,14 @@ def subscribe(state: State, topic: str, command: AttachConsumer, moment: Moment)
             events, effects = _robbed(state, found, moment)
         if is_same:
             return Place(found, events, effects, wanted)
-        state = fold(state, events)
-        gone, answers = queue_gone(state, state.queues[found], later(moment, events))
-        state = fold(state, gone)
-        events += gone
-        effects += answers
+        part = Dismantling(fold(state, events), later(moment, events), moment.config.tick_changes_max)
+        is_gone = part.take(found)
+        events, effects = events + part.events, effects + part.effects
+        if not is_gone:
+            # What would be refused in the end is refused now, while nothing has changed.
+            _made(part.state, wanted, later(moment, events))
+            return Place(found, events, effects, wanted, is_unfinished=True)
+        state = part.state
     queue = moment.next_offset + len(events)
     return Place(queue, events + _made(state, wanted, later(moment, events)), effects, wanted)
 
@@ -143,7 +149,7 @@ def _robbed(state: State, queue: int, moment: Moment) -> Decision:
     """Return what ends the links that a subscription has."""
     if not state.queues[queue].consumers:
         return [], []
-    left = sorted(one.id for one in state.consumers.values() if one.queue == queue)
+    left = sorted(state.receivers[queue])
     why = f"another link receives from the subscription {state.subscriptions[queue].name!r:.80}"
     events: list[Event] = [
         ConsumerDetached(moment.next_offset + index, moment.now_us, one) for index, one in enumerate(left)

@@ -8,10 +8,9 @@ Rule 2. One that is in use is deleted only where that is forced; its receivers a
 from collections.abc import Callable
 from typing import Any
 
-from engine.apply import fold
 from engine.commands import DeleteSubscription
 from engine.effects import Answered
-from engine.ending import ended, later, muxers_before, queue_gone
+from engine.ending import ended
 from engine.errors import Refused
 from engine.moment import Decision, Moment
 from engine.state import State
@@ -49,11 +48,8 @@ def _delete_subscription(state: State, command: DeleteSubscription, moment: Mome
     if queue.consumers and not command.force:
         name = state.subscriptions[queue.id].name
         raise Refused("amqp:precondition-failed", f"subscription {name!r:.80} has {queue.consumers} receivers")
-    before = muxers_before(state, queue.id, moment)
-    events, effects = queue_gone(state, queue, moment)
-    # A temporary topic may live by it.
-    more, answers = ended(fold(state, events), before, later(moment, events))
-    return [*events, *more], [*effects, *answers, Answered(command.key, {"messages": queue.depth})]
+    answer = Answered(command.key, {"messages": queue.depth})
+    return ended(state, (queue.id,), moment, doomed=(queue.id,), then=(answer,))
 
 
 DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, Moment], Decision]] = {DeleteSubscription: _delete_subscription}

@@ -3,28 +3,24 @@
 Rule 1. Whatever is asked for is checked whole before anything happens: nothing is ever half wired.
 Rule 2. Asking again for what there is changes nothing; asking for the same name with other properties is refused.
 Rule 3. Muxers never pass messages round: an attachment that would close a circle is refused, with the way named.
-Rule 4. What goes takes its attachments along, each by an event of its own, in both directions. Those that are more than
-        a tick takes go in parts, and nothing else is decided between them.
+Rule 4. What goes takes its attachments along, each by an event of its own, in both directions (ending.py).
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
-from operator import attrgetter
 from typing import Any
 
 from engine.address import MUXER_MEMBER, queue_name
-from engine.apply import fold
 from engine.arguments import check_argument, check_called, check_names
 from engine.attachment import Argument
 from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from engine.condition_text import argument_text
 from engine.config import EngineConfig
-from engine.effects import Answered, Effect, ProducersEnded, Unfinished
-from engine.ending import detachments, ended, later, muxers_before, muxers_left, queue_gone
+from engine.effects import Answered
+from engine.ending import ended
 from engine.errors import PatternError, Refused
-from engine.events import Attached, Detached, Event, MuxerDeclared, MuxerDeleted, QueueDeclared
+from engine.events import Attached, Detached, Event, MuxerDeclared, QueueDeclared
 from engine.lifetime import Lifetime
 from engine.mode import Mode
 from engine.moment import Decision, Moment, too_many
@@ -192,16 +188,8 @@ def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decisio
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {queue.consumers} consumers")
     if command.if_empty and queue.depth:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
-    at_most = moment.config.tick_changes_max
-    some = detachments(state, queue.id, moment, at_most=at_most)
-    if len(some) == at_most:
-        left = (*command.left, *muxers_left(state, queue, some, moment))
-        return some, [Unfinished(DeleteQueue(command.key, command.name, left=left))]
-    before = [*command.left, *muxers_before(state, queue.id, moment)] if queue.id in state.subscriptions else []
-    events, effects = queue_gone(state, queue, moment)
-    # A temporary topic may live by its subscriptions.
-    more, answers = ended(fold(state, events), before, later(moment, events)) if before else ([], [])
-    return [*events, *more], [*effects, *answers, Answered(command.key, {"messages": queue.depth})]
+    answer = Answered(command.key, {"messages": queue.depth})
+    return ended(state, (queue.id,), moment, doomed=(queue.id,), then=(answer,))
 
 
 def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decision:
@@ -227,29 +215,15 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
     muxer = existing_muxer(state, command.name, moment.config)
     if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
-    producers = [one.id for one in state.producers.values() if one.muxer == muxer.id]
+    producers = len(state.links.get(muxer.id, ()))
     if command.if_unused and (producers or moment.router.muxers_before(state, muxer.id)):
         before = len(moment.router.muxers_before(state, muxer.id))
-        used = f"{len(producers)} producers and {before} muxers that pass on to it"
+        used = f"{producers} producers and {before} muxers that pass on to it"
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
     if command.if_empty and muxer.attachments:
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
-    at_most = moment.config.tick_changes_max
-    events = detachments(state, muxer.id, moment, at_most=at_most)
-    own = sorted(islice(muxer.attachments.values(), at_most - len(events)), key=attrgetter("id"))
-    events += [
-        Detached(moment.next_offset + len(events) + index, moment.now_us, muxer.id, one.member, one.id, one.argument)
-        for index, one in enumerate(own)
-    ]
-    detached = command.detached + len(own)
-    if len(events) == at_most:
-        return events, [Unfinished(DeleteMuxer(command.key, command.name, detached=detached))]
-    events.append(MuxerDeleted(moment.next_offset + len(events), moment.now_us, muxer.id))
-    ended: list[Effect] = []
-    if producers:
-        why = f"muxer {muxer.name!r} was deleted"
-        ended.append(ProducersEnded(frozenset(producers), "amqp:resource-deleted", why))
-    return events, [*ended, Answered(command.key, {"attachments": detached})]
+    answer = Answered(command.key, {"attachments": len(muxer.attachments)})
+    return ended(state, (muxer.id,), moment, doomed=(muxer.id,), then=(answer,))
 
 
 def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:

@@ -1,5 +1,6 @@
 """What ends, when it ends, and what goes with it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from engine.effects import ConsumerEnded, ConsumerReady, ProducerReady, Producer
 from engine.events import Detached, MuxerDeleted, QueueDeleted
 from engine.lifetime import Dynamic, Lifetime
 from engine.outcome import ACCEPTED, RELEASED
-from engine.state import EMPTY_STATE, State
+from engine.state import EMPTY_STATE, Consumer, Producer, State
 from engine.subscription import Subscribing
 from engine.word import pack_words
 from tests.engine.histories import lived
@@ -44,13 +45,23 @@ def consumer(world: World, address: str = "", **fields: Any) -> ConsumerReady:
     return ready
 
 
+def _led(links: Mapping[int, Consumer | Producer]) -> dict[int, set[int]]:
+    """Return what leads where, looked for among all links."""
+    found: dict[int, set[int]] = {}
+    for link in links.values():
+        for node in {link.queue} if isinstance(link, Consumer) else {link.muxer, link.node} - {0}:
+            found.setdefault(node, set()).add(link.id)
+    return found
+
+
 def is_sound(state: State) -> bool:
     """What is counted is right, and nothing points to what is gone."""
     queues, muxers = state.queues, state.muxers
     consumers = list(state.consumers.values())
     links = [one.node for one in state.producers.values() if one.node]
     assert all(queue.consumers == sum(one.queue == queue.id for one in consumers) for queue in queues.values())
-    assert dict(state.links.items()) == {node: links.count(node) for node in set(links)}
+    for table, one_by_one in ((state.links, _led(state.producers)), (state.receivers, _led(state.consumers))):
+        assert {node: set(some) for node, some in table.items()} == one_by_one
     assert all(node in queues or node in muxers for node in links)
     assert set(state.subscriptions) <= set(queues)
     assert set(state.no_locals) <= set(state.subscriptions)

@@ -100,13 +100,17 @@ def test_nothing_is_decided_meanwhile_and_the_sender_hears_of_it_once_it_is_dura
 
 
 def test_what_was_decided_before_it_leaves_meanwhile() -> None:
-    """Its tick ends as any other does."""
-    rig = _rig()
+    """Its tick ends as any other does; what there is to be dealt still waits for its turn."""
+    rig = _rig(dispatch_messages_max=1)
     producer = _fanning(rig)
-    other = rig.producer("q7")
-    effects = rig.step(rig.publish(other, b"first"), rig.publish(producer, b"m")) + rig.completed()
-    assert [type(one) for one in effects] == [PublishDone]
-    assert _depths(rig.loop.state) == {0, 1}
+    other, consumer = rig.producer("q7"), rig.consumer("q7", credit=10)
+    rig.step(rig.publish(other, b"1", b"2"))
+    assert rig.loop.demand.dirty
+    effects = rig.step(rig.publish(other, b"3"), rig.publish(producer, b"4")) + rig.completed()
+    assert [type(one) for one in effects] == [PublishDone, Deliver, PublishDone]
+    assert _depths(rig.loop.state) == {0, 3}
+    assert [body for _, body in delivered(rig.do())] == [b"2", b"3", b"4"]
+    assert rig.queue("q7").held_by(consumer).count == 4
 
 
 @pytest.mark.parametrize("size", [3, 5000])
