@@ -16,7 +16,7 @@ __all__ = ["Demand", "Want"]
 
 
 @final
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Want:
     """One consumer's wish."""
 
@@ -37,13 +37,18 @@ class Want:
     """What its last delivery waits for; no later one waits for less."""
     scan: Scan | None = None
     """Where it stands on the queue, when it takes not everything."""
+    is_gone: bool = False
+    """It has no turns any more, though it may stand in its ring still."""
 
 
 @final
 class Demand:
-    """The wants of all consumers, in a ring a queue, and the queues that are worth a look."""
+    """The wants of all consumers, in a ring a queue, and the queues that are worth a look.
 
-    __slots__ = ("_in_vain", "_rings", "dirty", "parked", "scanning", "wants")
+    Who goes stays in its ring without credit until half of that has gone: looking for each of 100,000 would be minutes.
+    """
+
+    __slots__ = ("_gone", "_in_vain", "_rings", "dirty", "parked", "scanning", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
@@ -55,6 +60,8 @@ class Demand:
         self._rings: dict[int, deque[Want]] = {}
         self.scanning: dict[int, deque[Want]] = {}
         """By queue the consumers that take not everything; whose turn it is stands first."""
+        self._gone: dict[tuple[int, bool], int] = {}
+        """How many have gone and stand in the ring of a queue, of those who take everything or not."""
         self._in_vain: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
 
     def add(self, want: Want) -> None:
@@ -67,13 +74,22 @@ class Demand:
         """Forget a consumer and return what it wanted, None when it is unknown."""
         want = self.wants.pop(consumer, None)
         if want is not None:
-            rings = self._rings if want.scan is None else self.scanning
-            ring = rings[want.queue]
-            ring.remove(want)
-            if not ring:
-                del rings[want.queue]
-                self._in_vain.pop(want.queue, None)
+            want.credit, want.draining, want.is_gone = 0, False, True
+            self._leave_ring(want)
         return want
+
+    def _leave_ring(self, want: Want) -> None:
+        rings, key = self._rings if want.scan is None else self.scanning, (want.queue, want.scan is None)
+        gone = self._gone[key] = self._gone.get(key, 0) + 1
+        if gone * 2 < len(rings[want.queue]):
+            return
+        del self._gone[key]
+        left = deque([one for one in rings[want.queue] if not one.is_gone])
+        if left:
+            rings[want.queue] = left
+        else:
+            del rings[want.queue]
+            self._in_vain.pop(want.queue, None)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> Want | None:
         """Say how many deliveries a consumer can take from now on, those held for it included; returns its wish."""
@@ -95,7 +111,7 @@ class Demand:
             self.touch(queue)
 
     def ring(self, queue: int) -> deque[Want]:
-        """Return a queue's consumers; whose turn it is stands first."""
+        """Return a queue's consumers; whose turn it is stands first. Those that have gone have no credit."""
         return self._rings.get(queue) or deque()
 
     def note_in_vain(self, queue: Queue, wants: list[Want]) -> None:

@@ -1,0 +1,48 @@
+"""Who wants what: consumers come and go in any order, and turns stay as they were."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.demand import Demand, Want
+from engine.routing.selector import parse_selector
+from engine.scanning import Scan
+
+
+@given(moves=st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.booleans()), max_size=80))
+@settings(deadline=None)
+def test_turns_are_those_of_whoever_is_left(moves: list[tuple[bool, int, bool]]) -> None:
+    """In their order; nobody who has gone has credit, and a queue that nobody is left on is not worth a look."""
+    demand = Demand()
+    plain, selecting = list[int](), list[int]()
+    scan = Scan(parse_selector("a = 1", bytes_max=100))
+    for comes, number, selects in moves:
+        known = selecting if selects else plain
+        consumer = number * 2 + selects
+        if comes and consumer not in known:
+            demand.add(Want(consumer, 7, "link", credit=5, draining=True, scan=scan if selects else None))
+            known.append(consumer)
+        elif not comes:
+            want = demand.remove(consumer)
+            assert (want is not None) is (consumer in known)
+            known[:] = [one for one in known if one != consumer]
+        for ring, left in ((demand.ring(7), plain), (demand.scanning.get(7, ()), selecting)):
+            assert [want.consumer for want in ring if want.credit] == left
+            assert not any(want.credit or want.draining for want in ring if want.is_gone)
+            assert len(ring) <= max(2 * len(left), 1)
+        demand.dirty.clear()
+        demand.touch(7)
+        assert bool(demand.dirty) is bool(plain or selecting)
+
+
+def test_many_who_go_are_not_looked_for_one_by_one() -> None:
+    """A ring is made anew when half of it has gone, so for a thousand it is a dozen times, whatever their order."""
+    demand = Demand()
+    for consumer in range(1000):
+        demand.add(Want(consumer, 7, "link", credit=1))
+    rings = []
+    for consumer in reversed(range(1000)):
+        demand.remove(consumer)
+        if not rings or demand.ring(7) is not rings[-1]:
+            rings.append(demand.ring(7))
+    assert len(rings) <= 12
+    assert not demand.ring(7)
