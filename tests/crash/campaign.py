@@ -1,5 +1,7 @@
 """A campaign: a broker is killed with SIGKILL again and again under load, some times while it recovers.
 
+The load is messages through queues, and updates of one of these queues and of a muxer.
+
 Everything random comes from one seed, so a failed campaign can be tried again; the moments of the machine cannot.
 """
 
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.crash.pair import Pair
+from tests.crash.updates import Updates
 from tools.child_broker import ChildBroker
 from tools.errors import ToolError
 
@@ -29,6 +32,10 @@ class Result:
     accepted: int
     arrived: int
     repeated: int
+    updated: int
+    """Updates of the queue and of the muxer that were acknowledged, or found after a kill."""
+    looks: int
+    """How often it was asked what a broker that has recovered goes by."""
     faults: tuple[str, ...]
     """What went wrong; empty when every promise was kept."""
 
@@ -39,19 +46,25 @@ def run_campaign(directory: Path, *, seed: int, kills: int, pairs: int = 3, rate
     broker = ChildBroker(directory / "data")
     broker.start()
     traffic = [Pair(f"q{number}", lambda: broker.url, rate=rate) for number in range(pairs)]
+    updates = Updates("q0", lambda: broker.url)
     for pair in traffic:
         pair.start()
+    updates.start()
     recovering = 0
     try:
         for _ in range(kills):
             time.sleep(chance.uniform(0.05, 0.8))
             broker.kill()
             recovering += _restart(broker, chance)
+        updates.stop()
         for pair in traffic:
             pair.stop_sending()
         drain(traffic)
         for pair in traffic:
             pair.stop_receiving()
+        broker.kill()
+        broker.start()
+        updates.look()
     finally:
         broker.kill()
     return Result(
@@ -61,7 +74,9 @@ def run_campaign(directory: Path, *, seed: int, kills: int, pairs: int = 3, rate
         accepted=sum(len(pair.accepted) for pair in traffic),
         arrived=sum(len({number for number, _ in pair.arrivals}) for pair in traffic),
         repeated=sum(pair.repeated for pair in traffic),
-        faults=tuple(fault for pair in traffic for fault in pair.check()),
+        updated=sum(updates.acknowledged.values()),
+        looks=updates.looks,
+        faults=(*(fault for pair in traffic for fault in pair.check()), *updates.faults),
     )
 
 
