@@ -120,6 +120,8 @@ class Gateway:
         """Connections that may have output."""
         self.consumers: dict[int, Consuming] = {}
         """By the engine's id."""
+        self.producers: dict[int, Producing] = {}
+        """By the engine's id."""
         self.peers: dict[Peer, None] = {}
         self.containers = Containers(id_bytes_max=limits.container_id_bytes_max)
         self.links: dict[LinkName, tuple[Peer, Link]] = {}
@@ -214,9 +216,11 @@ class Gateway:
 
     def _producers_ended(self, effect: ProducersEnded) -> None:
         error = Error(condition=Symbol(effect.condition), description=effect.description)
-        for peer in self.peers:
-            if peer.producers_ended(effect.producers, error):
-                self.touched[peer] = None
+        for producer in sorted(effect.producers):
+            producing = self.producers.pop(producer, None)
+            if producing is not None:
+                producing.peer.producer_ended(producing, error)
+                self.touched[producing.peer] = None
 
     def _command_failed(self, effect: CommandFailed) -> None:
         command = effect.command

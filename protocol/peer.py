@@ -3,7 +3,7 @@
 A link is answered when the engine has: the attach reply of a node waits for the log like any other promise.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, assert_never, final
 
 from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
@@ -197,6 +197,7 @@ class Peer:
             self.gateway.engine.submit(DetachProducer(ready.producer))
             return
         producing.producer = ready.producer
+        self.gateway.producers[ready.producer] = producing
         producing.accept(ready)
         producing.top_up()
 
@@ -224,15 +225,12 @@ class Peer:
         self._let_go(consuming.link)
         consuming.link.detach(closed=True, error=error)
 
-    def producers_ended(self, producers: Container[int], error: Error) -> bool:
-        """End those of these producers that are ours; tell whether there were any."""
-        ended = [producing for producing in self._producing.values() if producing.producer in producers]
-        for producing in ended:
-            producing.is_open = False
-            del self._producing[producing.link]
-            self._let_go(producing.link)
-            producing.link.detach(closed=True, error=error)
-        return bool(ended)
+    def producer_ended(self, producing: Producing, error: Error) -> None:
+        """End a producer whose queue or muxer is gone."""
+        producing.is_open = False
+        del self._producing[producing.link]
+        self._let_go(producing.link)
+        producing.link.detach(closed=True, error=error)
 
     def source_ended(self, source: Source, error: Error) -> None:
         """End a link that takes nothing; one that is not attached yet is refused."""
@@ -426,6 +424,7 @@ class Peer:
         if producing is not None:
             producing.is_open = False
             if producing.producer:
+                self.gateway.producers.pop(producing.producer, None)
                 self.gateway.engine.submit(DetachProducer(producing.producer))
         consuming = self._consuming.pop(link, None)
         if consuming is not None:
