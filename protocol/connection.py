@@ -37,7 +37,7 @@ from protocol.performatives import Close, Error, Open
 from protocol.reader import Frame
 from protocol.sasl import SaslClient, SaslServer
 from protocol.session import Session
-from protocol.shape import TRANSFER_CODE
+from protocol.shape import TRANSFER_CODE, Recogniser
 from protocol.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
 from protocol.tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
 
@@ -91,6 +91,7 @@ class Connection:
         "links_by_name",
         "output",
         "partial_bytes",
+        "recogniser",
         "remote_frame_bytes_max",
         "remote_open",
         "reopened",
@@ -132,6 +133,7 @@ class Connection:
         self.link_count = 0
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
+        self.recogniser: Recogniser | None = None
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
         self._close_by_ms: int | None = None
@@ -333,8 +335,7 @@ class Connection:
             if code == TRANSFER_CODE:
                 return session.incoming.receive(data, position, body, frame_end, end)
             if code in SESSION_CODES:
-                receive_plain(session, code, data, position, body, frame_end)
-                return frame_end
+                return receive_plain(session, code, data, position, body, frame_end, end)
             performative, _ = decode_frame_body(data, body, frame_end)
             if performative.CODE in SESSION_CODES:
                 receive_decoded(session, performative, data, position, body, frame_end)

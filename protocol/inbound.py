@@ -8,10 +8,11 @@ from typing import Final
 
 from protocol.composite import Composite
 from protocol.decode import Buffer
+from protocol.disposition_shape import DISPOSITION_CODE
 from protocol.frames import decode_frame_body
 from protocol.performatives import Disposition, Flow, Transfer
 from protocol.session import Session
-from protocol.shape import DISPOSITION_CODE, FLOW_CODE, read_disposition, read_flow
+from protocol.shape import FLOW_CODE, read_flow
 
 __all__ = ["SESSION_CODES", "receive_decoded", "receive_plain"]
 
@@ -19,21 +20,18 @@ SESSION_CODES: Final = frozenset(range(0x12, 0x17))
 """Attach, flow, transfer, disposition, detach."""
 
 
-def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int) -> None:
-    """Give a frame with a plain code, but no transfer, to its session."""
+def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
+    """Give a frame with a plain code, but no transfer, to its session; returns the position behind what was taken."""
     if code == FLOW_CODE:
         fields = read_flow(data, body, frame_end)
         if fields is not None:
             session.receive_flow(fields)
-            return
+            return frame_end
     elif code == DISPOSITION_CODE:
-        said = read_disposition(data, body, frame_end)
-        if said is not None:
-            role, first_id, last_id, settled, state = said
-            session.receive_disposition(first_id, last_id, state, role=role, settled=settled)
-            return
+        return session.dispositions.receive_frame(data, position, body, frame_end, end)
     performative, _ = decode_frame_body(data, body, frame_end)
     receive_decoded(session, performative, data, position, body, frame_end)
+    return frame_end
 
 
 def receive_decoded(
@@ -44,11 +42,7 @@ def receive_decoded(
         case Flow():
             session.receive_flow([getattr(performative, name) for name in Flow.FIELDS[:10]])
         case Disposition():
-            first_id = performative.first
-            last_id = first_id if performative.last is None else performative.last
-            session.receive_disposition(
-                first_id, last_id, performative.state, role=performative.role, settled=performative.settled
-            )
+            session.dispositions.receive(performative)
         case Transfer():
             session.incoming.receive(data, position, body, frame_end, frame_end)
         case _:

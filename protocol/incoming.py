@@ -20,7 +20,7 @@ from protocol.receiver import Receiver
 from protocol.serial import MASK
 from protocol.shape import learn, plain_handle
 from protocol.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
-from protocol.tables import LinkState
+from protocol.tables import ConnectionState, LinkState, SessionState
 
 if TYPE_CHECKING:
     from protocol.links import Links
@@ -30,17 +30,20 @@ __all__ = ["Incoming"]
 
 # Names of their own, since a look into an enumeration costs as much as a call.
 _ATTACHED: Final = LinkState.ATTACHED
+_MAPPED: Final = SessionState.MAPPED
+_OPENED: Final = ConnectionState.OPENED
 
 
 class Incoming:
     """The receiving half of one session."""
 
-    __slots__ = ("_links", "_next_id", "_session")
+    __slots__ = ("_latest", "_links", "_next_id", "_session")
 
     def __init__(self, session: Session, links: Links) -> None:
         self._session = session
         self._links = links
         self._next_id: int | None = None
+        self._latest: Link | None = None
 
     def receive(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
         """Take the transfer frame at `position` and what follows it alike up to `end`; returns the position behind.
@@ -49,13 +52,10 @@ class Incoming:
         """
         session = self._session
         link = self._links.by_handle.get(plain_handle(data, body, frame_end))
-        if link is not None and link.shape is not None and link.partial is None and link.state is _ATTACHED:
-            next_id = self._next_id
-            assert next_id is not None  # a shape was learned, so there was a delivery
-            frames_max = min(link.credit, session.windows.left)
-            payloads, after = link.shape.match(data, position, end, next_id, frames_max)
-            if payloads:
-                self._take_run(link, next_id, payloads, settled=link.shape.settled)
+        if link is not None:
+            self._latest, session.connection.recogniser = link, self
+            after = self._take_shaped(link, data, position, end)
+            if after != position:
                 return after
         transfer, payload_start = decode_frame_body(data, body, frame_end)
         assert type(transfer) is Transfer
@@ -72,6 +72,23 @@ class Incoming:
         except LinkFault as fault:
             link.fail(fault.condition, fault.description)
         return frame_end
+
+    def take_alike(self, data: bytes, position: int, end: int) -> int:
+        """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
+        link, session = self._latest, self._session
+        if link is None or session.state is not _MAPPED or session.connection.state is not _OPENED:
+            return position
+        return self._take_shaped(link, data, position, end)
+
+    def _take_shaped(self, link: Link, data: Buffer, position: int, end: int) -> int:
+        """Take what has the shape of the link's last transfer; returns the position behind, `position` to decline."""
+        shape, next_id = link.shape, self._next_id
+        if shape is None or next_id is None or link.partial is not None or link.state is not _ATTACHED:
+            return position
+        payloads, after = shape.match(data, position, end, next_id, min(link.credit, self._session.windows.left))
+        if payloads:
+            self._take_run(link, next_id, payloads, settled=shape.settled)
+        return after
 
     def _take_run(self, link: Link, first_id: int, payloads: list[bytes | memoryview], *, settled: bool) -> None:
         """Count and tell a run that the recogniser took."""

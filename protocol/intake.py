@@ -46,6 +46,8 @@ class Intake:
                 self._fail_held()
             return False
         reader.put(data)
+        if connection.recogniser is not None:
+            reader.take_alike(connection.recogniser)
         try:
             if self.handshake is not None:
                 self._negotiate(self.handshake)

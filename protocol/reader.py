@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from protocol.decode import Buffer
 from protocol.errors import FramingError
+from protocol.shape import Recogniser
 
 __all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
 
@@ -109,6 +110,12 @@ class FrameReader:
         self._data = bytes(data) if size < self._large_bytes and type(data) is memoryview else data
         self.position = 0
         self.end = size
+
+    def take_alike(self, recogniser: Recogniser) -> None:
+        """Let frames that are like the last one of the connection be taken before they are cut."""
+        data = self._data
+        if self._rest is None and type(data) is bytes:
+            self.position = recogniser.take_alike(data, 0, self.end)
 
     def hold(self, data: Buffer) -> int:
         """Put `data` behind what is kept, unread; returns how much is kept."""

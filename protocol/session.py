@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from protocol.composite import Composite
 from protocol.decode import Buffer
 from protocol.deliveries import DeliveryRing
+from protocol.dispositions import Dispositions
 from protocol.errors import FramingError, LocalError, SessionFault
-from protocol.events import CreditChanged, Disposed, SessionEnded
+from protocol.events import CreditChanged, SessionEnded
 from protocol.incoming import Incoming
 from protocol.links import Links
 from protocol.performatives import (
-    Accepted,
     Attach,
     Begin,
     Coordinator,
@@ -28,9 +28,6 @@ from protocol.performatives import (
     End,
     Error,
     Flow,
-    Modified,
-    Rejected,
-    Released,
     Source,
     Target,
 )
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-_OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
 # Names of their own, since a look into an enumeration costs as much as a call.
 _MAPPED: Final = SessionState.MAPPED
 
@@ -66,6 +62,7 @@ class Session:
         "_waiting",
         "channel",
         "connection",
+        "dispositions",
         "has_second",
         "incoming",
         "next_sent_id",
@@ -86,6 +83,8 @@ class Session:
         self.windows = Windows(connection.limits.window_frames, first_id)
         self.incoming = Incoming(self, self._links)
         """Transfers that come."""
+        self.dispositions = Dispositions(self)
+        """Dispositions that come."""
         self._unsettled_max = connection.limits.unsettled_max
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
@@ -320,23 +319,6 @@ class Session:
         self._is_reopened = False
         links = [link for link in self._links.all() if link.is_sender and link.credit]
         self.connection.events.extend(CreditChanged(link) for link in links if link.is_live)
-
-    def receive_disposition(
-        self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool
-    ) -> None:
-        """Take a disposition over what is held of the range: its end, or an outcome that asks for ours."""
-        ring = self.sent if role == Role.RECEIVER else self.received
-        if settled:
-            runs = ring.take(first_id, last_id)
-        elif type(state) in _OUTCOMES:
-            runs = ring.tell(first_id, last_id)
-        else:
-            return
-        events = self.connection.events
-        for run in runs:
-            events.append(Disposed(run.link, run.first_id, run.tokens(), state, settled))
-        if settled and self.windows.left <= 0:
-            self.mark_dirty()
 
     # The rest
 

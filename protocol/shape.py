@@ -8,36 +8,41 @@ Rule 2: a shape is learned from a frame that the general decoder took, and stand
         same way: equal bytes decode equally, and a tag is n bytes whatever they are.
 Rule 3: windows, credit and limits are the caller's, who says how many frames there may be.
 
-Flows and dispositions come one by one, so they have no shape: lists of plain fields (null, boolean, uint) are read here
-directly, with the same Rule 1.
+Dispositions have shapes of their own (disposition_shape.py). Flows have none, for each differs from the last: lists of
+plain fields (null, boolean, uint) are read here directly, with the same Rule 1.
 """
 
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 from protocol.decode import Buffer
-from protocol.performatives import Accepted, DeliveryState, Modified, Released
 from protocol.serial import MASK
 
 __all__ = [
-    "DISPOSITION_CODE",
     "FLOW_CODE",
     "TRANSFER_CODE",
+    "Recogniser",
     "TransferShape",
     "learn",
     "plain_handle",
-    "read_disposition",
+    "plain_list",
     "read_flow",
 ]
 
 FLOW_CODE: Final = 0x13
 TRANSFER_CODE: Final = 0x14
-DISPOSITION_CODE: Final = 0x15
 
 _UINT: Final = Struct(">I").unpack_from
 
 _FLOW_KINDS: Final = b"uuuuuuuubb"
 """What the fields of a flow are, before its properties: u uint, b boolean."""
+
+
+class Recogniser(Protocol):
+    """Who took the last frame of a connection, and takes more like it before they are cut into frames."""
+
+    def take_alike(self, data: bytes, position: int, end: int) -> int:
+        """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
 
 
 class TransferShape:
@@ -127,7 +132,7 @@ def plain_handle(data: Buffer, body: int, end: int) -> int:
     return -1
 
 
-def _plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None:
+def plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None:
     """Read count and first position of the fields of the list that fills position .. end; None declines."""
     if end - position < 3:
         return None
@@ -144,7 +149,7 @@ def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | No
 
     A flow with properties declines, and so does one without its mandatory fields.
     """
-    shape = _plain_list(data, body + 3, end)
+    shape = plain_list(data, body + 3, end)
     if shape is None or not 4 <= shape[0] <= 11:
         return None
     count, at = shape
@@ -180,67 +185,3 @@ def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | No
     if at != end or fields[1] is None or fields[2] is None or fields[3] is None:
         return None
     return fields
-
-
-_Ending: TypeAlias = tuple[bool, DeliveryState | None]
-
-
-def _state_bytes() -> dict[bytes, DeliveryState | None]:
-    states: dict[bytes, DeliveryState | None] = {b"\x40": None}
-    for code, state in ((0x24, Accepted()), (0x26, Released()), (0x27, Modified())):
-        states[bytes((0x00, 0x53, code, 0x45))] = state
-        states[bytes((0x00, 0x53, code, 0xC0, 0x01, 0x00))] = state
-        states[bytes((0x00, 0x53, code, 0xD0, 0, 0, 0, 4, 0, 0, 0, 0))] = state
-    return states
-
-
-def _endings() -> dict[tuple[int, bytes], _Ending]:
-    booleans = (b"\x40", b"\x41", b"\x42")
-    endings: dict[tuple[int, bytes], _Ending] = {(2, b""): (False, None), (3, b""): (False, None)}
-    for settled in booleans:
-        is_settled = settled == b"\x41"
-        endings[4, settled] = (is_settled, None)
-        for encoded, state in _state_bytes().items():
-            endings[5, settled + encoded] = (is_settled, state)
-            for batchable in booleans:
-                endings[6, settled + encoded + batchable] = (is_settled, state)
-    return endings
-
-
-_ENDINGS: Final = _endings()
-"""How a disposition ends behind its ids, settled and state, by the count of its fields and their bytes.
-
-The outcomes are those without fields, in all their encodings; shared, so nobody may change what an event carries.
-"""
-
-
-def read_disposition(data: Buffer, body: int, end: int) -> tuple[bool, int, int, bool, DeliveryState | None] | None:
-    """Role, first, last, settled and state of the disposition whose descriptor begins at `body`; None declines."""
-    shape = _plain_list(data, body + 3, end)
-    if shape is None or not 2 <= shape[0] <= 6:
-        return None
-    count, at = shape
-    if end - at < 2 or data[at] not in (0x41, 0x42):
-        return None
-    role = data[at] == 0x41
-    at += 1
-    first_id = last_id = -1
-    for _ in range(2 if count > 2 else 1):
-        code = data[at] if at < end else 0
-        if code == 0x70 and at + 5 <= end:
-            last_id = _UINT(data, at + 1)[0]
-            at += 5
-        elif code == 0x52 and at + 2 <= end:
-            last_id = data[at + 1]
-            at += 2
-        elif code == 0x43:
-            last_id = 0
-            at += 1
-        elif code == 0x40 and first_id >= 0:
-            at += 1
-        else:
-            return None
-        if first_id < 0:
-            first_id = last_id
-    ending = _ENDINGS.get((count, bytes(data[at:end])))
-    return None if ending is None else (role, first_id, last_id, *ending)

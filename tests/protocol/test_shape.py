@@ -3,9 +3,11 @@
 import random
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.disposition_shape import read_disposition
 from protocol.events import CreditChanged, Disposed, Event, LinkDetached, SessionEnded, TransferRun
 from protocol.limits import ConnectionLimits
 from protocol.performatives import (
@@ -19,7 +21,7 @@ from protocol.performatives import (
     Released,
     Transfer,
 )
-from protocol.shape import read_disposition, read_flow
+from protocol.shape import read_flow
 from tests.protocol.peers import FIRST_ID, Wire
 from tests.protocol.test_session import RECEIVER, SENDER, flow
 
@@ -27,9 +29,16 @@ LIMITS = ConnectionLimits(window_frames=50, frame_bytes_max=2000, message_bytes_
 
 
 def flat(events: list[Event]) -> list[object]:
-    """The events message by message, so that runs of any length compare equal."""
+    """The events message by message, so that runs of any length compare equal.
+
+    A range tells what was told before ahead of the rest, so what one read settles is put in order of its ids.
+    """
     told: list[object] = []
+    disposed: list[tuple[int, int, str, object, bool]] = []
     for event in events:
+        if not isinstance(event, Disposed):
+            told += sorted(disposed, key=lambda each: each[:3])
+            disposed.clear()
         match event:
             case TransferRun():
                 told += [
@@ -37,14 +46,17 @@ def flat(events: list[Event]) -> list[object]:
                     for i, payload in enumerate(event.payloads)
                 ]
             case Disposed():
-                told.append((event.link.name, event.first_id, list(event.tokens), event.state, event.settled))
+                disposed += [
+                    ((event.first_id + i) & 0xFFFFFFFF, token, event.link.name, event.state, event.settled)
+                    for i, token in enumerate(event.tokens)
+                ]
             case LinkDetached() | SessionEnded():
                 told.append((type(event), event.error))
             case CreditChanged():
                 told.append((event.link.name, event.link.credit))
             case _:
                 told.append(type(event))
-    return told
+    return told + sorted(disposed, key=lambda each: each[:3])
 
 
 def outcome(pieces: list[bytes], *, recognised: bool) -> tuple[object, ...]:
@@ -67,7 +79,7 @@ def outcome(pieces: list[bytes], *, recognised: bool) -> tuple[object, ...]:
         with (
             patch("protocol.incoming.learn", return_value=None),
             patch("protocol.inbound.read_flow", return_value=None),
-            patch("protocol.inbound.read_disposition", return_value=None),
+            patch("protocol.dispositions.read_disposition", return_value=None),
         ):
             for piece in pieces:
                 wire.give(piece)
@@ -151,6 +163,26 @@ def others(draw: random.Random) -> bytes:
     return (8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body
 
 
+def settlements(draw: random.Random) -> list[bytes]:
+    """What a receiver says that settles one by one, or a few at a time; ids may repeat, leap and wrap."""
+    frames: list[bytes] = []
+    first = (FIRST_ID + draw.randrange(4)) & 0xFFFFFFFF if draw.random() < 0.9 else draw.randrange(300)
+    has_last, width = draw.random() < 0.5, draw.random() < 0.5
+    state: DeliveryState | None = draw.choice((Accepted(), Accepted(), Released(), Modified(), None))
+    for _ in range(draw.choice((2, 6, 20))):
+        step = draw.choice((0, 0, 0, 2)) if has_last else 0
+        last = (first + step) & 0xFFFFFFFF
+        performative = Disposition(
+            role=RECEIVER, first=first, last=last if has_last else None, settled=draw.random() < 0.95, state=state
+        )
+        body = performative.encode(full_width=width)
+        frames.append((8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body)
+        first = (last + draw.choice((1,) * 8 + (0, 2, 0xFFFFFFFF))) & 0xFFFFFFFF
+        if draw.random() < 0.05:
+            has_last = not has_last
+    return frames
+
+
 def cut_at_random(draw: random.Random, data: bytes) -> list[bytes]:
     pieces = []
     while data:
@@ -168,6 +200,9 @@ def test_on_equals_off(seed: int, mutated: bool) -> None:
     frames = transfers(draw, draw.choice((3, 40)))
     for _ in range(draw.randrange(6)):
         frames.insert(draw.randrange(len(frames) + 1), others(draw))
+    for _ in range(draw.randrange(3)):
+        at = draw.randrange(len(frames) + 1)
+        frames[at:at] = settlements(draw)
     data = bytearray(b"".join(frames))
     if mutated:
         for _ in range(draw.choice((1, 3))):
@@ -199,6 +234,72 @@ def test_alike_transfers_are_one_run() -> None:
     lengths = [len(event.payloads) for event in wire.events if isinstance(event, TransferRun)]
     assert sum(lengths) == 253
     assert len(lengths) <= 3
+
+
+def settled(wire: Wire) -> list[tuple[int, int]]:
+    """First id and count of what the server was told is settled, and forget it."""
+    told = [(event.first_id, len(event.tokens)) for event in wire.events if isinstance(event, Disposed)]
+    wire.events.clear()
+    return told
+
+
+def receiving(count: int) -> Wire:
+    """A server that has sent so many messages on one link."""
+    wire = Wire()
+    wire.say(
+        wire.attach(role=RECEIVER),
+        flow(handle=0, delivery_count=0, link_credit=count, next_incoming_id=FIRST_ID, incoming_window=1000),
+    )
+    wire.session().links()[0].send_run(range(count), [b"x"] * count)  # type: ignore[attr-defined]
+    wire.read()
+    wire.events.clear()
+    return wire
+
+
+@pytest.mark.parametrize("has_last", [False, True])
+@pytest.mark.parametrize("full_width", [False, True])
+def test_alike_dispositions_are_one_range(has_last: bool, full_width: bool) -> None:
+    """Messages settled one by one in one read are told as one range behind the first, across the wrap of ids."""
+    wire = receiving(200)
+    frames = []
+    for index in range(200):
+        at = (FIRST_ID + index) & 0xFFFFFFFF
+        said = Disposition(role=RECEIVER, first=at, last=at if has_last else None, settled=True, state=Accepted())
+        body = said.encode(full_width=full_width)
+        frames.append((8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body)
+    wire.give(frames[0])
+    assert settled(wire) == [(FIRST_ID, 1)]
+    wire.give(b"".join(frames[1:]))
+    told = settled(wire)
+    assert sum(count for _, count in told) == 199
+    assert len(told) <= 4
+    assert wire.session().sent.count == 0
+
+
+def test_a_last_id_of_another_type_is_a_fault() -> None:
+    """Four bytes that are no uint are refused, though everything around them is as it was."""
+    wire = receiving(20)
+    one, two = (
+        Disposition(role=RECEIVER, first=at, last=at, settled=True).encode(full_width=True)
+        for at in (FIRST_ID, FIRST_ID + 1)
+    )
+    code_at = two.rindex(b"\x70")
+    wrong = two[:code_at] + b"\x71" + two[code_at + 1 :]
+    wire.give(b"".join((8 + len(body)).to_bytes(4, "big") + b"\2\0\0\0" + body for body in (one, wrong)))
+    assert settled(wire) == [(FIRST_ID, 1)]
+    assert wire.server.is_ended
+
+
+def test_a_range_round_the_circle_is_not_joined() -> None:
+    """What follows the last range and claims all ids is told by itself: joined, it would claim less."""
+    wire = receiving(20)
+    ranges = [(FIRST_ID + 5, FIRST_ID + 6), (FIRST_ID + 7, FIRST_ID + 8), (FIRST_ID + 9, FIRST_ID + 8)]
+    data = b"".join(
+        wire.frame(Disposition(role=RECEIVER, first=first & 0xFFFFFFFF, last=last & 0xFFFFFFFF, settled=True))
+        for first, last in ranges
+    )
+    wire.give(data)
+    assert wire.session().sent.count == 0
 
 
 @settings(max_examples=200, deadline=None)

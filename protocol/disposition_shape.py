@@ -1,0 +1,165 @@
+"""The recogniser of dispositions: who settles one by one says nearly the same each time.
+
+    size, 02 00 channel, 00 53 15, list, role, code of first | first   | code of last | last | settled, state, batchable
+    head: must be equal                                      | next id | equal        | any  | tail: equal
+
+Rule 1: as in shape.py it may decline, never decide, and is learned from a frame that was read whole.
+Rule 2: what follows one another with the same ending is one range: a range means what its parts mean one by one.
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from protocol.decode import Buffer
+from protocol.performatives import Accepted, DeliveryState, Modified, Released
+from protocol.serial import MASK
+from protocol.shape import plain_list
+
+__all__ = ["DISPOSITION_CODE", "DispositionShape", "PlainDisposition", "learn_disposition", "read_disposition"]
+
+DISPOSITION_CODE: Final = 0x15
+
+_UINT: Final = Struct(">I").unpack_from
+_FORMATS: Final = {0x52: "B", 0x70: "I"}
+"""How an id behind such a code is laid out."""
+
+
+class PlainDisposition(NamedTuple):
+    """What a disposition says, without its batchable."""
+
+    role: bool
+    first_id: int
+    last_id: int
+    settled: bool
+    state: DeliveryState | None
+
+
+class DispositionShape:
+    """What the next disposition of a session will look like, if it looks like the last one."""
+
+    __slots__ = ("_code", "_head", "_length", "_tail", "_unpack", "role", "settled", "state")
+
+    def __init__(self, head: bytes, formats: str, code: bytes, tail: bytes, said: PlainDisposition) -> None:
+        """Take the parts of a frame; `formats`: of its ids, one or two; `code`: of the last, empty where none is."""
+        between = f"{formats[0]}1s{formats[1]}" if code else formats
+        layout = Struct(f">{len(head)}s{between}{len(tail)}s")
+        self._unpack = layout.unpack_from
+        self._length = layout.size
+        self._head = head
+        self._code = code
+        self._tail = tail
+        self.role = said.role
+        self.settled = said.settled
+        self.state = said.state
+
+    def match(self, data: Buffer, position: int, end: int) -> tuple[int, int, int]:
+        """Take whole frames from `position` whose ranges follow one another.
+
+        Returns first and last id, and the position behind the last frame: `position` itself when it declines.
+        """
+        # The loop runs once a message of who settles one by one: no calls but the unpack.
+        unpack, length, head, code, tail = self._unpack, self._length, self._head, self._code, self._tail
+        final = end - length
+        first_id, last_id = -1, -1
+        while position <= final:
+            if code:
+                its_head, its_first, its_code, its_last, its_tail = unpack(data, position)
+            else:
+                its_head, its_first, its_tail = unpack(data, position)
+                its_code, its_last = code, its_first
+            if its_head != head or its_tail != tail or its_code != code:
+                break
+            if first_id < 0:
+                first_id = its_first
+            elif its_first != (last_id + 1) & MASK or (its_last - first_id) & MASK <= (last_id - first_id) & MASK:
+                break
+            last_id = its_last
+            position += length
+        return first_id, last_id, position
+
+
+def learn_disposition(
+    data: Buffer, position: int, body: int, frame_end: int, said: PlainDisposition
+) -> DispositionShape | None:
+    """Learn the shape of the frame at `position`, which `read_disposition` took as `said`; None when it is unusual."""
+    if data[position + 4] != 2:
+        return None
+    is_short = data[body + 3] == 0xC0
+    count = data[body + 5] if is_short else _UINT(data, body + 8)[0]
+    at = body + (7 if is_short else 13)
+    first = _FORMATS.get(data[at])
+    if first is None:
+        return None
+    head = bytes(data[position : at + 1])
+    at += 2 if first == "B" else 5
+    if count == 2 or data[at] == 0x40:
+        return DispositionShape(head, first, b"", bytes(data[at:frame_end]), said)
+    last = _FORMATS.get(data[at])
+    if last is None:
+        return None
+    behind = at + (2 if last == "B" else 5)
+    return DispositionShape(head, first + last, bytes(data[at : at + 1]), bytes(data[behind:frame_end]), said)
+
+
+_Ending: TypeAlias = tuple[bool, DeliveryState | None]
+
+
+def _state_bytes() -> dict[bytes, DeliveryState | None]:
+    states: dict[bytes, DeliveryState | None] = {b"\x40": None}
+    for code, state in ((0x24, Accepted()), (0x26, Released()), (0x27, Modified())):
+        states[bytes((0x00, 0x53, code, 0x45))] = state
+        states[bytes((0x00, 0x53, code, 0xC0, 0x01, 0x00))] = state
+        states[bytes((0x00, 0x53, code, 0xD0, 0, 0, 0, 4, 0, 0, 0, 0))] = state
+    return states
+
+
+def _endings() -> dict[tuple[int, bytes], _Ending]:
+    booleans = (b"\x40", b"\x41", b"\x42")
+    endings: dict[tuple[int, bytes], _Ending] = {(2, b""): (False, None), (3, b""): (False, None)}
+    for settled in booleans:
+        is_settled = settled == b"\x41"
+        endings[4, settled] = (is_settled, None)
+        for encoded, state in _state_bytes().items():
+            endings[5, settled + encoded] = (is_settled, state)
+            for batchable in booleans:
+                endings[6, settled + encoded + batchable] = (is_settled, state)
+    return endings
+
+
+_ENDINGS: Final = _endings()
+"""How a disposition ends behind its ids, settled and state, by the count of its fields and their bytes.
+
+The outcomes are those without fields, in all their encodings; shared, so nobody may change what an event carries.
+"""
+
+
+def read_disposition(data: Buffer, body: int, end: int) -> PlainDisposition | None:
+    """Read the disposition whose descriptor begins at `body`; None declines."""
+    shape = plain_list(data, body + 3, end)
+    if shape is None or not 2 <= shape[0] <= 6:
+        return None
+    count, at = shape
+    if end - at < 2 or data[at] not in (0x41, 0x42):
+        return None
+    role = data[at] == 0x41
+    at += 1
+    first_id = last_id = -1
+    for _ in range(2 if count > 2 else 1):
+        code = data[at] if at < end else 0
+        if code == 0x70 and at + 5 <= end:
+            last_id = _UINT(data, at + 1)[0]
+            at += 5
+        elif code == 0x52 and at + 2 <= end:
+            last_id = data[at + 1]
+            at += 2
+        elif code == 0x43:
+            last_id = 0
+            at += 1
+        elif code == 0x40 and first_id >= 0:
+            at += 1
+        else:
+            return None
+        if first_id < 0:
+            first_id = last_id
+    ending = _ENDINGS.get((count, bytes(data[at:end])))
+    return None if ending is None else PlainDisposition(role, first_id, last_id, *ending)

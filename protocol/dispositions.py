@@ -1,0 +1,89 @@
+"""Dispositions that come, of all links of one session (transport, 2.6.12).
+
+Rule 1: what looks like the last one is taken in runs, whole ranges of them as one.
+Rule 2: what is not held any more is left out, and so is an outcome that was told already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from protocol.decode import Buffer
+from protocol.disposition_shape import DispositionShape, learn_disposition, read_disposition
+from protocol.events import Disposed
+from protocol.frames import decode_frame_body
+from protocol.performatives import Accepted, DeliveryState, Disposition, Modified, Rejected, Released
+from protocol.spec import Role
+from protocol.tables import ConnectionState, SessionState
+
+if TYPE_CHECKING:
+    from protocol.session import Session
+
+__all__ = ["Dispositions"]
+
+_OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
+# Names of their own, since a look into an enumeration costs as much as a call.
+_MAPPED: Final = SessionState.MAPPED
+_OPENED: Final = ConnectionState.OPENED
+
+
+class Dispositions:
+    """What the peer says of deliveries, in both directions."""
+
+    __slots__ = ("_session", "_shape")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._shape: DispositionShape | None = None
+
+    def receive_frame(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
+        """Take the disposition frame at `position` and what follows it alike up to `end`; returns the position behind.
+
+        DecodeError where it is none.
+        """
+        said = read_disposition(data, body, frame_end)
+        if said is None:
+            performative, _ = decode_frame_body(data, body, frame_end)
+            assert type(performative) is Disposition
+            self.receive(performative)
+            return frame_end
+        self._take(said.first_id, said.last_id, said.state, role=said.role, settled=said.settled)
+        self._shape = learn_disposition(data, position, body, frame_end, said)
+        if self._shape is None:
+            return frame_end
+        self._session.connection.recogniser = self
+        return self.take_alike(data, frame_end, end)
+
+    def receive(self, said: Disposition) -> None:
+        """Take a disposition that the general decoder read."""
+        last_id = said.first if said.last is None else said.last
+        self._take(said.first, last_id, said.state, role=said.role, settled=said.settled)
+
+    def take_alike(self, data: Buffer, position: int, end: int) -> int:
+        """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
+        session, shape = self._session, self._shape
+        if session.state is not _MAPPED or session.connection.state is not _OPENED:
+            return position
+        while shape is not None and position < end:
+            first_id, last_id, behind = shape.match(data, position, end)
+            if behind == position:
+                break
+            self._take(first_id, last_id, shape.state, role=shape.role, settled=shape.settled)
+            position = behind
+        return position
+
+    def _take(self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool) -> None:
+        """Take what is held of a range: its end, or an outcome that asks for ours."""
+        session = self._session
+        ring = session.sent if role == Role.RECEIVER else session.received
+        if settled:
+            runs = ring.take(first_id, last_id)
+        elif type(state) in _OUTCOMES:
+            runs = ring.tell(first_id, last_id)
+        else:
+            return
+        events = session.connection.events
+        for run in runs:
+            events.append(Disposed(run.link, run.first_id, run.tokens(), state, settled))
+        if settled and session.windows.left <= 0:
+            session.mark_dirty()
