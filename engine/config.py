@@ -39,7 +39,7 @@ class EngineConfig:
     scan_messages_max: int = 200
     """Messages looked at in one tick for consumers with selectors."""
     lazy_write_ms: int = 8
-    """A settlement that nobody waits for is written no later than this."""
+    """A settlement that nobody waits for is decided and written no later than this, joined with others."""
     lazy_sync_ms: int = 20
     """A written batch is synced no later than this, even if nobody waits."""
     mark_ms: int = 1000

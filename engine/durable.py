@@ -97,7 +97,10 @@ class DurableLoop:
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
-        self._commands: list[Command | Spreading] = []
+        self._rest: deque[Command | Spreading] = deque()
+        self._commands: list[Command] = []
+        self._settles: dict[int, Settle] = {}
+        self._joined_bytes_max = min(_JOINED_WORD_BYTES_MAX, log.config.batch_bytes_max // 4)
         self._is_urgent = False
         self._gathered_publishes = 0
         self._gathered_count = 0
@@ -105,9 +108,9 @@ class DurableLoop:
         self._waiting = Waiting(self.demand)
         self._leaving = Leaving(log.bodies, self.demand, self.submit)
         self._looking = Looking(log, fields_of, self.submit)
-        self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
+        self._settle_by_us = self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
         self.deadline_us = FOREVER_US
-        """When step() wants to be called without any command: the earliest of those three."""
+        """When step() wants to be called without any command: the earliest of those four."""
 
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log that the broker started, and wait until that is durable; call once, before serving.
@@ -144,11 +147,12 @@ class DurableLoop:
         """Gather a command for the next tick; it joins the one before it where both are parts of one run."""
         last = self._commands[-1] if self._commands else None
         if type(command) is Settle:
-            # Nobody waits for it and nothing becomes available by it: it may ride along with the next tick.
-            if command.outcome is not ACCEPTED or command.reply is not None:
-                self._is_urgent = True
             self._gathered_count += 1
-            if type(last) is Settle and last.join(command, bytes_max=_JOINED_WORD_BYTES_MAX):
+            if command.outcome is ACCEPTED and command.reply is None:
+                self._settle_later(command)
+                return
+            self._is_urgent = True
+            if type(last) is Settle and last.join(command, bytes_max=self._joined_bytes_max):
                 return
         elif type(command) is Publish:
             self._gathered_count += len(command.bodies)
@@ -170,11 +174,20 @@ class DurableLoop:
                 return
         self._commands.append(command)
 
+    def _settle_later(self, command: Settle) -> None:
+        """Gather a settlement that nobody waits for, and by which nothing becomes available: it waits for its like."""
+        run = self._settles.get(command.consumer)
+        if run is not None:
+            if run.join(command, bytes_max=self._joined_bytes_max):
+                return
+            self._commands.append(run)
+        self._settles[command.consumer] = command
+
     def put_off(self, now_us: int) -> None:
         """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
-        if self._write_by_us == FOREVER_US:
-            self._write_by_us = now_us + self.config.lazy_write_ms * 1000
-            self.deadline_us = min(self._write_by_us, self.deadline_us)
+        if self._settle_by_us == FOREVER_US:
+            self._settle_by_us = now_us + self.config.lazy_write_ms * 1000
+            self.deadline_us = min(self._settle_by_us, self.deadline_us)
 
     @property
     def due(self) -> Due:
@@ -184,13 +197,13 @@ class DurableLoop:
             return FULL
         if self._is_urgent or self._gathered_publishes or self.demand.dirty:
             return SOON if self._waiting.line or size > _ALONE_BYTES_MAX else ALONE
-        return LATER if self._commands else NEVER
+        return LATER if self._commands or self._settles else NEVER
 
     @property
     def is_waiting(self) -> bool:
         """Whether something has not left yet, or is not on disk yet."""
         log = self.log
-        unwritten = self._commands or log.draft.record_count
+        unwritten = self._rest or self._commands or self._settles or log.draft.record_count
         return bool(self._waiting.line or self._leaving.lines or unwritten) or log.durable_end < log.log_end
 
     def fileno(self) -> int:
@@ -212,9 +225,8 @@ class DurableLoop:
             raise
 
     def _step(self, now_us: int) -> list[Effect]:
-        self._gathered_publishes = 0
-        effects = self._decide_all(max(now_us, self.state.time_us))
-        if not self._commands or type(self._commands[0]) is not Spreading:
+        effects = self._decide_all(max(now_us, self.state.time_us), self._take_gathered(now_us))
+        if not self._rest or type(self._rest[0]) is not Spreading:
             self._dispatch(now_us, effects)
         log = self.log
         takes_snapshot = self.snapshots.is_due(now_us)
@@ -235,7 +247,7 @@ class DurableLoop:
             effects += self.snapshots.step(self.state, now_us)
             self._has_jobs = True
         ready = self._let_wait(effects, now_us) if effects else effects
-        self.deadline_us = min(self._write_by_us, self._sync_by_us, self._mark_by_us)
+        self.deadline_us = min(self._settle_by_us, self._write_by_us, self._sync_by_us, self._mark_by_us)
         return self._leaving.release(ready) if ready else ready
 
     def completed(self, now_us: int) -> list[Effect]:
@@ -258,7 +270,7 @@ class DurableLoop:
         if before != log.durable_end >= log.log_end:
             self._sync_by_us = FOREVER_US
             self._mark_by_us = now_us + self.config.mark_ms * 1000
-            self.deadline_us = min(self._write_by_us, self._mark_by_us)
+            self.deadline_us = min(self._settle_by_us, self._write_by_us, self._mark_by_us)
         leaving = self._leaving
         thawed = leaving.thaw() if leaving.lines else []
         if self.demand.parked:
@@ -313,14 +325,30 @@ class DurableLoop:
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
 
-    def _decide_all(self, now_us: int) -> list[Effect]:
+    def _take_gathered(self, now_us: int) -> deque[Command | Spreading]:
+        """Take what this tick decides: all but settlements that may wait, where publishing is all that it is for.
+
+        What is left of the last tick goes first: nothing is decided between the parts of a command.
+        """
+        ahead, self._rest = self._rest, deque()
+        if self._settles and self._gathered_publishes and not self._is_urgent and now_us < self._settle_by_us:
+            self.put_off(now_us)
+        else:
+            ahead += self._settles.values()
+            self._settles = {}
+            self._write_by_us = min(self._write_by_us, self._settle_by_us)
+            self._settle_by_us = FOREVER_US
+        ahead += self._commands
+        self._commands = []
+        self._gathered_count = self._gathered_publishes = self._gathered_bytes = 0
+        self._is_urgent = False
+        return ahead
+
+    def _decide_all(self, now_us: int, ahead: deque[Command | Spreading]) -> list[Effect]:
         effects: list[Effect] = []
         log, config, router = self.log, self.config, self.router
         draft, batch_bytes_max = log.draft, log.config.batch_bytes_max
-        ahead, self._commands = deque(self._commands), []
         changes_left = config.tick_changes_max
-        self._gathered_count = self._gathered_bytes = 0
-        self._is_urgent = False
         room_bytes = log.room_bytes()
         while ahead and changes_left > 0:
             command = ahead.popleft()
@@ -372,8 +400,7 @@ class DurableLoop:
                 del answers[-1]
             effects += answers
         if ahead:
-            # Before what comes from now on: nothing is decided between the parts of a command.
-            self._commands.extend(ahead)
+            self._rest = ahead
             self._is_urgent = True
         return effects
 

@@ -1,0 +1,87 @@
+"""Settlements that nobody waits for wait for their like while messages come, and hold nobody up."""
+
+from engine.commands import Inspect, Settle
+from engine.durable import LATER
+from engine.outcome import ACCEPTED, RELEASED
+from engine.record_types import TYPE_NAMES
+from engine.word import pack_words
+from log.config import LogConfig
+from tests.engine.rig import Rig, held
+
+TYPES = {name: number for number, name in TYPE_NAMES.items()}
+
+
+def accept(rig: Rig, consumer: int, words: list[int]) -> None:
+    """Submit a settlement as a server does that has nothing else to do."""
+    rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
+    if rig.loop.due == LATER:
+        rig.loop.put_off(rig.now_us)
+
+
+def settled_count(rig: Rig) -> int:
+    """How many records of settlements were written so far."""
+    return sum(batch.count(TYPES["settled"]) for batch in rig.batches())
+
+
+def test_while_messages_come_settlements_are_one_record_each_lazy_write_ms() -> None:
+    """Twenty in twenty milliseconds, between as many messages, are three records, and none is late."""
+    rig = Rig()
+    consumer, words = held(rig, 20)
+    producer = rig.producer()
+    rig.loop.set_credit(consumer, 0)
+    for number, word in enumerate(words):
+        rig.now_us += 500
+        accept(rig, consumer, [word])
+        rig.now_us += 500
+        rig.step(rig.publish(producer, b"%d" % number))
+        rig.completed()
+    assert len(rig.queue().held_by(consumer)) <= rig.loop.config.lazy_write_ms
+    rig.now_us = rig.loop.deadline_us
+    rig.step()
+    assert not rig.queue().held_by(consumer)
+    assert settled_count(rig) == 3
+
+
+def test_consumers_that_take_turns_are_a_record_each() -> None:
+    """A run is joined with what the same consumer said before, whoever spoke between."""
+    rig = Rig()
+    one, ones = held(rig, 6)
+    rig.loop.set_credit(one, 0)
+    other, others = held(rig, 6)
+    rig.loop.set_credit(other, 0)
+    for mine, yours in zip(ones, others, strict=True):
+        accept(rig, one, [mine])
+        accept(rig, other, [yours])
+    rig.now_us = rig.loop.deadline_us
+    rig.step()
+    assert rig.queue().depth == 0
+    assert settled_count(rig) == 2
+
+
+def test_what_cannot_wait_is_decided_behind_them() -> None:
+    """Who gives a message back, or asks about the queue, finds decided what was settled before."""
+    rig = Rig()
+    consumer, words = held(rig, 3)
+    producer = rig.producer()
+    rig.loop.set_credit(consumer, 0)
+    accept(rig, consumer, words[:1])
+    rig.step(rig.publish(producer, b"new"))
+    assert len(rig.queue().held_by(consumer)) == 3
+    rig.step(rig.publish(producer, b"newer"), Settle(consumer, pack_words(words[1:2]), RELEASED))
+    assert list(rig.queue().held_by(consumer)) == words[2:]
+    accept(rig, consumer, words[2:])
+    rig.step(rig.publish(producer, b"newest"), Inspect("key", lambda state: state))
+    assert not rig.queue().held_by(consumer)
+
+
+def test_more_than_a_run_takes_is_decided_with_the_next_tick() -> None:
+    """What is gathered has a bound: a full run waits no longer."""
+    rig = Rig(log_config=LogConfig(ballast_bytes=0))
+    consumer, words = held(rig, 2100)
+    producer = rig.producer()
+    rig.loop.set_credit(consumer, 0)
+    for word in words:
+        accept(rig, consumer, [word])
+    rig.step(rig.publish(producer, b"new"))
+    assert 0 < len(rig.queue().held_by(consumer)) < 100
+    assert rig.loop.is_waiting
