@@ -31,6 +31,7 @@ from engine.commands import (
     SnapshotCommand,
 )
 from engine.compactor import Compactor
+from engine.company import FOREVER_US, Company
 from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
@@ -73,9 +74,6 @@ ALONE: Final = 3
 FULL: Final = 4
 """At once, for it is as much as a tick takes."""
 
-FOREVER_US: Final = 1 << 62
-"""A time that never comes."""
-
 _ALONE_BYTES_MAX: Final = 16_384
 _JOINED_WORD_BYTES_MAX: Final = 16_384
 _GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
@@ -105,6 +103,7 @@ class DurableLoop:
         self._gathered_publishes = 0
         self._gathered_count = 0
         self._gathered_bytes = 0
+        self._company = Company(config.gather_us)
         self._waiting = Waiting(self.demand)
         self._leaving = Leaving(log.bodies, self.demand, self.submit)
         self._looking = Looking(log, fields_of, self.submit)
@@ -195,9 +194,19 @@ class DurableLoop:
         size, config = self._gathered_bytes, self.config
         if self._gathered_count >= config.tick_messages_max or size >= config.tick_bytes_max:
             return FULL
-        if self._is_urgent or self._gathered_publishes or self.demand.dirty:
+        if self._is_urgent or self._gathered_publishes > self._company.count or self.demand.dirty:
             return SOON if self._waiting.line or size > _ALONE_BYTES_MAX else ALONE
         return LATER if self._commands or self._settles else NEVER
+
+    def may_wait(self, now_us: int) -> bool:
+        """Tell whether what is due ALONE waits for company (company.py): until `deadline_us`, or until that is due."""
+        if self._is_urgent or self._gathered_publishes != 1 or self.demand.dirty:
+            return False
+        last, company = self._commands[-1], self._company
+        if type(last) is not Publish or not last.durable or not company.may_wait(now_us):
+            return False
+        self.deadline_us = min(company.by_us, self.deadline_us)
+        return True
 
     @property
     def is_waiting(self) -> bool:
@@ -270,7 +279,7 @@ class DurableLoop:
         if before != log.durable_end >= log.log_end:
             self._sync_by_us = FOREVER_US
             self._mark_by_us = now_us + self.config.mark_ms * 1000
-            self.deadline_us = min(self._settle_by_us, self._write_by_us, self._mark_by_us)
+            self.deadline_us = min(self._company.by_us, self._settle_by_us, self._write_by_us, self._mark_by_us)
         leaving = self._leaving
         thawed = leaving.thaw() if leaving.lines else []
         if self.demand.parked:
@@ -339,6 +348,8 @@ class DurableLoop:
             self._write_by_us = min(self._write_by_us, self._settle_by_us)
             self._settle_by_us = FOREVER_US
         ahead += self._commands
+        if self._gathered_publishes:
+            self._company.decided(now_us, self._gathered_publishes)
         self._commands = []
         self._gathered_count = self._gathered_publishes = self._gathered_bytes = 0
         self._is_urgent = False

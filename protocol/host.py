@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, final
 import structlog
 
 from engine.beside import Beside
-from engine.durable import FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
+from engine.durable import ALONE, FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
 from protocol.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -146,6 +146,9 @@ class Host:
                 self._arm()
         elif due == SOON:
             self.tick_soon()
+        elif due == ALONE and self.engine.may_wait(now_us):
+            if self.engine.deadline_us < self._timer_us:
+                self._arm()
         else:
             self.tick(now_us)
             if due == FULL:

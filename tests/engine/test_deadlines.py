@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.commands import Settle
-from engine.durable import LATER
+from engine.durable import ALONE, LATER
 from engine.outcome import ACCEPTED, RELEASED
 from engine.word import pack_words
 from tests.engine.rig import Rig, held
 
 _SYNC_US = 10_000
-_EVENTS = ("settle", "put off", "release", "publish", "publish what may be lost", "step", "completed")
+_EVENTS = ("settle", "put off", "release", "publish", "publish alone", "publish what may be lost", "step", "completed")
 
 
 class _Driven:
@@ -28,6 +28,7 @@ class _Driven:
         # A sync that is under way when another is asked for ends before that one begins.
         self._bound_us = 1000 * (config.lazy_write_ms + config.lazy_sync_ms) + 2 * _SYNC_US
         self._synced_us = self.rig.now_us
+        self._gather_us = config.gather_us
         self._undecided: dict[int, int] = {}
         """When it is due, by word."""
         self._decided: list[tuple[int, int]] = []
@@ -39,6 +40,10 @@ class _Driven:
         match event:
             case "publish" | "publish what may be lost":
                 rig.step(rig.publish(self._producer, b"body", durable=event == "publish"))
+            case "publish alone":
+                rig.loop.submit(rig.publish(self._producer, b"body"))
+                if rig.loop.due != ALONE or not rig.loop.may_wait(rig.now_us):
+                    rig.step()
             case "step":
                 rig.step()
             case "completed":
@@ -76,6 +81,9 @@ class _Driven:
         acquired = set(rig.queue().held_by(self.consumer))
         for word in [word for word in self._undecided if word not in acquired]:
             self._decided.append((self._undecided.pop(word), rig.loop.log.draft.next_offset))
+        if rig.loop.due == LATER:
+            # Nothing waits but settlements, or one message for company.
+            assert rig.loop.deadline_us <= rig.now_us + max(self._gather_us, 1000 * rig.loop.config.lazy_write_ms)
         durable_end = rig.loop.log.durable_end
         self._decided = [(by_us, end) for by_us, end in self._decided if end > durable_end]
         due = [by_us for by_us, _ in self._decided] + list(self._undecided.values())

@@ -1,8 +1,11 @@
 """Settlements that nobody waits for wait for their like while messages come, and hold nobody up."""
 
-from engine.commands import Inspect, Settle
-from engine.durable import LATER
+from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect, Settle
+from engine.config import EngineConfig
+from engine.durable import LATER, SOON
+from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, RELEASED
+from engine.queue import Settings
 from engine.record_types import TYPE_NAMES
 from engine.word import pack_words
 from log.config import LogConfig
@@ -85,3 +88,22 @@ def test_more_than_a_run_takes_is_decided_with_the_next_tick() -> None:
     rig.step(rig.publish(producer, b"new"))
     assert 0 < len(rig.queue().held_by(consumer)) < 100
     assert rig.loop.is_waiting
+
+
+def test_nothing_is_settled_between_the_parts_of_a_command() -> None:
+    """What an accept waits for may be a message that reaches its queues over many ticks."""
+    rig = Rig(config=EngineConfig(tick_changes_max=5))
+    consumer, words = held(rig, 3)
+    rig.loop.set_credit(consumer, 0)
+    rig.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))
+    for number in range(12):
+        rig.do(DeclareQueue("key", f"q{number}", Settings()), AttachMember("key", "all", f"q{number}"))
+    producer = rig.producer("/muxers/all/x")
+    rig.step(rig.publish(producer, b"for all"))
+    assert rig.loop.due >= SOON
+    accept(rig, consumer, words)
+    rig.step()
+    assert len(rig.queue().held_by(consumer)) == 3
+    rig.do()
+    assert not rig.queue().held_by(consumer)
+    assert rig.queue("q11").depth == 1
