@@ -31,7 +31,7 @@ from engine.commands import (
     SnapshotCommand,
 )
 from engine.compactor import Compactor
-from engine.company import FOREVER_US, Company
+from engine.company import FOREVER_US
 from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
@@ -39,12 +39,13 @@ from engine.dispatch import dispatch
 from engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from engine.entry import Entry
 from engine.events import Event, Lost, Published, Settled
+from engine.gathered import Gathered
 from engine.large import assemble
 from engine.leaving import Leaving
 from engine.looking import Looking
 from engine.losses import damage_of
 from engine.moment import Moment
-from engine.outcome import ACCEPTED, OutcomeKind
+from engine.outcome import OutcomeKind
 from engine.records import write_event
 from engine.replay import Replay
 from engine.routing.router import WIRING, FieldsOf, Router, no_fields
@@ -75,7 +76,6 @@ FULL: Final = 4
 """At once, for it is as much as a tick takes."""
 
 _ALONE_BYTES_MAX: Final = 16_384
-_JOINED_WORD_BYTES_MAX: Final = 16_384
 _GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
 
 
@@ -95,21 +95,13 @@ class DurableLoop:
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
-        self._rest: deque[Command | Spreading] = deque()
-        self._commands: list[Command] = []
-        self._settles: dict[int, Settle] = {}
-        self._joined_bytes_max = min(_JOINED_WORD_BYTES_MAX, log.config.batch_bytes_max // 4)
-        self._is_urgent = False
-        self._gathered_publishes = 0
-        self._gathered_count = 0
-        self._gathered_bytes = 0
-        self._company = Company(config.gather_us)
+        self._gathered = Gathered(config, batch_bytes_max=log.config.batch_bytes_max)
         self._waiting = Waiting(self.demand)
         self._leaving = Leaving(log.bodies, self.demand, self.submit)
         self._looking = Looking(log, fields_of, self.submit)
-        self._settle_by_us = self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
+        self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
         self.deadline_us = FOREVER_US
-        """When step() wants to be called without any command: the earliest of those four."""
+        """When step() wants to be called without any command: the earliest of those three, and of what was gathered."""
 
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log that the broker started, and wait until that is durable; call once, before serving.
@@ -144,75 +136,50 @@ class DurableLoop:
 
     def submit(self, command: Command) -> None:
         """Gather a command for the next tick; it joins the one before it where both are parts of one run."""
-        last = self._commands[-1] if self._commands else None
+        gathered = self._gathered
         if type(command) is Settle:
-            self._gathered_count += 1
-            if command.outcome is ACCEPTED and command.reply is None:
-                self._settle_later(command)
-                return
-            self._is_urgent = True
-            if type(last) is Settle and last.join(command, bytes_max=self._joined_bytes_max):
-                return
+            gathered.settle(command)
         elif type(command) is Publish:
-            self._gathered_count += len(command.bodies)
-            self._gathered_bytes += command.size
-            self._gathered_publishes += 1
-            if type(last) is Publish and last.join(command, bytes_max=self.config.chunk_bytes):
-                return
+            gathered.publish(command)
+        elif isinstance(command, SnapshotCommand):
+            gathered.is_urgent = True
+            self.snapshots.submit(command)
+        elif isinstance(command, CompactionCommand):
+            gathered.is_urgent = self._has_jobs = True
+            self._compactor.submit(command)
         else:
             if type(command) is DetachConsumer:
                 # Now, not when it is decided: a sync that ends until then would let go what nobody takes any more.
                 command.unsent += self._take_back(command.consumer)
-            self._is_urgent = True
-            if isinstance(command, SnapshotCommand):
-                self.snapshots.submit(command)
-                return
-            if isinstance(command, CompactionCommand):
-                self._compactor.submit(command)
-                self._has_jobs = True
-                return
-        self._commands.append(command)
-
-    def _settle_later(self, command: Settle) -> None:
-        """Gather a settlement that nobody waits for, and by which nothing becomes available: it waits for its like."""
-        run = self._settles.get(command.consumer)
-        if run is not None:
-            if run.join(command, bytes_max=self._joined_bytes_max):
-                return
-            self._commands.append(run)
-        self._settles[command.consumer] = command
+            gathered.add(command)
 
     def put_off(self, now_us: int) -> None:
         """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
-        if self._settle_by_us == FOREVER_US:
-            self._settle_by_us = now_us + self.config.lazy_write_ms * 1000
-            self.deadline_us = min(self._settle_by_us, self.deadline_us)
+        self._gathered.put_off(now_us)
+        self.deadline_us = min(self._gathered.settle_by_us, self.deadline_us)
 
     @property
     def due(self) -> Due:
         """When a step is wanted, by what was gathered."""
-        size, config = self._gathered_bytes, self.config
-        if self._gathered_count >= config.tick_messages_max or size >= config.tick_bytes_max:
+        gathered = self._gathered
+        if gathered.is_full:
             return FULL
-        if self._is_urgent or self._gathered_publishes > self._company.count or self.demand.dirty:
-            return SOON if self._waiting.line or size > _ALONE_BYTES_MAX else ALONE
-        return LATER if self._commands or self._settles else NEVER
+        if gathered.is_due or self.demand.dirty:
+            return SOON if self._waiting.line or gathered.size > _ALONE_BYTES_MAX else ALONE
+        return LATER if gathered else NEVER
 
     def may_wait(self, now_us: int) -> bool:
-        """Tell whether what is due ALONE waits for company (company.py): until `deadline_us`, or until that is due."""
-        if self._is_urgent or self._gathered_publishes != 1 or self.demand.dirty:
+        """Tell whether what is due ALONE waits for company: until `deadline_us`, or until it is due anew."""
+        if self.demand.dirty or not self._gathered.may_wait(now_us):
             return False
-        last, company = self._commands[-1], self._company
-        if type(last) is not Publish or not last.durable or not company.may_wait(now_us):
-            return False
-        self.deadline_us = min(company.by_us, self.deadline_us)
+        self.deadline_us = min(self._gathered.company.by_us, self.deadline_us)
         return True
 
     @property
     def is_waiting(self) -> bool:
         """Whether something has not left yet, or is not on disk yet."""
         log = self.log
-        unwritten = self._rest or self._commands or self._settles or log.draft.record_count
+        unwritten = self._gathered or log.draft.record_count
         return bool(self._waiting.line or self._leaving.lines or unwritten) or log.durable_end < log.log_end
 
     def fileno(self) -> int:
@@ -234,8 +201,10 @@ class DurableLoop:
             raise
 
     def _step(self, now_us: int) -> list[Effect]:
-        effects = self._decide_all(max(now_us, self.state.time_us), self._take_gathered(now_us))
-        if not self._rest or type(self._rest[0]) is not Spreading:
+        gathered = self._gathered
+        self._write_by_us = min(self._write_by_us, gathered.settle_by_us)
+        effects = self._decide_all(max(now_us, self.state.time_us), gathered.take(now_us))
+        if not gathered.rest or type(gathered.rest[0]) is not Spreading:
             self._dispatch(now_us, effects)
         log = self.log
         takes_snapshot = self.snapshots.is_due(now_us)
@@ -256,7 +225,7 @@ class DurableLoop:
             effects += self.snapshots.step(self.state, now_us)
             self._has_jobs = True
         ready = self._let_wait(effects, now_us) if effects else effects
-        self.deadline_us = min(self._settle_by_us, self._write_by_us, self._sync_by_us, self._mark_by_us)
+        self.deadline_us = min(gathered.settle_by_us, self._write_by_us, self._sync_by_us, self._mark_by_us)
         return self._leaving.release(ready) if ready else ready
 
     def completed(self, now_us: int) -> list[Effect]:
@@ -279,7 +248,9 @@ class DurableLoop:
         if before != log.durable_end >= log.log_end:
             self._sync_by_us = FOREVER_US
             self._mark_by_us = now_us + self.config.mark_ms * 1000
-            self.deadline_us = min(self._company.by_us, self._settle_by_us, self._write_by_us, self._mark_by_us)
+            gathered = self._gathered
+            by_us = min(gathered.settle_by_us, gathered.company.by_us)
+            self.deadline_us = min(by_us, self._write_by_us, self._mark_by_us)
         leaving = self._leaving
         thawed = leaving.thaw() if leaving.lines else []
         if self.demand.parked:
@@ -333,27 +304,6 @@ class DurableLoop:
         """
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
-
-    def _take_gathered(self, now_us: int) -> deque[Command | Spreading]:
-        """Take what this tick decides: all but settlements that may wait, where publishing is all that it is for.
-
-        What is left of the last tick goes first: nothing is decided between the parts of a command.
-        """
-        ahead, self._rest = self._rest, deque()
-        if self._settles and self._gathered_publishes and not self._is_urgent and now_us < self._settle_by_us:
-            self.put_off(now_us)
-        else:
-            ahead += self._settles.values()
-            self._settles = {}
-            self._write_by_us = min(self._write_by_us, self._settle_by_us)
-            self._settle_by_us = FOREVER_US
-        ahead += self._commands
-        if self._gathered_publishes:
-            self._company.decided(now_us, self._gathered_publishes)
-        self._commands = []
-        self._gathered_count = self._gathered_publishes = self._gathered_bytes = 0
-        self._is_urgent = False
-        return ahead
 
     def _decide_all(self, now_us: int, ahead: deque[Command | Spreading]) -> list[Effect]:
         effects: list[Effect] = []
@@ -411,8 +361,7 @@ class DurableLoop:
                 del answers[-1]
             effects += answers
         if ahead:
-            self._rest = ahead
-            self._is_urgent = True
+            self._gathered.give_back(ahead)
         return effects
 
     def _happened(self, event: Event, after: State | None = None) -> None:

@@ -1,0 +1,129 @@
+"""What was gathered since the last tick, and what of it the next one decides.
+
+Rule 1. What is left of the last tick goes first: nothing is decided between the parts of a command.
+Rule 2. Settlements that nobody waits for go before what else there is; beside publishing alone they wait for others
+        like them, a run a consumer, `lazy_write_ms` at most.
+Rule 3. One durable message may wait for one other, while nothing else is gathered (company.py).
+"""
+
+from collections import deque
+from typing import Final, final
+
+from engine.commands import Command, Publish, Settle
+from engine.company import FOREVER_US, Company
+from engine.config import EngineConfig
+from engine.outcome import ACCEPTED
+from engine.spreading import Spreading
+
+__all__ = ["Gathered"]
+
+_JOINED_WORD_BYTES_MAX: Final = 16_384
+
+
+@final
+class Gathered:
+    """Commands that wait for the next tick; plain columns, for they are asked twice a message."""
+
+    __slots__ = (
+        *("_commands", "_config", "_count_max", "_joined_bytes_max", "_settles", "_size_max"),
+        *("company", "count", "is_urgent", "publish_count", "rest", "settle_by_us", "size"),
+    )
+
+    def __init__(self, config: EngineConfig, *, batch_bytes_max: int) -> None:
+        """Begin empty; a run of settlements takes a quarter of a batch at most."""
+        self._config = config
+        self._count_max, self._size_max = config.tick_messages_max, config.tick_bytes_max
+        self._joined_bytes_max = min(_JOINED_WORD_BYTES_MAX, batch_bytes_max // 4)
+        self._commands: list[Command] = []
+        self._settles: dict[int, Settle] = {}
+        self.company = Company(config.gather_us)
+        self.rest: deque[Command | Spreading] = deque()
+        """What the last tick had no changes left for."""
+        self.is_urgent = False
+        """Somebody waits for something else than publishing."""
+        self.publish_count = 0
+        self.count = 0
+        """Messages and settlements."""
+        self.size = 0
+        """Bytes of messages."""
+        self.settle_by_us = FOREVER_US
+        """When settlements wait no longer."""
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything."""
+        return bool(self._commands or self._settles or self.rest)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is as much as a tick takes."""
+        return self.count >= self._count_max or self.size >= self._size_max
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something that may not wait."""
+        return self.is_urgent or self.publish_count > self.company.count
+
+    def add(self, command: Command) -> None:
+        """Gather what somebody waits for."""
+        self.is_urgent = True
+        self._commands.append(command)
+
+    def publish(self, command: Publish) -> None:
+        """Gather messages; they join those before them where both are parts of one run."""
+        self.count += len(command.bodies)
+        self.size += command.size
+        self.publish_count += 1
+        commands = self._commands
+        last = commands[-1] if commands else None
+        if type(last) is not Publish or not last.join(command, bytes_max=self._config.chunk_bytes):
+            commands.append(command)
+
+    def settle(self, command: Settle) -> None:
+        """Gather a settlement; it joins what the same consumer said before, where both are alike."""
+        self.count += 1
+        if command.outcome is not ACCEPTED or command.reply is not None:
+            self.is_urgent = True
+            last = self._commands[-1] if self._commands else None
+            if type(last) is not Settle or not last.join(command, bytes_max=self._joined_bytes_max):
+                self._commands.append(command)
+            return
+        # Nobody waits for it, and nothing becomes available by it.
+        run = self._settles.get(command.consumer)
+        if run is None or not run.join(command, bytes_max=self._joined_bytes_max):
+            if run is not None:
+                self._commands.append(run)
+            self._settles[command.consumer] = command
+
+    def put_off(self, now_us: int) -> None:
+        """Let what there is wait for the next tick, but no longer than lazy_write_ms."""
+        if self.settle_by_us == FOREVER_US:
+            self.settle_by_us = now_us + self._config.lazy_write_ms * 1000
+
+    def may_wait(self, now_us: int) -> bool:
+        """Tell whether the one message that there is waits for company: until `company.by_us`, or until it has it."""
+        if self.is_urgent or self.publish_count != 1:
+            return False
+        last = self._commands[-1]
+        return type(last) is Publish and last.durable and self.company.may_wait(now_us)
+
+    def take(self, now_us: int) -> deque[Command | Spreading]:
+        """Take what this tick decides, and begin anew."""
+        ahead, self.rest = self.rest, deque()
+        if self._settles and self.publish_count and not self.is_urgent and now_us < self.settle_by_us:
+            self.put_off(now_us)
+        else:
+            ahead += self._settles.values()
+            self._settles = {}
+            self.settle_by_us = FOREVER_US
+        ahead += self._commands
+        if self.publish_count:
+            self.company.decided(now_us, self.publish_count)
+        self._commands = []
+        self.count = self.publish_count = self.size = 0
+        self.is_urgent = False
+        return ahead
+
+    def give_back(self, rest: deque[Command | Spreading]) -> None:
+        """Let what a tick had no changes left for go before what comes from now on."""
+        self.rest = rest
+        self.is_urgent = True
