@@ -50,6 +50,7 @@ class Host:
     __slots__ = (
         "_is_over",
         "_is_tick_due",
+        "_is_timer_brief",
         "_is_turn_due",
         "_loop",
         "_paused",
@@ -90,6 +91,7 @@ class Host:
         self._loop = asyncio.get_running_loop()
         self._is_over = False
         self._is_tick_due = False
+        self._is_timer_brief = False
         self._is_turn_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
@@ -147,8 +149,8 @@ class Host:
         elif due == SOON:
             self.tick_soon()
         elif due == ALONE and self.engine.may_wait(now_us):
-            if self.engine.deadline_us < self._timer_us:
-                self._arm()
+            self._is_timer_brief = True
+            self._arm()
         else:
             self.tick(now_us)
             if due == FULL:
@@ -233,7 +235,9 @@ class Host:
             self.turn_soon()
         if gateway.touched:
             self._flush()
-        if engine.deadline_us < self._timer_us:
+        if engine.deadline_us < self._timer_us or self._is_timer_brief:
+            # Set back: a message that has found company would wake the loop for nothing.
+            self._is_timer_brief = False
             self._arm()
 
     def _log_mistakes(self) -> None:
@@ -246,7 +250,9 @@ class Host:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_us = self.engine.deadline_us
-        self._timer = self._loop.call_later(max(self._timer_us - self._server.now_us(), 0) / 1e6, self._timer_fired)
+        # In whole milliseconds, as event loops count: for the rest of one a timer would fire again and again.
+        delay_ms = max(self._timer_us - self._server.now_us(), 0) // 1000 + 1
+        self._timer = self._loop.call_later(delay_ms / 1000, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer, self._timer_us = None, FOREVER_US

@@ -1,6 +1,7 @@
 """A virtual host in its event loop: what its engine wants is done, though nobody comes."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,3 +38,58 @@ def test_the_deadline_that_the_start_has_left_is_kept() -> None:
         host.end()
 
     asyncio.run(serve())
+
+
+class _Timers:
+    """An event loop that only notes for when it is asked, in seconds."""
+
+    def __init__(self) -> None:
+        self.delays: list[float] = []
+        self.cancelled_count = 0
+
+    def call_later(self, delay: float, _callback: Callable[[], None]) -> "_Timers":
+        self.delays.append(delay)
+        return self
+
+    def cancel(self) -> None:
+        self.cancelled_count += 1
+
+
+def timed(rig: Rig) -> tuple[Host, _Timers]:
+    """A host whose timers never fire by themselves."""
+    timers = _Timers()
+
+    async def make() -> Host:
+        return host_of(rig)
+
+    host = asyncio.run(make())
+    host._loop = timers  # type: ignore[assignment]
+    return host, timers
+
+
+def test_a_timer_that_fires_early_sleeps_a_millisecond_more() -> None:
+    """Event loops round to milliseconds: for the rest of one, the timer would fire again and again."""
+    rig = Rig()
+    host, timers = timed(rig)
+    rig.now_us = rig.loop.deadline_us - 300
+    host._timer_fired()
+    assert timers.delays == [0.001]
+
+
+def test_the_timer_of_a_message_that_found_company_is_set_back() -> None:
+    """It does not wake the loop for nothing; the next deadline does."""
+    rig = Rig()
+    producer = rig.producer()
+    host, timers = timed(rig)
+    rig.loop.submit(rig.publish(producer, b"one"))
+    host.tick_when(rig.loop.due, rig.now_us)
+    rig.completed()
+    rig.now_us += 1000
+    rig.loop.submit(rig.publish(producer, b"two"))
+    host.tick_when(rig.loop.due, rig.now_us)
+    assert timers.delays[-1] <= 0.003
+    rig.loop.submit(rig.publish(producer, b"three"))
+    host.tick_when(rig.loop.due, rig.now_us)
+    assert rig.queue().ready.count == 3
+    assert timers.cancelled_count >= 1
+    assert timers.delays[-1] > 0.003
