@@ -142,10 +142,11 @@ class DurableLoop:
         elif type(command) is Publish:
             gathered.publish(command)
         elif isinstance(command, SnapshotCommand):
-            gathered.is_urgent = True
+            gathered.hurry()
             self.snapshots.submit(command)
         elif isinstance(command, CompactionCommand):
-            gathered.is_urgent = self._has_jobs = True
+            gathered.hurry()
+            self._has_jobs = True
             self._compactor.submit(command)
         else:
             if type(command) is DetachConsumer:
@@ -172,7 +173,7 @@ class DurableLoop:
         """Tell whether what is due ALONE waits for company: until `deadline_us`, or until it is due anew."""
         if self.demand.dirty or not self._gathered.may_wait(now_us):
             return False
-        self.deadline_us = min(self._gathered.company.by_us, self.deadline_us)
+        self.deadline_us = min(self._gathered.company.by_us, self._gathered.settle_by_us, self.deadline_us)
         return True
 
     @property

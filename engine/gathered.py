@@ -1,8 +1,9 @@
 """What was gathered since the last tick, and what of it the next one decides.
 
 Rule 1. What is left of the last tick goes first: nothing is decided between the parts of a command.
-Rule 2. Settlements that nobody waits for go before what else there is; beside publishing alone they wait for others
-        like them, a run a consumer, `lazy_write_ms` at most.
+Rule 2. Settlements that nobody waits for wait beside publishing alone for others like them, a run a consumer,
+        `lazy_write_ms` at most. They overtake nothing, for a queue may end with its last message; and what somebody
+        waits for is decided behind them.
 Rule 3. One durable message may wait for one other, while nothing else is gathered (company.py).
 """
 
@@ -65,8 +66,15 @@ class Gathered:
 
     def add(self, command: Command) -> None:
         """Gather what somebody waits for."""
-        self.is_urgent = True
+        self.hurry()
         self._commands.append(command)
+
+    def hurry(self) -> None:
+        """Let nothing wait any more: what does goes before what comes from now on."""
+        self.is_urgent = True
+        if self._settles:
+            self._commands += self._settles.values()
+            self._settles = {}
 
     def publish(self, command: Publish) -> None:
         """Gather messages; they join those before them where both are parts of one run."""
@@ -82,7 +90,8 @@ class Gathered:
         """Gather a settlement; it joins what the same consumer said before, where both are alike."""
         self.count += 1
         if command.outcome is not ACCEPTED or command.reply is not None:
-            self.is_urgent = True
+            self.hurry()
+        if self.is_urgent:
             last = self._commands[-1] if self._commands else None
             if type(last) is not Settle or not last.join(command, bytes_max=self._joined_bytes_max):
                 self._commands.append(command)
@@ -104,18 +113,23 @@ class Gathered:
         if self.is_urgent or self.publish_count != 1:
             return False
         last = self._commands[-1]
-        return type(last) is Publish and last.durable and self.company.may_wait(now_us)
+        if type(last) is not Publish or not last.durable or not self.company.may_wait(now_us):
+            return False
+        if self._settles:
+            # What has come with it waits no longer for that.
+            self.put_off(now_us)
+        return True
 
     def take(self, now_us: int) -> deque[Command | Spreading]:
         """Take what this tick decides, and begin anew."""
         ahead, self.rest = self.rest, deque()
-        if self._settles and self.publish_count and not self.is_urgent and now_us < self.settle_by_us:
+        ahead += self._commands
+        if self._settles and self.publish_count and now_us < self.settle_by_us:
             self.put_off(now_us)
         else:
             ahead += self._settles.values()
             self._settles = {}
             self.settle_by_us = FOREVER_US
-        ahead += self._commands
         if self.publish_count:
             self.company.decided(now_us, self.publish_count)
         self._commands = []
@@ -126,4 +140,4 @@ class Gathered:
     def give_back(self, rest: deque[Command | Spreading]) -> None:
         """Let what a tick had no changes left for go before what comes from now on."""
         self.rest = rest
-        self.is_urgent = True
+        self.hurry()

@@ -1,8 +1,18 @@
 """Settlements that nobody waits for wait for their like while messages come, and hold nobody up."""
 
-from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect, Settle
+from engine.commands import (
+    AttachConsumer,
+    AttachMember,
+    DeclareMuxer,
+    DeclareQueue,
+    DetachProducer,
+    Inspect,
+    Settle,
+)
 from engine.config import EngineConfig
 from engine.durable import LATER, SOON
+from engine.effects import ConsumerReady
+from engine.lifetime import Dynamic, Lifetime
 from engine.muxer import MuxerKind
 from engine.outcome import ACCEPTED, RELEASED
 from engine.queue import Settings
@@ -75,6 +85,50 @@ def test_what_cannot_wait_is_decided_behind_them() -> None:
     accept(rig, consumer, words[2:])
     rig.step(rig.publish(producer, b"newest"), Inspect("key", lambda state: state))
     assert not rig.queue().held_by(consumer)
+
+
+def test_a_settlement_overtakes_no_message_that_came_before_it() -> None:
+    """A queue that lives as long as it has messages keeps the one that was sent before the last was accepted."""
+    rig = Rig()
+    dynamic = AttachConsumer("key", "", "container", "link", dynamic=Dynamic(Lifetime.NO_MESSAGES))
+    (ready,) = rig.do(dynamic)
+    assert isinstance(ready, ConsumerReady)
+    producer = rig.producer(ready.address)
+    rig.loop.set_credit(ready.consumer, 1)
+    rig.do(rig.publish(producer, b"old"))
+    queue = rig.loop.state.queues[rig.loop.state.consumers[ready.consumer].queue]
+    rig.loop.submit(rig.publish(producer, b"new"))
+    accept(rig, ready.consumer, list(queue.held_by(ready.consumer)))
+    rig.step(DetachProducer(producer))
+    assert rig.loop.state.queues[queue.id].depth == 1
+
+
+def test_what_is_said_of_a_message_first_holds() -> None:
+    """Who gives a message back has not accepted it by settling it afterwards."""
+    rig = Rig()
+    consumer, words = held(rig, 1)
+    rig.loop.set_credit(consumer, 0)
+    rig.step(Settle(consumer, pack_words(words), RELEASED, "reply"), Settle(consumer, pack_words(words), ACCEPTED))
+    assert rig.queue().available == 1
+
+
+def test_one_that_comes_with_a_message_that_waits_is_no_later_for_it() -> None:
+    """Its time begins when it comes, not with the tick."""
+    rig = Rig()
+    consumer, words = held(rig, 1)
+    producer = rig.producer()
+    rig.loop.set_credit(consumer, 0)
+    rig.step(rig.publish(producer, b"one"))
+    rig.completed()
+    rig.now_us += 1000
+    by_us = rig.now_us + 1000 * rig.loop.config.lazy_write_ms
+    rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
+    rig.loop.submit(rig.publish(producer, b"two"))
+    assert rig.loop.may_wait(rig.now_us)
+    rig.now_us = rig.loop.deadline_us
+    rig.step()
+    assert rig.queue().held_by(consumer)
+    assert rig.loop.deadline_us == by_us
 
 
 def test_more_than_a_run_takes_is_decided_with_the_next_tick() -> None:
