@@ -81,6 +81,8 @@ class Gathered:
         self.count += len(command.bodies)
         self.size += command.size
         self.publish_count += 1
+        if self.company.count:
+            self.company.meet(command.link)
         commands = self._commands
         last = commands[-1] if commands else None
         if type(last) is not Publish or not last.join(command, bytes_max=self._config.chunk_bytes):
@@ -113,7 +115,7 @@ class Gathered:
         if self.is_urgent or self.publish_count != 1:
             return False
         last = self._commands[-1]
-        if type(last) is not Publish or not last.durable or not self.company.may_wait(now_us):
+        if type(last) is not Publish or not last.durable or not self.company.may_wait(now_us, last.link):
             return False
         if self._settles:
             # What has come with it waits no longer for that.

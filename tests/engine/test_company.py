@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.commands import Inspect
 from engine.company import FOREVER_US, Company
@@ -71,6 +72,21 @@ def test_who_waits_for_each_answer_is_hardly_held_up() -> None:
     assert 0 < waits <= 13
 
 
+def test_who_waits_for_each_answer_is_hardly_held_up_by_others_who_send() -> None:
+    """Another link's message ends its wait each time, and that is no reason to wait again."""
+    rig = Rig()
+    one, other = rig.producer(), rig.producer()
+    waits = 0
+    for _ in range(2000):
+        if come(rig, one, b"mine"):
+            waits += 1
+            rig.now_us += 1000
+            rig.step(replace(rig.publish(other, b"theirs"), link="other"))
+        rig.completed()
+        rig.now_us += 200
+    assert 0 < waits <= 12
+
+
 def test_only_durable_messages_wait_for_others() -> None:
     """The others wait for no disk, so they win nothing."""
     rig = Rig()
@@ -111,9 +127,11 @@ def test_company_that_comes_once_in_three_times_is_not_worth_waiting_for() -> No
     now_us, waits = 0, 0
     for _ in range(10_000):
         now_us += 100
-        if company.may_wait(now_us):
+        if company.may_wait(now_us, "link"):
             waits += 1
             comes = waits % 3 == 0
+            if comes:
+                company.meet("link")
             now_us = now_us if comes else company.by_us
             company.decided(now_us, 2 if comes else 1)
         else:
@@ -123,20 +141,22 @@ def test_company_that_comes_once_in_three_times_is_not_worth_waiting_for() -> No
 
 @given(
     st.integers(1, 5000),
-    st.lists(st.tuples(st.integers(0, 3000), st.booleans()), max_size=200),
+    st.lists(st.tuples(st.integers(0, 3000), st.sampled_from(("", "link", "other"))), max_size=200),
 )
-def test_few_waits_are_in_vain(gather_us: int, steps: list[tuple[int, bool]]) -> None:
+def test_few_waits_are_in_vain(gather_us: int, steps: list[tuple[int, str]]) -> None:
     """Each that was not allows one that is, and besides them no more are than times that one can double up to 4,096."""
     company = Company(gather_us)
     now_us, in_vain, met = 0, 0, 0
     for pause_us, comes in steps:
         now_us += pause_us
-        if not company.may_wait(now_us):
+        if not company.may_wait(now_us, "link"):
             assert (company.count, company.by_us) == (0, FOREVER_US)
             company.decided(now_us, 1)
             continue
         assert company.by_us == now_us + gather_us
+        if comes:
+            company.meet(comes)
         now_us = now_us if comes else company.by_us
         company.decided(now_us, 2 if comes else 1)
-        met, in_vain = met + comes, in_vain + (not comes)
+        met, in_vain = met + (comes == "link"), in_vain + (comes != "link")
         assert in_vain <= met + 13
