@@ -310,7 +310,7 @@ class Connection:
     # What comes, frame by frame
 
     def receive_frame(self, frame: Frame) -> int:
-        """Take a whole frame, and transfers like it behind; returns the position behind. Of the protocol.
+        """Take a whole frame, and transfers or dispositions like it behind; returns the position behind. Of the protocol.
 
         AmqpError when the connection cannot go on.
         """

@@ -1,7 +1,7 @@
 """Which frame of a session goes where.
 
-Rule 1: flows and dispositions that are plain are read directly, and transfers by their link's shape; the general
-        decoder takes the rest, and whatever those decline.
+Rule 1: flows and dispositions that are plain are read directly, transfers by their link's shape, and what follows such
+        a disposition by that one's; the general decoder takes the rest, and whatever those decline.
 """
 
 from typing import Final
