@@ -310,9 +310,9 @@ class Connection:
     # What comes, frame by frame
 
     def receive_frame(self, frame: Frame) -> int:
-        """Take a whole frame, and transfers or dispositions like it behind; returns the position behind. Of the protocol.
+        """Take a whole frame, and transfers or dispositions like it behind; returns the position behind.
 
-        AmqpError when the connection cannot go on.
+        Of the protocol. AmqpError when the connection cannot go on.
         """
         data, position, body, frame_end, end, kind, channel = frame
         if kind != AMQP_FRAME:
