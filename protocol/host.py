@@ -235,8 +235,8 @@ class Host:
             self.turn_soon()
         if gateway.touched:
             self._flush()
-        if engine.deadline_us < self._timer_us or self._is_timer_brief:
-            # Set back: a message that has found company would wake the loop for nothing.
+        if engine.deadline_us < self._timer_us or (self._is_timer_brief and engine.deadline_us > self._timer_us):
+            # Set back, too: a message that has found company would wake the loop for nothing.
             self._is_timer_brief = False
             self._arm()
 
@@ -251,7 +251,7 @@ class Host:
             self._timer.cancel()
         self._timer_us = self.engine.deadline_us
         # In whole milliseconds, as event loops count: for the rest of one a timer would fire again and again.
-        delay_ms = max(self._timer_us - self._server.now_us(), 0) // 1000 + 1
+        delay_ms = -(-max(self._timer_us - self._server.now_us(), 0) // 1000)
         self._timer = self._loop.call_later(delay_ms / 1000, self._timer_fired)
 
     def _timer_fired(self) -> None:

@@ -88,6 +88,9 @@ def test_the_timer_of_a_message_that_found_company_is_set_back() -> None:
     rig.loop.submit(rig.publish(producer, b"two"))
     host.tick_when(rig.loop.due, rig.now_us)
     assert timers.delays[-1] <= 0.003
+    armed = len(timers.delays)
+    host.log_has_news()
+    assert len(timers.delays) == armed, "it waits still"
     rig.loop.submit(rig.publish(producer, b"three"))
     host.tick_when(rig.loop.due, rig.now_us)
     assert rig.queue().ready.count == 3
