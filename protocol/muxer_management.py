@@ -1,6 +1,5 @@
 """The muxers in the broker's `$management` node: what requests of type `org.ambermq.muxer` become."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -34,7 +33,7 @@ _KINDS: Final = {kind.text: kind for kind in MuxerKind}
 _WILD: Final = (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY)
 
 
-def muxer_attributes(state: State, muxer: Muxer, producers: int) -> dict[str, Any]:
+def muxer_attributes(state: State, muxer: Muxer) -> dict[str, Any]:
     """Return what `$management` says of a muxer; null is what its class does not know."""
     is_lossy = muxer.kind is MuxerKind.LOSSY
     values = (
@@ -42,7 +41,7 @@ def muxer_attributes(state: State, muxer: Muxer, producers: int) -> dict[str, An
         muxer.id,
         muxer.kind.text,
         len(muxer.attachments),
-        producers,
+        len(state.links.get(muxer.id, ())),
         muxer.options.separator if muxer.kind in _WILD else None,
         muxer.options.probability if is_lossy else None,
         muxer.options.seed if is_lossy else None,
@@ -102,9 +101,7 @@ def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max
 
 def _muxer_of(name: str, state: State) -> dict[str, Any] | None:
     muxer = state.muxer_named(name)
-    if muxer is None:
-        return None
-    return muxer_attributes(state, muxer, sum(one.muxer == muxer.id for one in state.producers.values()))
+    return None if muxer is None else muxer_attributes(state, muxer)
 
 
 def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
@@ -118,9 +115,8 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
 
 
 def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
-    producers = Counter(producer.muxer for producer in state.producers.values())
     ids = orders.muxers(state)
-    rows = (muxer_attributes(state, state.muxers[one], producers[one]) for one in ids[offset : offset + count])
+    rows = (muxer_attributes(state, state.muxers[one]) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, MUXER_ATTRIBUTES)
 
 

@@ -1,6 +1,5 @@
 """Wiring and routes of a state, as a broker that has it would tell them."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,14 +30,13 @@ def rows_at(url: str | None, data: str | None, at: str) -> WiringRows:
 
 def rows_of(state: State) -> WiringRows:
     """Return what is wired in a state."""
-    producers = Counter(producer.muxer for producer in state.producers.values())
     muxers = [muxer for _, muxer in sorted(state.muxers.items())]
     attachments = [
         attachment_attributes(state, muxer, attachment)
         for muxer in muxers
         for _, attachment in sorted(muxer.attachments.items())
     ]
-    found = [muxer_attributes(state, muxer, producers[muxer.id]) for muxer in muxers]
+    found = [muxer_attributes(state, muxer) for muxer in muxers]
     return WiringRows(found, list(queue_rows(state)), attachments)
 
 
