@@ -93,10 +93,22 @@ class Rig:
                 return
         raise AssertionError(body)
 
-    def batches(self) -> list[list[int]]:
-        """Return the record types of every batch on the disk, after a SIGKILL."""
+    def kill(self) -> None:
+        """Let the process die: what was written is there."""
         self.storage.kill()
         self.loop.log._workers.close()
+
+    def next_life(self) -> "Rig":
+        """Return the life after a SIGKILL; what it has folded is what this one has lived."""
+        live = self.loop.state
+        self.kill()
+        again = Rig(self.storage)
+        assert again.recovered == live
+        return again
+
+    def batches(self) -> list[list[int]]:
+        """Return the record types of every batch on the disk, after a SIGKILL."""
+        self.kill()
         recovery = Recovery.open(self.storage, DIRECTORY, COLD, self.now_us)
         types = [[row[9] for row in batch.rows()] for batch in recovery.batches()]
         recovery.close()

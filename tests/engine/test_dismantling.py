@@ -130,10 +130,7 @@ def test_a_subscription_that_is_cut_while_it_ends_receives(selector: str, parts:
         rig.loop.log.write(rig.now_us)
     assert (rig.loop.due >= SOON) is (parts < 5)
     live = rig.loop.state
-    rig.storage.kill()
-    rig.loop.log._workers.close()
-    again = Rig(rig.storage)
-    assert again.recovered == live
+    again = rig.next_life()
     assert (queue in live.subscriptions) is (parts < 5)
     if parts < 5:
         topic = live.muxer_names["TOPIC"]
@@ -177,12 +174,8 @@ def test_a_temporary_topic_of_many_subscriptions_ends_in_several_ticks(selector:
         assert len([one for one in effects if type(one) is ConsumerEnded]) == _MANY
         assert [one.value for one in effects if type(one) is Answered] == [0]
         assert not rig.loop.demand.wants
-    live = rig.loop.state
     rig.loop.log.write(rig.now_us)
-    rig.storage.kill()
-    rig.loop.log._workers.close()
-    again = Rig(rig.storage)
-    assert again.recovered == live
+    again = rig.next_life()
     assert not again.loop.state.queues
     assert set(again.loop.state.muxer_names) == {"QUEUE", "TOPIC"}
 
@@ -216,12 +209,8 @@ def test_temporary_nodes_of_a_connection_that_goes_end_in_several_ticks(cut_afte
         assert frozenset().union(*all_ended) == {one.producer for one in answers if type(one) is ProducerReady}
     else:
         assert 0 < len(rig.loop.state.queues) < _MANY
-    live = rig.loop.state
     rig.loop.log.write(rig.now_us)
-    rig.storage.kill()
-    rig.loop.log._workers.close()
-    again = Rig(rig.storage)
-    assert again.recovered == live
+    again = rig.next_life()
     assert not again.loop.state.queues
 
 

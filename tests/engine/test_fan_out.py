@@ -35,16 +35,6 @@ def _fanning(rig: Rig, count: int) -> int:
     return rig.producer("/muxers/all/x")
 
 
-def _again(rig: Rig) -> Rig:
-    """Return the next life, after a SIGKILL; what it has folded is what the one before has lived."""
-    live = rig.loop.state
-    rig.storage.kill()
-    rig.loop.log._workers.close()
-    again = Rig(rig.storage)
-    assert again.recovered == live
-    return again
-
-
 def test_a_message_to_a_thousand_queues_is_stored_once() -> None:
     """1 KiB to 1,000 queues is at most 20 KiB of log: 8 bytes a queue, and the message."""
     rig = Rig(log_config=LogConfig(ballast_bytes=0))
@@ -66,7 +56,7 @@ def test_a_run_to_many_queues_is_as_many_records_as_batches_hold(size: int) -> N
     assert (done.kind, done.count) == (OutcomeKind.ACCEPTED, 200)
     assert [rig.queue(f"q{number}").available for number in (0, 49)] == [200, 200]
     assert rig.loop.log.bodies.get_run([word >> 16 for word in rig.queue("q7").ready][-1:]) == [bodies[-1]]
-    _again(rig)
+    rig.next_life()
 
 
 def test_a_message_for_more_queues_than_it_may_reach_is_rejected_by_itself() -> None:
@@ -86,7 +76,7 @@ def test_a_message_for_more_queues_than_it_may_reach_is_rejected_by_itself() -> 
     (done,) = tight.do(tight.publish(producer, b"m"))
     assert type(done) is PublishDone
     assert done.description == f"it would reach {queues_max + 1} queues: at most {queues_max} (message_queues_max)"
-    _again(tight)
+    tight.next_life()
 
 
 def test_what_the_runs_of_one_command_take_leaves_less_room_for_the_next() -> None:
@@ -124,7 +114,7 @@ def test_what_has_more_attachments_than_a_batch_holds_can_be_deleted(end: Comman
     (answer,) = rig.do(end)
     assert type(answer) is Answered
     assert not rig.loop.router.attachments_of(rig.loop.state, rig.loop.state.queue_names.get("q", 0))[1:]
-    _again(rig)
+    rig.next_life()
 
 
 def test_more_queues_than_a_batch_holds_are_attached_again_where_a_repair_lost_the_wiring() -> None:

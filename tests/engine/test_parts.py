@@ -124,10 +124,7 @@ def test_what_has_many_attachments_goes_in_several_ticks(end: Command) -> None:
     is_queue = type(end) is DeleteQueue
     told = {"messages": 0} if is_queue else {"attachments": 90}
     assert answers == [("key", told), ("after", (4, 0) if is_queue else (3, 1))]
-    live = rig.loop.state
-    rig.storage.kill()
-    rig.loop.log._workers.close()
-    assert Rig(rig.storage).recovered == live
+    rig.next_life()
 
 
 def test_a_part_of_a_deletion_detaches_no_more_than_a_tick_takes() -> None:
@@ -139,9 +136,7 @@ def test_a_part_of_a_deletion_detaches_no_more_than_a_tick_takes() -> None:
     assert muxer is not None
     assert len(muxer.attachments) in (70, 71)
     rig.loop.log.write(rig.now_us)
-    rig.storage.kill()
-    rig.loop.log._workers.close()
-    again = Rig(rig.storage)
+    again = rig.next_life()
     assert type(again.do(DeleteQueue("key", "q"))[0]) is Answered
     assert not again.loop.state.queues
 

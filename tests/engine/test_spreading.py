@@ -39,8 +39,7 @@ def _depths(state: State) -> set[int]:
 
 def _killed(rig: Rig) -> State:
     """Return what the next life finds after a SIGKILL."""
-    rig.storage.kill()
-    rig.loop.log._workers.close()
+    rig.kill()
     return Rig(rig.storage).recovered
 
 

@@ -221,8 +221,7 @@ def test_every_event_is_told_once(history: list[tuple[int, int, bool]]) -> None:
             rig.forget_pages()
         found += decoded(peer.flow(credit, count=len(found)))
     found += [decode_message(each) for each in peer.drain()]
-    rig.storage.kill()
-    rig.loop.log._workers.close()
+    rig.kill()
     recovery = Recovery.open(rig.storage, DIRECTORY, COLD, rig.now_us)
     expected = [event for batch in recovery.batches() for event in events_of(batch) if event.offset >= start]
     recovery.close()
