@@ -6,6 +6,7 @@ leave early: hardly anybody asks twice, and large ones keep alive the chunk that
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Final
 
 from log.buffer import Buffer
@@ -44,11 +45,8 @@ class HotBodies:
 
     def forget(self, offsets: Iterable[int]) -> None:
         """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
-        pop = self._bodies.pop
-        for offset in offsets:
-            body = pop(offset, None)
-            if body is not None:
-                self.size_bytes -= len(body) + _ENTRY_OVERHEAD_BYTES
+        gone = [body for body in map(self._bodies.pop, offsets, repeat(None)) if body is not None]
+        self.size_bytes -= sum(map(len, gone)) + _ENTRY_OVERHEAD_BYTES * len(gone)
 
     def get(self, offset: int) -> Buffer | None:
         """Return a body, None where it is not held."""

@@ -1,25 +1,30 @@
 """What waits to be written, in order.
 
-Rule 1: small pieces are joined when taken, large ones handed out as they are.
+Rule 1: small pieces that follow one another are joined, large ones handed out as they are.
 Rule 2: while a client negotiates SASL, only the lead is handed out: what it pipelines behind waits.
 """
 
+from typing import Final
+
 from protocol.decode import Buffer
 
-__all__ = ["Output"]
+__all__ = ["LARGE_BYTES", "Output"]
 
-_LARGE_BYTES = 16 * 1024
+LARGE_BYTES: Final = 16 * 1024
+"""A piece of so many bytes is not joined with others: copying it would cost more than handing it out."""
 
 
 class Output:
     """The outgoing bytes of one connection."""
 
-    __slots__ = ("_has_large", "_lead", "_pieces", "is_gated", "size")
+    __slots__ = ("_lead", "_pieces", "_small", "is_gated", "size")
 
     def __init__(self) -> None:
         self._pieces: list[Buffer] = []
+        """What leaves first, joined where it is small."""
+        self._small: list[Buffer] = []
+        """The small pieces behind them, yet to be joined."""
         self._lead = b""
-        self._has_large = False
         self.is_gated = False
         """True while only the lead may leave."""
         self.size = 0
@@ -28,16 +33,18 @@ class Output:
     def add(self, piece: Buffer) -> None:
         """Write `piece` behind what waits; it must not change any more."""
         size = len(piece)
-        self._pieces.append(piece)
         self.size += size
-        if size >= _LARGE_BYTES:
-            self._has_large = True
+        if size < LARGE_BYTES:
+            self._small.append(piece)
+            return
+        self._join_small()
+        self._pieces.append(piece)
 
     def extend(self, pieces: list[Buffer]) -> None:
-        """Write pieces in order, some of them large."""
+        """Write pieces in order as they are: no two small ones follow one another."""
+        self._join_small()
         self._pieces += pieces
         self.size += sum(map(len, pieces))
-        self._has_large = True
 
     def lead(self, piece: bytes) -> None:
         """Write `piece` before what is gated, or behind what waits where nothing is."""
@@ -51,7 +58,7 @@ class Output:
         """Forget what must not leave any more, since the negotiation failed."""
         if self.is_gated:
             self.is_gated = False
-            self._pieces = []
+            self._pieces, self._small = [], []
             self.size = len(self._lead)
 
     def take(self) -> list[Buffer]:
@@ -60,33 +67,18 @@ class Output:
             return self._take_lead()
         if self.is_gated or not self.size:
             return []
+        self._join_small()
         pieces, self._pieces = self._pieces, []
         self.size = 0
-        if len(pieces) == 1:
-            self._has_large = False
-            return pieces
-        if not self._has_large:
-            return [b"".join(pieces)]
-        self._has_large = False
-        return _join_small(pieces)
+        return pieces
 
     def _take_lead(self) -> list[Buffer]:
         lead, self._lead = self._lead, b""
         self.size -= len(lead)
         return [lead, *self.take()]
 
-
-def _join_small(pieces: list[Buffer]) -> list[Buffer]:
-    joined: list[Buffer] = []
-    small: list[Buffer] = []
-    for piece in pieces:
-        if len(piece) < _LARGE_BYTES:
-            small.append(piece)
-            continue
+    def _join_small(self) -> None:
+        small = self._small
         if small:
-            joined.append(b"".join(small))
-            small = []
-        joined.append(piece)
-    if small:
-        joined.append(b"".join(small))
-    return joined
+            self._pieces.append(small[0] if len(small) == 1 else b"".join(small))
+            self._small = []

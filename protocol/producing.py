@@ -3,6 +3,7 @@
 Rule 1. Credit is pacing: topped up when half is used, by what has become durable. The hard bound is the server's.
 Rule 2. The bare message stays as it came, byte for byte; delivery annotations were meant for us and end here.
 Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
+Rule 4. Where all messages of a run begin as the last one of a link did, and that decides their outline, none is read.
 """
 
 from typing import TYPE_CHECKING, final
@@ -31,7 +32,7 @@ __all__ = ["Producing"]
 class Producing:
     """One producer of the engine and the link that it sends on."""
 
-    __slots__ = ("is_open", "limits", "link", "peer", "producer", "terms", "unfinished")
+    __slots__ = ("_head", "_is_durable", "is_open", "limits", "link", "peer", "producer", "terms", "unfinished")
 
     def __init__(self, peer: "Peer", link: Receiver, limits: ServerLimits, terms: ProducingTerms) -> None:
         self.peer = peer
@@ -43,6 +44,10 @@ class Producing:
         self.unfinished = 0
         """Messages taken whose outcome has not left yet."""
         self.is_open = True
+        self._head = b""
+        """The bytes that decided the last message's outline alone: no id, no delivery annotations. None where empty."""
+        self._is_durable = False
+        """Whether messages that begin with them are."""
 
     def accept(self, ready: ProducerReady) -> None:
         """Answer the attach.
@@ -59,19 +64,34 @@ class Producing:
         Raises DecodeError at the first message that cannot be read, after the commands for those before it; LinkFault
         for a message format that a delivery could not tell to its receiver.
         """
-        submit = self.peer.gateway.engine.submit
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
-        self.unfinished += len(run.payloads)
+        payloads: list[Buffer] = [*run.payloads]
+        self.unfinished += len(payloads)
+        head, head_bytes = self._head, len(self._head)
+        if head and not [True for payload in payloads if payload[:head_bytes] != head]:
+            size = sum(map(len, payloads))
+            if size <= self.limits.run_bytes_max:
+                hashes = [0] * len(payloads)
+                publish = Publish(
+                    self, self.producer, run.first_id, payloads, hashes, size, self._is_durable, run.settled
+                )
+                self.peer.gateway.engine.submit(publish)
+                return
+        self._publish_by_outline(run)
+
+    def _publish_by_outline(self, run: TransferRun) -> None:
+        """Read what each message of a run is."""
+        submit = self.peer.gateway.engine.submit
         bodies: list[Buffer] = []
         hashes: list[int] = []
         size, is_durable, first_id = 0, False, run.first_id
         fault: DecodeError | None = None
         bytes_max = self.limits.run_bytes_max
+        deciding_bytes, has_annotations = 0, False
         for payload in run.payloads:
-            # Once a message; everything else here is once a run.
             try:
-                durable, id_hash, has_annotations = outline(payload)
+                durable, id_hash, has_annotations, deciding_bytes = outline(payload)
             except DecodeError as error:
                 fault = error
                 break
@@ -88,6 +108,8 @@ class Producing:
             submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
         if fault is not None:
             raise fault
+        self._head = b"" if has_annotations else bytes(run.payloads[-1][:deciding_bytes])
+        self._is_durable = is_durable
 
     def finish(self, done: PublishDone) -> None:
         """Tell the sender what became of a run, and give it new credit where it is due."""

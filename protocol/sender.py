@@ -15,6 +15,7 @@ from protocol.decode import Buffer
 from protocol.errors import LocalError
 from protocol.events import CreditChanged
 from protocol.link import Link
+from protocol.output import LARGE_BYTES
 from protocol.performatives import DeliveryState
 from protocol.serial import MASK, distance
 from protocol.spec import SenderSettleMode
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sender"]
 
-_LARGE_BYTES: Final = 16 * 1024
 _CREDIT_MAX: Final = 0x7FFFFFFF
 # Names of their own, since a look into an enumeration costs as much as a call.
 _ATTACHED: Final = LinkState.ATTACHED
@@ -86,12 +86,16 @@ class Sender(Link):
         largest = len(payloads[0]) if count == 1 else max(map(len, payloads), default=0)
         if template.head_bytes + largest > session.connection.remote_frame_bytes_max:
             self._send_large(template, first_id, tokens, payloads)
-        elif largest < _LARGE_BYTES:
-            session.windows.sent(count)
-            session.connection.output.add(template.join(first_id, tokens, payloads))
         else:
             session.windows.sent(count)
-            session.connection.output.extend(template.pieces(first_id, tokens, payloads))
+            output = session.connection.output
+            if largest < LARGE_BYTES:
+                output.add(template.join(first_id, tokens, payloads))
+            elif min(map(len, payloads)) >= LARGE_BYTES:
+                output.extend(template.pieces(first_id, tokens, payloads))
+            else:
+                for piece in template.pieces(first_id, tokens, payloads):
+                    output.add(piece)
         self.credit -= count
         self.delivery_count = (self.delivery_count + count) & MASK
         session.next_sent_id = (first_id + count) & MASK

@@ -67,16 +67,19 @@ class TransferShape:
 
         Returns the payloads, slices of `data`, and the position behind the last frame; no payloads when it declines.
         """
-        # The loop runs once a message: no calls but one unpack, and every comparison is of bytes that are ready.
+        # The loop runs once a message: no calls but one unpack, and every comparison is of bytes that are ready. Where
+        # ids begin again at 0 it ends; what follows is another run.
         unpack, length, head, tag, tail = self._unpack, self._length, self._head, self._tag, self._tail
         size_end = self._size_end
         last = end - length
         payloads: list[bytes | memoryview] = []
         take = payloads.append
-        while position <= last and count_max:
+        for its_next_id in range(next_id, min(next_id + count_max, MASK + 1)):
+            if position > last:
+                break
             size, its_head, its_id, its_tag, its_tail = unpack(data, position)
             if (
-                its_id != next_id
+                its_id != its_next_id
                 or its_head != head
                 or its_tail != tail
                 or its_tag != tag
@@ -88,8 +91,6 @@ class TransferShape:
                 break
             take(data[position + length : frame_end])  # type: ignore[arg-type]  # bytes of bytes; a view where large
             position = frame_end
-            next_id = (next_id + 1) & MASK
-            count_max -= 1
         return payloads, position
 
 

@@ -8,6 +8,7 @@ Rule 2: small payloads are joined with their frames; large ones stay buffers of 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from struct import Struct
 from typing import Final
 
@@ -73,13 +74,9 @@ class TransferTemplate:
         """One frame a payload, its head and the payload in turn; the payloads are not copied."""
         pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
         pieces: list[Buffer] = []
-        take = pieces.append
-        next_id = first_id
-        # The loop runs once a message: one pack and two appends, nothing else.
-        for token, payload in zip(tokens, payloads, strict=True):
-            take(pack(head_bytes + len(payload), head, next_id & MASK, tag, token, tail))
-            take(payload)
-            next_id += 1
+        # The loop runs once a message: one pack, nothing else.
+        for delivery_id, token, payload in zip(count(first_id), tokens, payloads, strict=False):
+            pieces += pack(head_bytes + len(payload), head, delivery_id & MASK, tag, token, tail), payload
         return pieces
 
     def frame(self, delivery_id: int, token: int, size: int) -> bytes:

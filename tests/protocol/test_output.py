@@ -1,0 +1,57 @@
+"""What waits to be written: order kept, small pieces joined, large ones as they are."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.output import LARGE_BYTES, Output
+
+small = st.binary(min_size=1, max_size=4)
+large = st.binary(min_size=1, max_size=4).map(lambda piece: piece * LARGE_BYTES)
+
+
+@given(st.lists(small | large | st.lists(st.tuples(small, large), max_size=3) | st.none(), max_size=12))
+def test_all_that_was_written_leaves_in_order(
+    steps: list[bytes | list[tuple[bytes, bytes]] | None],
+) -> None:
+    """Whatever was added, and taken in between."""
+    output = Output()
+    written, taken = b"", b""
+    for step in [*steps, None]:
+        if step is None:
+            assert output.size == len(written) - len(taken)
+            pieces = output.take()
+            taken += b"".join(pieces)
+            assert taken == written
+        elif isinstance(step, bytes):
+            output.add(step)
+            written += step
+        else:
+            pairs = [piece for pair in step for piece in pair]
+            output.extend(list(pairs))
+            written += b"".join(pairs)
+
+
+def test_a_large_piece_is_not_copied() -> None:
+    """It is handed out as the object it was."""
+    output = Output()
+    piece = bytes(LARGE_BYTES)
+    for one in (b"a", b"b", piece, b"c", b"d"):
+        output.add(one)
+    pieces = output.take()
+    assert pieces == [b"ab", piece, b"cd"]
+    assert pieces[1] is piece
+    assert output.take() == []
+
+
+def test_only_the_lead_leaves_while_gated() -> None:
+    """What is pipelined behind it waits, and is forgotten where the negotiation fails."""
+    output = Output()
+    output.is_gated = True
+    output.lead(b"lead")
+    output.add(b"behind")
+    assert output.take() == [b"lead"]
+    assert output.take() == []
+    output.lead(b"more")
+    output.drop_gated()
+    assert output.size == 4
+    assert output.take() == [b"more"]

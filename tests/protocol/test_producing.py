@@ -1,0 +1,107 @@
+"""A producing link: what a run of messages publishes, whether each is read or recognised by how it begins."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.commands import Publish
+from protocol.errors import DecodeError, LinkFault
+from protocol.events import TransferRun
+from protocol.message import Data, Message
+from protocol.outline import outline
+from protocol.performatives import Header, Properties
+from protocol.producing import Producing, without_delivery_annotations
+from protocol.server_limits import ServerLimits
+
+RUN_BYTES_MAX = 100
+
+KINDS = [
+    Message(header=Header(durable=True)),
+    Message(header=Header(durable=False)),
+    Message(),
+    Message(header=Header(durable=True), message_annotations={"x-a": 1}),
+    Message(header=Header(durable=True), delivery_annotations={"x-d": 1}),
+    Message(header=Header(durable=True), properties=Properties(message_id="a")),
+    Message(properties=Properties(message_id="b")),
+    Message(properties=Properties(subject="s")),
+]
+
+
+def encoded(kind: Message, body: bytes) -> bytes:
+    """Encode a message of a kind around a body."""
+    return Message(
+        header=kind.header,
+        delivery_annotations=kind.delivery_annotations,
+        message_annotations=kind.message_annotations,
+        properties=kind.properties,
+        body=(Data(body),),
+    ).encode()
+
+
+messages = st.builds(encoded, st.sampled_from(KINDS), st.binary(max_size=30))
+alike = st.sampled_from(KINDS).flatmap(
+    lambda kind: st.lists(st.binary(max_size=30).map(lambda body: encoded(kind, body)), min_size=1, max_size=5)
+)
+runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
+
+
+def producing(submitted: list[Publish]) -> Producing:
+    """Make a producing link whose engine only notes what it is told."""
+    engine = SimpleNamespace(submit=submitted.append)
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine))
+    nothing: Any = None
+    return Producing(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
+
+
+def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False) -> TransferRun:
+    """Make the event of a run."""
+    link: Any = None
+    return TransferRun(link, first_id, [memoryview(one) if as_views else one for one in payloads], settled=False)
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs, st.booleans())
+def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bool) -> None:
+    """Ids, hashes and durability are those of each message by itself, whatever came before it on the link."""
+    submitted: list[Publish] = []
+    link = producing(submitted)
+    first_id = 0xFFFFFFFD
+    expected = []
+    for payloads in sent:
+        link.publish(run_of(payloads, first_id, as_views=as_views))
+        for payload in payloads:
+            durable, id_hash, has_annotations, _ = outline(payload)
+            body = without_delivery_annotations(payload) if has_annotations else payload
+            expected.append((first_id, bytes(body), id_hash, durable))
+            first_id = (first_id + 1) & 0xFFFFFFFF
+    published = [
+        ((command.first_id + index) & 0xFFFFFFFF, bytes(body), id_hash, command.durable)
+        for command in submitted
+        for index, (body, id_hash) in enumerate(zip(command.bodies, command.id_hashes, strict=True))
+    ]
+    assert published == expected
+    assert link.unfinished == len(expected)
+    for command in submitted:
+        assert command.size == sum(map(len, command.bodies))
+        assert command.size <= RUN_BYTES_MAX or len(command.bodies) == 1
+
+
+def test_a_message_that_cannot_be_read_ends_what_was_recognised() -> None:
+    """Those before it are published, and it is no message of the kind before."""
+    submitted: list[Publish] = []
+    link = producing(submitted)
+    good = encoded(KINDS[0], b"")
+    link.publish(run_of([good], 0))
+    with pytest.raises(DecodeError):
+        link.publish(run_of([good, b"\x00\x53\x10\x45", good], 1))
+    assert [len(command.bodies) for command in submitted] == [1, 1]
+
+
+def test_a_message_format_is_refused() -> None:
+    """A delivery could not tell it to its receiver."""
+    link: Any = None
+    with pytest.raises(LinkFault, match="message-format 0x1"):
+        producing([]).publish(TransferRun(link, 0, [b""], settled=False, message_format=1))
