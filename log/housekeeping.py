@@ -70,6 +70,11 @@ class Space(NamedTuple):
     """Whether a spare could not be had, or was had from the ballast."""
 
 
+def _rolled(manifest: Manifest, segment: Segment) -> Manifest:
+    """Seal the active segment and name the spare after the one that is active now: one edit a roll, each is two syncs."""
+    return name_spare(roll(manifest, base_offset=segment.next_offset, size=segment.size))
+
+
 def segment_bytes(config: LogConfig, held_bytes: int) -> int:
     """Return the size of the segment that follows `held_bytes` of them: 4, 8, 16, 32, 64, 64 MiB by default."""
     smallest = config.segment_bytes_min
@@ -279,7 +284,7 @@ class Housekeeper:
     def _enter_rolls(self) -> None:
         while self._rolls:
             segment, file = self._rolls[0]
-            self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size))
+            self._commit(partial(_rolled, segment=segment))
             self._rolls.popleft()
             file.close()
             self._has_spare = False
