@@ -44,8 +44,8 @@ _INDEX_PAUSE_S = 0.005
 _BUSY_INDEX_PAUSES = 3
 """A step takes 1 to 4 ms, and has 2,000 records: beside a busy log about a tenth of the interpreter."""
 _FULL_BYTES_PER_S = 64 * 1024 * 1024
-_FULL_INDEX_PAUSES = 10
-"""Beside one written to faster than that, where indexes fall behind in any case, less than a twentieth."""
+_FULL_INDEX_PAUSES = 40
+"""Beside one written to faster than that, where indexes fall behind in any case, a hundredth."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -71,7 +71,7 @@ class Space(NamedTuple):
 
 
 def _rolled(manifest: Manifest, segment: Segment) -> Manifest:
-    """Seal the active segment and name the spare after the one that is active now: one edit a roll, each is two syncs."""
+    """Seal the active segment, and name the spare behind the one that is active now: each edit is two syncs."""
     return name_spare(roll(manifest, base_offset=segment.next_offset, size=segment.size))
 
 

@@ -67,11 +67,11 @@ def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytes
     life.log.close()
 
 
-@pytest.mark.parametrize(("bytes_each_time", "expected"), [(0, 1), (100_000, 3), (1_000_000, 10)])
+@pytest.mark.parametrize(("bytes_each_time", "expected"), [(0, 1), (100_000, 3), (1_000_000, 40)])
 def test_the_busier_the_log_the_longer_a_builder_rests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_each_time: int, expected: int
 ) -> None:
-    """In times of 5 ms: one where nobody writes, three where somebody does, ten at more than 64 MiB a second."""
+    """In times of 5 ms: one where nobody writes, three where somebody does, forty at more than 64 MiB a second."""
     life = Life(DiskStorage(), str(tmp_path))
     rests = 0
 
