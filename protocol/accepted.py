@@ -191,6 +191,10 @@ class Accepted(asyncio.BufferedProtocol):
             return
         if self._opened_by_ms and connection.remote_open is not None:
             self._opened_by_ms = 0
+        if self._server.is_behind(now_ms):
+            # Nobody is late, or silent, for what we have not read.
+            self._opened_by_ms = self._opened_by_ms and now_ms + self._server.server_limits.handshake_ms
+            connection.excuse(now_ms)
         if self._opened_by_ms and now_ms > self._opened_by_ms:
             self.transport.abort()
             return

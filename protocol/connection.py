@@ -197,6 +197,10 @@ class Connection:
             idle.spoke_ms = now_ms
         return _sooner(idle.deadline_ms(), self._close_by_ms)
 
+    def excuse(self, now_ms: int) -> None:
+        """Take the peer as heard now: what it has sent may lie unread, since we stood still."""
+        self._idle.heard_ms = now_ms
+
     # What its owner calls
 
     @property

@@ -32,6 +32,8 @@ from protocol.values import Symbol
 
 __all__ = ["Server"]
 
+_STILL_MS: Final = 2000 * SWEEP_S
+"""A sweep that is later than this was no busy loop's: ticks are bounded."""
 _LOOK_MS: Final = 10
 """Between looks at who is still connected, when the server stops."""
 
@@ -77,12 +79,14 @@ class Server:
         self.epoch_us = _wall_ahead_us()
         """What `now_us` is ahead of the monotonic clock."""
         self._sweeper: asyncio.TimerHandle | None = None
+        self._swept_ms = 0
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
         self._server = await self._loop.create_server(lambda: Accepted(self), host, port, backlog=1024)
         for each in self.hosts.values():
             each.start()
+        self._swept_ms = time.monotonic_ns() // 1_000_000
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
@@ -120,6 +124,13 @@ class Server:
         is_ending = self._is_stopping or self.failure is not None
         return is_ending or len(self.sockets) >= self.server_limits.connections_max
 
+    def is_behind(self, now_ms: int) -> bool:
+        """Whether this process stood still until a moment ago, as where its machine was stopped.
+
+        What peers have sent meanwhile lies unread, or they stood still too.
+        """
+        return now_ms - self._swept_ms > _STILL_MS
+
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call back when so much time has passed."""
         self._loop.call_later(delay_ms / 1000, callback)
@@ -148,9 +159,10 @@ class Server:
 
     def _sweep(self) -> None:
         self.epoch_us = max(self.epoch_us, _wall_ahead_us())
-        now_ms = int(time.monotonic() * 1000)
+        now_ms = time.monotonic_ns() // 1_000_000
         for socket in list(self.sockets.values()):
             socket.look_at_clock(now_ms)
+        self._swept_ms = now_ms
         self.read_buffer.trim()
         for host in self.hosts.values():
             host.sweep(now_ms)

@@ -461,6 +461,22 @@ def place(url: str) -> TcpWire:
         time.sleep(0.05)
 
 
+def test_nobody_was_silent_while_the_broker_stood_still(start_broker: StartBroker) -> None:
+    """A machine that is stopped and goes on has lost no peer; who is silent from then on is dropped as ever."""
+    broker = start_broker("[connection]\nidle_timeout_ms = 1000\n")
+    with TcpWire.begun(broker.url) as wire:
+        os.kill(broker.pid, signal.SIGSTOP)
+        time.sleep(4)
+        os.kill(broker.pid, signal.SIGCONT)
+        time.sleep(0.2)
+        wire.attach("kept", role=RECEIVER)
+        went_silent = time.monotonic()
+        goodbye = wire.expect(Close)
+        assert goodbye.error is not None
+        assert goodbye.error.condition == "amqp:resource-limit-exceeded"
+        assert 0.9 < time.monotonic() - went_silent < 10
+
+
 def test_a_place_is_free_again_when_a_peer_that_never_reads_has_gone_silent(start_broker: StartBroker) -> None:
     """What it was sent and never took is thrown away, once it is closed and takes no more of it."""
     # Who fills the queue waits for its outcomes in silence, for as long as the disk takes.
