@@ -65,10 +65,10 @@ def total_size(words: bytes) -> int:
         word = int.from_bytes(words, "little")
         return (word & _MANTISSA) << (word >> 11 & 31)
     # Most runs are of one size: their codes, the lowest two bytes of each word, are the same one over and over.
-    codes = words[::WORD_BYTES], words[1::WORD_BYTES]
+    low, high = words[::WORD_BYTES], words[1::WORD_BYTES]
     count = length // WORD_BYTES
-    if count and codes[0].count(words[0]) == count and codes[1].count(words[1]) == count:
-        word = words[0] | words[1] << 8
+    if count and low.count(low[0]) == count == high.count(high[0]):
+        word = low[0] | high[0] << 8
         return count * ((word & _MANTISSA) << (word >> 11))
     size = 0
     for word in unpack_words(words):

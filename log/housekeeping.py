@@ -1,7 +1,7 @@
 """What a running log needs done beside the loop: spares, manifest edits, disk space, page cache, indexes.
 
-Rule 1. Only this thread edits the manifest. A roll is entered after the sealed segment is durable, and the spare is
-        named before its file is made, so that a file id is never used twice.
+Rule 1. Only this thread edits the manifest. A roll is entered after the sealed segment is durable, and the next spare
+        is named with it, before its file is made, so that a file id is never used twice.
 Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is given up for one more spare, and
         every run tries again. Any other failed call ends the lane, which is fatal; so does a sync of the directory
         that fails, for whatever reason, when the manifest was replaced in it.
@@ -68,11 +68,6 @@ class Space(NamedTuple):
 
     is_full: bool
     """Whether a spare could not be had, or was had from the ballast."""
-
-
-def _rolled(manifest: Manifest, segment: Segment) -> Manifest:
-    """Seal the active segment, and name the spare behind the one that is active now: each edit is two syncs."""
-    return name_spare(roll(manifest, base_offset=segment.next_offset, size=segment.size))
 
 
 def segment_bytes(config: LogConfig, held_bytes: int) -> int:
@@ -284,7 +279,7 @@ class Housekeeper:
     def _enter_rolls(self) -> None:
         while self._rolls:
             segment, file = self._rolls[0]
-            self._commit(partial(_rolled, segment=segment))
+            self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size))
             self._rolls.popleft()
             file.close()
             self._has_spare = False

@@ -278,7 +278,8 @@ def commit(storage: Storage, directory: str, edit: Callable[[Manifest], Manifest
     if current is None:
         raise DamageError(manifest_path(directory), 0, "a manifest", "no file")
     edited = edit(current)
-    assert edited.generation > current.generation
+    # The link that readers find the old one by is named by the generation before.
+    assert edited.generation == current.generation + 1
     store(storage, directory, edited)
     return edited
 
@@ -303,7 +304,10 @@ def name_spare(manifest: Manifest) -> Manifest:
 
 
 def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
-    """Seal the active segment, which ends at `size` and is synced; the spare is active from `base_offset` on."""
+    """Seal the active segment, which ends at `size` and is synced; the spare is active from `base_offset` on.
+
+    The next file id is named as the spare, in the same edit: each is two syncs.
+    """
     active, spare = manifest.active, manifest.spare
     assert active is not None
     assert spare is not None
@@ -312,7 +316,8 @@ def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
         manifest,
         sealed=(*manifest.sealed, sealed),
         active=Active(spare, base_offset),
-        spare=None,
+        spare=manifest.next_file_id,
+        next_file_id=manifest.next_file_id + 1,
         durable_end=max(manifest.durable_end, base_offset),
     )
 

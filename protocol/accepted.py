@@ -20,9 +20,9 @@ from protocol.performatives import Error
 if TYPE_CHECKING:
     from protocol.server import Server
 
-__all__ = ["SWEEP_S", "Accepted"]
+__all__ = ["SWEEP_MS", "Accepted"]
 
-SWEEP_S: Final = 1.0
+SWEEP_MS: Final = 1000
 """How often every connection's clock is looked at; one that is due sooner has a timer."""
 
 
@@ -183,6 +183,13 @@ class Accepted(asyncio.BufferedProtocol):
         if not self.transport.is_closing():
             self.transport.close()
 
+    def excuse(self, lost_ms: int, now_ms: int) -> None:
+        """Move the peer's deadlines by the time in which we stood still: it is not late for what we have not read."""
+        if self._opened_by_ms:
+            self._opened_by_ms += lost_ms
+        self._gone_by_ms += lost_ms
+        self.peer.connection.excuse(lost_ms, now_ms)
+
     def look_at_clock(self, now_ms: int) -> None:
         """Send a heartbeat where one is due; drop a peer that is silent or never opened."""
         connection = self.peer.connection
@@ -191,10 +198,6 @@ class Accepted(asyncio.BufferedProtocol):
             return
         if self._opened_by_ms and connection.remote_open is not None:
             self._opened_by_ms = 0
-        if self._server.is_behind(now_ms):
-            # Nobody is late, or silent, for what we have not read.
-            self._opened_by_ms = self._opened_by_ms and now_ms + self._server.server_limits.handshake_ms
-            connection.excuse(now_ms)
         if self._opened_by_ms and now_ms > self._opened_by_ms:
             self.transport.abort()
             return
@@ -202,7 +205,7 @@ class Accepted(asyncio.BufferedProtocol):
         if connection.is_due:
             self.peer.handle_events()
             self.flush()
-        if due_ms is not None and due_ms < now_ms + SWEEP_S * 1000 and not self._is_timed:
+        if due_ms is not None and due_ms < now_ms + SWEEP_MS and not self._is_timed:
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
 
@@ -216,8 +219,10 @@ class Accepted(asyncio.BufferedProtocol):
 
     def _timer_fired(self) -> None:
         self._is_timed = False
-        if not self.transport.is_closing():
-            self.look_at_clock(time.monotonic_ns() // 1_000_000)
+        now_ms = time.monotonic_ns() // 1_000_000
+        # A sweep that is late comes next, and excuses before it looks.
+        if not self.transport.is_closing() and not self._server.lost_ms(now_ms):
+            self.look_at_clock(now_ms)
 
 
 def _spare_pacing(transport: asyncio.Transport) -> None:

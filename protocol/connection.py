@@ -197,9 +197,12 @@ class Connection:
             idle.spoke_ms = now_ms
         return _sooner(idle.deadline_ms(), self._close_by_ms)
 
-    def excuse(self, now_ms: int) -> None:
-        """Take the peer as heard now: what it has sent may lie unread, since we stood still."""
-        self._idle.heard_ms = now_ms
+    def excuse(self, lost_ms: int, now_ms: int) -> None:
+        """Do not count the time in which we stood still: what the peer has sent meanwhile may lie unread."""
+        idle = self._idle
+        idle.heard_ms = min(idle.heard_ms + lost_ms, now_ms)
+        if self._close_by_ms is not None:
+            self._close_by_ms += lost_ms
 
     # What its owner calls
 

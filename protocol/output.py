@@ -40,12 +40,6 @@ class Output:
         self._join_small()
         self._pieces.append(piece)
 
-    def extend(self, pieces: list[Buffer]) -> None:
-        """Write pieces in order as they are: no two small ones follow one another."""
-        self._join_small()
-        self._pieces += pieces
-        self.size += sum(map(len, pieces))
-
     def lead(self, piece: bytes) -> None:
         """Write `piece` before what is gated, or behind what waits where nothing is."""
         if self.is_gated:

@@ -6,7 +6,7 @@ Rule 3. A message that cannot be read ends the link with amqp:decode-error; thos
 Rule 4. Where all messages of a run begin as the last one of a link did, and that decides their outline, none is read.
 """
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from engine.commands import Publish
 from engine.effects import ProducerReady, PublishDone
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Producing"]
 
+_HEAD_BYTES_MAX: Final = 512
+"""What a link keeps of a message at most: header, one short map of annotations, and the descriptor of a body."""
+
 
 @final
 class Producing:
@@ -45,9 +48,9 @@ class Producing:
         """Messages taken whose outcome has not left yet."""
         self.is_open = True
         self._head = b""
-        """The bytes that decided the last message's outline alone: no id, no delivery annotations. None where empty."""
+        """The first bytes of the last message, where they alone decide its outline; else empty."""
         self._is_durable = False
-        """Whether messages that begin with them are."""
+        """Whether messages that begin so are durable; they have no id and no delivery annotations."""
 
     def accept(self, ready: ProducerReady) -> None:
         """Answer the attach.
@@ -66,19 +69,18 @@ class Producing:
         """
         if run.message_format:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
-        payloads: list[Buffer] = [*run.payloads]
-        self.unfinished += len(payloads)
+        # A list of its own, for commands are joined into it.
+        bodies: list[Buffer] = [*run.payloads]
+        count, size = len(bodies), sum(map(len, bodies))
+        self.unfinished += count
         head, head_bytes = self._head, len(self._head)
-        if head and not [True for payload in payloads if payload[:head_bytes] != head]:
-            size = sum(map(len, payloads))
-            if size <= self.limits.run_bytes_max:
-                hashes = [0] * len(payloads)
-                publish = Publish(
-                    self, self.producer, run.first_id, payloads, hashes, size, self._is_durable, run.settled
-                )
-                self.peer.gateway.engine.submit(publish)
-                return
-        self._publish_by_outline(run)
+        # Once a message, so a list: a generator costs a call each.
+        if head and size <= self.limits.run_bytes_max and not [True for body in bodies if body[:head_bytes] != head]:
+            hashes = [0] * count
+            publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, self._is_durable, run.settled)
+            self.peer.gateway.engine.submit(publish)
+        else:
+            self._publish_by_outline(run)
 
     def _publish_by_outline(self, run: TransferRun) -> None:
         """Read what each message of a run is."""
@@ -92,6 +94,7 @@ class Producing:
         for payload in run.payloads:
             try:
                 durable, id_hash, has_annotations, deciding_bytes = outline(payload)
+                body = without_delivery_annotations(payload) if has_annotations else payload
             except DecodeError as error:
                 fault = error
                 break
@@ -100,7 +103,6 @@ class Producing:
                 first_id = (first_id + len(bodies)) & MASK
                 bodies, hashes, size = [], [], 0
             is_durable = durable
-            body = without_delivery_annotations(payload) if has_annotations else payload
             bodies.append(body)
             hashes.append(id_hash)
             size += len(body)
@@ -108,8 +110,8 @@ class Producing:
             submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
         if fault is not None:
             raise fault
-        self._head = b"" if has_annotations else bytes(run.payloads[-1][:deciding_bytes])
-        self._is_durable = is_durable
+        is_plain = not has_annotations and deciding_bytes <= _HEAD_BYTES_MAX
+        self._head, self._is_durable = bytes(run.payloads[-1][:deciding_bytes]) if is_plain else b"", is_durable
 
     def finish(self, done: PublishDone) -> None:
         """Tell the sender what became of a run, and give it new credit where it is due."""

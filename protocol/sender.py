@@ -91,8 +91,6 @@ class Sender(Link):
             output = session.connection.output
             if largest < LARGE_BYTES:
                 output.add(template.join(first_id, tokens, payloads))
-            elif min(map(len, payloads)) >= LARGE_BYTES:
-                output.extend(template.pieces(first_id, tokens, payloads))
             else:
                 for piece in template.pieces(first_id, tokens, payloads):
                     output.add(piece)

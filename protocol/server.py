@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from log.root import DEFAULT_VHOST
-from protocol.accepted import SWEEP_S, Accepted
+from protocol.accepted import SWEEP_MS, Accepted
 from protocol.host import Ground, Host
 from protocol.hosting import Hosting, Vhosts
 from protocol.limits import ConnectionLimits
@@ -32,8 +32,6 @@ from protocol.values import Symbol
 
 __all__ = ["Server"]
 
-_STILL_MS: Final = 2000 * SWEEP_S
-"""A sweep that is later than this was no busy loop's: ticks are bounded."""
 _LOOK_MS: Final = 10
 """Between looks at who is still connected, when the server stops."""
 
@@ -79,15 +77,14 @@ class Server:
         self.epoch_us = _wall_ahead_us()
         """What `now_us` is ahead of the monotonic clock."""
         self._sweeper: asyncio.TimerHandle | None = None
-        self._swept_ms = 0
+        self._sweep_due_ms = 0
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
         self._server = await self._loop.create_server(lambda: Accepted(self), host, port, backlog=1024)
         for each in self.hosts.values():
             each.start()
-        self._swept_ms = time.monotonic_ns() // 1_000_000
-        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+        self._sweep_later()
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
 
@@ -124,12 +121,12 @@ class Server:
         is_ending = self._is_stopping or self.failure is not None
         return is_ending or len(self.sockets) >= self.server_limits.connections_max
 
-    def is_behind(self, now_ms: int) -> bool:
-        """Whether this process stood still until a moment ago, as where its machine was stopped.
+    def lost_ms(self, now_ms: int) -> int:
+        """Return how long this process has stood still, as where its machine was stopped: the sweep is that late.
 
         What peers have sent meanwhile lies unread, or they stood still too.
         """
-        return now_ms - self._swept_ms > _STILL_MS
+        return max(now_ms - self._sweep_due_ms, 0)
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call back when so much time has passed."""
@@ -160,14 +157,19 @@ class Server:
     def _sweep(self) -> None:
         self.epoch_us = max(self.epoch_us, _wall_ahead_us())
         now_ms = time.monotonic_ns() // 1_000_000
+        lost_ms = self.lost_ms(now_ms)
         for socket in list(self.sockets.values()):
+            socket.excuse(lost_ms, now_ms)
             socket.look_at_clock(now_ms)
-        self._swept_ms = now_ms
         self.read_buffer.trim()
         for host in self.hosts.values():
             host.sweep(now_ms)
         if not self.stopped.is_set():
-            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        self._sweep_due_ms = time.monotonic_ns() // 1_000_000 + SWEEP_MS
+        self._sweeper = self._loop.call_later(SWEEP_MS / 1000, self._sweep)
 
     async def _settle_everything(self) -> None:
         deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000

@@ -16,7 +16,6 @@ from struct import Struct
 from typing import Final, Protocol
 
 from protocol.decode import Buffer
-from protocol.serial import MASK
 
 __all__ = [
     "FLOW_CODE",
@@ -68,13 +67,13 @@ class TransferShape:
         Returns the payloads, slices of `data`, and the position behind the last frame; no payloads when it declines.
         """
         # The loop runs once a message: no calls but one unpack, and every comparison is of bytes that are ready. Where
-        # ids begin again at 0 it ends; what follows is another run.
+        # ids begin again at 0 it ends, for none is 2**32; what follows is another run.
         unpack, length, head, tag, tail = self._unpack, self._length, self._head, self._tag, self._tail
         size_end = self._size_end
         last = end - length
         payloads: list[bytes | memoryview] = []
         take = payloads.append
-        for its_next_id in range(next_id, min(next_id + count_max, MASK + 1)):
+        for its_next_id in range(next_id, next_id + count_max):
             if position > last:
                 break
             size, its_head, its_id, its_tag, its_tail = unpack(data, position)

@@ -74,7 +74,7 @@ class TransferTemplate:
         """One frame a payload, its head and the payload in turn; the payloads are not copied."""
         pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
         pieces: list[Buffer] = []
-        # The loop runs once a message: one pack, nothing else.
+        # The loop runs once a message: one pack, nothing else. That there are as many tokens was checked.
         for delivery_id, token, payload in zip(count(first_id), tokens, payloads, strict=False):
             pieces += pack(head_bytes + len(payload), head, delivery_id & MASK, tag, token, tail), payload
         return pieces

@@ -130,7 +130,7 @@ def test_every_edit_is_one_generation() -> None:
     assert [one.generation for one in (first, begun, spared, rolled)] == [1, 2, 3, 4]
     assert rolled.sealed == (Sealed(1, 0, 70, 9000),)
     assert rolled.active == Active(2, 70)
-    assert (rolled.spare, rolled.durable_end, rolled.next_file_id) == (None, 70, 3)
+    assert (rolled.spare, rolled.durable_end, rolled.next_file_id) == (3, 70, 4)
 
 
 def test_a_recovery_gives_up_what_holds_nothing() -> None:

@@ -62,6 +62,18 @@ def test_files_that_a_reader_may_still_open_are_not_deleted(tmp_path: Path) -> N
     life.log.close()
 
 
+def test_a_reader_is_found_after_a_roll(tmp_path: Path) -> None:
+    """The manifest that it holds has its own generation's name, whatever edit replaced it."""
+    life = Life(DiskStorage(), str(tmp_path))
+    _fill(life)
+    with open_reader(str(tmp_path), CONFIG) as reader:
+        sealed = len(life.log.manifest.sealed)
+        _fill(life)
+        assert len(life.log.manifest.sealed) > sealed
+        assert Pins(life.storage, str(tmp_path)).generations() == [reader.manifest.generation]
+    life.log.close()
+
+
 def test_a_commit_leaves_no_link_where_nobody_reads(tmp_path: Path) -> None:
     """Without readers the manifest is the only file of its kind."""
     life = Life(DiskStorage(), str(tmp_path))

@@ -56,22 +56,22 @@ def producing(submitted: list[Publish]) -> Producing:
     return Producing(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
 
 
-def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False) -> TransferRun:
+def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False, settled: bool = False) -> TransferRun:
     """Make the event of a run."""
     link: Any = None
-    return TransferRun(link, first_id, [memoryview(one) if as_views else one for one in payloads], settled=False)
+    return TransferRun(link, first_id, [memoryview(one) if as_views else one for one in payloads], settled)
 
 
 @settings(max_examples=200, deadline=None)
-@given(runs, st.booleans())
-def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bool) -> None:
+@given(runs, st.booleans(), st.booleans())
+def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bool, settled: bool) -> None:
     """Ids, hashes and durability are those of each message by itself, whatever came before it on the link."""
     submitted: list[Publish] = []
     link = producing(submitted)
     first_id = 0xFFFFFFFD
     expected = []
     for payloads in sent:
-        link.publish(run_of(payloads, first_id, as_views=as_views))
+        link.publish(run_of(payloads, first_id, as_views=as_views, settled=settled))
         for payload in payloads:
             durable, id_hash, has_annotations, _ = outline(payload)
             body = without_delivery_annotations(payload) if has_annotations else payload
@@ -85,8 +85,36 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
     assert published == expected
     assert link.unfinished == len(expected)
     for command in submitted:
+        assert command.settled is settled
         assert command.size == sum(map(len, command.bodies))
         assert command.size <= RUN_BYTES_MAX or len(command.bodies) == 1
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[2], KINDS[3]])
+def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyPatch, kind: Message) -> None:
+    """The outline is asked for once, where a message has neither properties nor delivery annotations."""
+    submitted: list[Publish] = []
+    link = producing(submitted)
+    link.publish(run_of([encoded(kind, b"a")], 0))
+    monkeypatch.setattr("protocol.producing.outline", None)
+    link.publish(run_of([encoded(kind, b"b"), encoded(kind, b"c")], 1))
+    assert [len(command.bodies) for command in submitted] == [1, 2]
+
+
+def test_a_long_beginning_is_not_kept() -> None:
+    """A peer may write annotations as long as its messages: no link holds them for it."""
+    link = producing([])
+    link.publish(run_of([b"\x00\x53\x72\xc1\x01\x00" * 100_000 + b"\x00\x53\x75\xa0\x00"], 0))
+    assert link._head == b""
+
+
+def test_annotations_that_cannot_be_read_end_what_was_read_before() -> None:
+    """Delivery annotations behind those of the message are an error, and the message before is published."""
+    submitted: list[Publish] = []
+    bad = b"\x00\x53\x72\xc1\x01\x00\x00\x53\x71\xc1\x01\x00\x00\x53\x75\xa0\x00"
+    with pytest.raises(DecodeError):
+        producing(submitted).publish(run_of([encoded(KINDS[0], b""), bad], 0))
+    assert [len(command.bodies) for command in submitted] == [1]
 
 
 def test_a_message_that_cannot_be_read_ends_what_was_recognised() -> None:

@@ -463,18 +463,18 @@ def place(url: str) -> TcpWire:
 
 def test_nobody_was_silent_while_the_broker_stood_still(start_broker: StartBroker) -> None:
     """A machine that is stopped and goes on has lost no peer; who is silent from then on is dropped as ever."""
-    broker = start_broker("[connection]\nidle_timeout_ms = 1000\n")
+    broker = start_broker("[connection]\nidle_timeout_ms = 3000\n")
     with TcpWire.begun(broker.url) as wire:
         os.kill(broker.pid, signal.SIGSTOP)
-        time.sleep(4)
+        time.sleep(5)
         os.kill(broker.pid, signal.SIGCONT)
         time.sleep(0.2)
-        wire.attach("kept", role=RECEIVER)
         went_silent = time.monotonic()
+        wire.attach("kept", role=RECEIVER)
         goodbye = wire.expect(Close)
         assert goodbye.error is not None
         assert goodbye.error.condition == "amqp:resource-limit-exceeded"
-        assert 0.9 < time.monotonic() - went_silent < 10
+        assert time.monotonic() - went_silent >= 3
 
 
 def test_a_place_is_free_again_when_a_peer_that_never_reads_has_gone_silent(start_broker: StartBroker) -> None:

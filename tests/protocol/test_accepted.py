@@ -1,0 +1,81 @@
+"""A socket's deadlines: moved by the time in which the broker stood still, and by no more."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from protocol.accepted import Accepted
+from protocol.connection import Connection, ConnectionRole
+from protocol.limits import ConnectionLimits
+from protocol.server_limits import ServerLimits
+
+HANDSHAKE_MS = 10_000
+LOST_MS = 60_000
+
+
+class _Transport:
+    """A transport that only notes that it was cut."""
+
+    def __init__(self, *, unsent_bytes: int = 0, is_closing: bool = False) -> None:
+        self.unsent_bytes = unsent_bytes
+        self.closing = is_closing
+        self.is_cut = False
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def abort(self) -> None:
+        self.is_cut = True
+
+
+def accepted(transport: _Transport, *, opened_by_ms: int = 0) -> Accepted:
+    """A connection that was made at 0 and has sent nothing."""
+    limits = ConnectionLimits(idle_timeout_ms=0, close_ms=5000)
+    server: Any = SimpleNamespace(limits=limits, server_limits=ServerLimits(handshake_ms=HANDSHAKE_MS))
+    socket = Accepted(server)
+    connection = Connection(ConnectionRole.SERVER, limits, now_ms=0, container_id="broker")
+    stub: Any = transport
+    peer: Any = SimpleNamespace(connection=connection, handle_events=lambda: None)
+    socket.transport, socket.peer, socket._opened_by_ms = stub, peer, opened_by_ms
+    return socket
+
+
+@pytest.mark.parametrize("lost_ms", [0, 3, 1100, LOST_MS])
+def test_who_never_opens_has_its_time_and_what_was_lost_of_it(lost_ms: int) -> None:
+    """However often the broker stands still, nobody is given more than that."""
+    transport = _Transport()
+    socket = accepted(transport, opened_by_ms=HANDSHAKE_MS)
+    for number in range(1, 11):
+        now_ms = number * (1000 + lost_ms)
+        socket.excuse(lost_ms, now_ms)
+        socket.look_at_clock(now_ms)
+        assert not transport.is_cut
+    socket.look_at_clock(10 * (1000 + lost_ms) + 1)
+    assert transport.is_cut
+
+
+def test_who_still_takes_its_last_bytes_is_not_cut_for_our_pause() -> None:
+    """A closed connection has `close_ms` to take something, not counting what the broker stood still."""
+    transport = _Transport(unsent_bytes=9, is_closing=True)
+    socket = accepted(transport)
+    socket.look_at_clock(1000)
+    socket.excuse(LOST_MS, 2000 + LOST_MS)
+    socket.look_at_clock(2000 + LOST_MS)
+    assert not transport.is_cut
+    socket.look_at_clock(6001 + LOST_MS)
+    assert transport.is_cut
+
+
+def test_nobody_is_excused_for_more_than_the_present() -> None:
+    """A peer that was heard right after the pause is silent a whole timeout later, not later than that."""
+    connection = Connection(ConnectionRole.SERVER, ConnectionLimits(idle_timeout_ms=1000), now_ms=0, container_id="b")
+    connection.receive(b"AMQP", now_ms=LOST_MS)
+    connection.excuse(LOST_MS, LOST_MS)
+    connection.poll(LOST_MS + 999)
+    assert not connection.is_ended
+    connection.poll(LOST_MS + 1000)
+    assert connection.is_ended
