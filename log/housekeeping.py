@@ -12,7 +12,7 @@ Rule 4. Sealed segments leave the page cache soon, so that its pages go round: w
 Rule 5. What the manifest calls removed is deleted (deleting.py) as soon as no reader's manifest names it any more, and
         the loop has let go of what a compaction replaced.
 Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built little by little
-        (indexing.py), with longer rests while the log is busy; until then its segments are found through memory.
+        (indexing.py), and with rests wherever the log is written to; until then its segments are found through memory.
 """
 
 import errno
@@ -41,8 +41,10 @@ _ZERO_BYTES_PER_S = 64 * 1024 * 1024
 _BUSY_BYTES_PER_S = 4 * 1024 * 1024
 _PROBE_S = 0.005
 _INDEX_PAUSE_S = 0.005
+_CALM_INDEX_PAUSES = 10
+"""A step takes 1 to 4 ms, and has 2,000 records. Beside a log with little to index a twentieth of the interpreter."""
 _BUSY_INDEX_PAUSES = 3
-"""A step takes 1 to 4 ms, and has 2,000 records: beside a busy log about a tenth of the interpreter."""
+"""Beside a busy one about a tenth of the interpreter, else indexes would fall behind."""
 _FULL_BYTES_PER_S = 64 * 1024 * 1024
 _FULL_INDEX_PAUSES = 40
 """Beside one written to faster than that, where indexes fall behind in any case, a hundredth."""
@@ -394,12 +396,19 @@ class Housekeeper:
             self.space = self._sample()
 
     def _rests(self) -> bool:
-        """Wait before the next step, longer while the log is busy; tell whether it is being closed."""
+        """Wait before the next step, by how much is written meanwhile; tell whether the log is being closed."""
         before = self._written_bytes()
         for count in range(1, _FULL_INDEX_PAUSES + 1):
-            if not self._is_busy_during(_INDEX_PAUSE_S) or self._is_asked:
+            if self.lane.pause(_INDEX_PAUSE_S) or self._is_asked or self._written_bytes() == before:
                 break
-            is_full = self._written_bytes() - before > _FULL_BYTES_PER_S * _INDEX_PAUSE_S * count
-            if count >= _BUSY_INDEX_PAUSES and not is_full:
+            bytes_per_s = (self._written_bytes() - before) / (_INDEX_PAUSE_S * count)
+            if count >= _index_pauses(bytes_per_s):
                 break
         return self.lane.pause(0)
+
+
+def _index_pauses(bytes_per_s: float) -> int:
+    """Return how often a builder of indexes waits before its next step, beside a log that so much is written to."""
+    if bytes_per_s > _FULL_BYTES_PER_S:
+        return _FULL_INDEX_PAUSES
+    return _BUSY_INDEX_PAUSES if bytes_per_s > _BUSY_BYTES_PER_S else _CALM_INDEX_PAUSES
