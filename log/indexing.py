@@ -4,7 +4,8 @@ Rule 1. Each is built a step at a time, about a millisecond or as long as a piec
 other things in between, in the same thread: a build goes on where it was.
 Rule 2. An index is derived from its segment: one that cannot be built is left out, and whoever looks for something
 reads the segment.
-Rule 3. What was read leaves the page cache when the index is there: nobody has asked for it.
+Rule 3. What was read leaves the page cache when the index is there: nobody has asked for it. So does the memory that
+it took leave the process: with 1,000,000 messages waiting it was a third of what they cost.
 """
 
 from collections import deque
@@ -15,6 +16,7 @@ import lmdb
 
 from log.index import IndexBuilder
 from log.index_tables import TouchesOf
+from log.memory import give_back_memory
 from log.segment import Segment
 from log.storage import File, Storage
 
@@ -63,6 +65,7 @@ class Indexing:
             pass
         self.close()
         self._waiting.popleft()
+        give_back_memory()
 
     def close(self) -> None:
         """Give up the build that is under way: what was begun is removed, and begun again by the next step."""
