@@ -83,27 +83,28 @@ class Accepted(asyncio.BufferedProtocol):
         """Lend the shared read buffer."""
         del sizehint
         buffer = self._server.read_buffer
-        return buffer.free if buffer.free is not None else buffer.get_buffer()
+        return buffer.free or buffer.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what was read."""
         server = self._server
         buffer = server.read_buffer
-        connection = self.peer.connection
+        peer = self.peer
+        connection = peer.connection
         # One look at the clock serves the connection and the tick.
         clock_us = time.monotonic_ns() // 1000
-        if connection.receive(buffer.filled(nbytes), clock_us // 1000):
-            buffer.keep()
+        if connection.receive(buffer.free[:nbytes], clock_us // 1000):
+            buffer.keep(nbytes)
         try:
-            self.peer.handle_events()
+            peer.handle_events()
         except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
-            self.peer.gateway.blame(self.peer, mistake)
+            peer.gateway.blame(peer, mistake)
         if self._opened_by_ms and connection.remote_open is not None:
-            self.host = server.hosts[self.peer.gateway.vhost]
+            self.host = server.hosts[peer.gateway.vhost]
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
             self.look_at_clock(time.monotonic_ns() // 1_000_000)
         host = self.host
-        if connection.is_due:
+        if connection.output.size or connection.dirty or connection.is_ended:
             self._has_output(host)
         if host.gateway.sources.ready:
             host.turn_soon()
@@ -202,7 +203,7 @@ class Accepted(asyncio.BufferedProtocol):
             self.transport.abort()
             return
         due_ms = connection.poll(now_ms)
-        if connection.is_due:
+        if connection.output.size or connection.events:
             self.peer.handle_events()
             self.flush()
         if due_ms is not None and due_ms < now_ms + SWEEP_MS and not self._is_timed:

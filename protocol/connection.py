@@ -134,6 +134,8 @@ class Connection:
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
         self.recogniser: Recogniser | None = None
+        """Who took the last frame and is shown the next read; None where that begins within a frame, or where the
+        connection or a session has moved on."""
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
         self._close_by_ms: int | None = None
@@ -147,9 +149,14 @@ class Connection:
         """
         idle = self._idle
         idle.now_ms = idle.heard_ms = now_ms
-        if self.is_ended:
-            return False
-        return self._intake.receive(data)
+        position = 0
+        if self.recogniser is not None and len(data) < self.limits.large_payload_bytes:
+            # Most reads are wholly like what came before: no frames are cut from them.
+            data = bytes(data)
+            position = self.recogniser.take_alike(data, 0, len(data))
+            if position == len(data):
+                return False
+        return not self.is_ended and self._intake.receive(data, position)
 
     def take_events(self) -> list[Event]:
         """Hand out what happened since the last call, in order; answers may bring more."""
@@ -167,11 +174,6 @@ class Connection:
         if pieces:
             self._idle.spoke_ms = self._idle.now_ms
         return pieces
-
-    @property
-    def is_due(self) -> bool:
-        """Whether something is to be done for the peer: `take_output` has something to give, or the end was told."""
-        return bool(self.output.size or self.dirty or self.is_ended)
 
     @property
     def output_bytes(self) -> int:
@@ -411,6 +413,7 @@ class Connection:
             fault = FramingError if given.name.startswith("RECEIVE") else LocalError
             raise fault(f"{given.name} in connection state {self.state.name}")
         self.state = state
+        self.recogniser = None
 
     def _send_open(
         self,
@@ -452,6 +455,7 @@ class Connection:
         """Forget what was kept, and tell the end."""
         self.state = ConnectionState.END
         self.is_ended = True
+        self.recogniser = None
         self.output.drop_gated()
         self._intake.is_asking = False
         self.dirty.clear()

@@ -37,7 +37,7 @@ class PlainDisposition(NamedTuple):
 class DispositionShape:
     """What the next disposition of a session will look like, if it looks like the last one."""
 
-    __slots__ = ("_code", "_head", "_length", "_tail", "_unpack", "role", "settled", "state")
+    __slots__ = ("_code", "_head", "_length", "_tail", "_unpack", "said")
 
     def __init__(self, head: bytes, formats: str, code: bytes, tail: bytes, said: PlainDisposition) -> None:
         """Take the parts of a frame; `formats`: of its ids, one or two; `code`: of the last, empty where none is."""
@@ -48,9 +48,8 @@ class DispositionShape:
         self._head = head
         self._code = code
         self._tail = tail
-        self.role = said.role
-        self.settled = said.settled
-        self.state = said.state
+        self.said = said
+        """The frame that it was learned from: what is like it says the same of other ids."""
 
     def match(self, data: Buffer, position: int, end: int) -> tuple[int, int, int]:
         """Take whole frames from `position` whose ranges follow one another.

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from protocol.decode import Buffer
-from protocol.disposition_shape import DispositionShape, learn_disposition, read_disposition
+from protocol.disposition_shape import DispositionShape, PlainDisposition, learn_disposition, read_disposition
 from protocol.events import Disposed
 from protocol.frames import decode_frame_body
-from protocol.performatives import Accepted, DeliveryState, Disposition, Modified, Rejected, Released
+from protocol.performatives import Accepted, Disposition, Modified, Rejected, Released
 from protocol.spec import Role
-from protocol.tables import ConnectionState, SessionState
 
 if TYPE_CHECKING:
     from protocol.session import Session
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Dispositions"]
 
 _OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
-# Names of their own, since a look into an enumeration costs as much as a call.
-_MAPPED: Final = SessionState.MAPPED
-_OPENED: Final = ConnectionState.OPENED
 
 
 class Dispositions:
@@ -47,7 +43,7 @@ class Dispositions:
             assert type(performative) is Disposition
             self.receive(performative)
             return frame_end
-        self._take(said.first_id, said.last_id, said.state, role=said.role, settled=said.settled)
+        self._take(said.first_id, said.last_id, said)
         self._shape = learn_disposition(data, position, body, frame_end, said)
         if self._shape is None:
             return frame_end
@@ -56,34 +52,33 @@ class Dispositions:
 
     def receive(self, said: Disposition) -> None:
         """Take a disposition that the general decoder read."""
-        last_id = said.first if said.last is None else said.last
-        self._take(said.first, last_id, said.state, role=said.role, settled=said.settled)
+        self._take(said.first, said.first if said.last is None else said.last, said)
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
         """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
-        session, shape = self._session, self._shape
-        if session.state is not _MAPPED or session.connection.state is not _OPENED:
-            return position
+        shape = self._shape
         while shape is not None and position < end:
             first_id, last_id, behind = shape.match(data, position, end)
             if behind == position:
                 break
-            self._take(first_id, last_id, shape.state, role=shape.role, settled=shape.settled)
+            self._take(first_id, last_id, shape.said)
             position = behind
         return position
 
-    def _take(self, first_id: int, last_id: int, state: DeliveryState | None, *, role: bool, settled: bool) -> None:
+    def _take(self, first_id: int, last_id: int, said: PlainDisposition | Disposition) -> None:
         """Take what is held of a range: its end, or an outcome that asks for ours."""
-        session = self._session
-        ring = session.sent if role == Role.RECEIVER else session.received
+        session, settled = self._session, said.settled
+        is_of_ours = said.role == Role.RECEIVER
+        ring = session.sent if is_of_ours else session.received
         if settled:
             runs = ring.take(first_id, last_id)
-        elif type(state) in _OUTCOMES:
+        elif type(said.state) in _OUTCOMES:
             runs = ring.tell(first_id, last_id)
         else:
             return
         events = session.connection.events
         for run in runs:
-            events.append(Disposed(run.link, run.first_id, run.tokens(), state, settled))
-        if settled and session.windows.left <= 0:
+            events.append(Disposed(run.link, run.first_id, run.tokens(), said.state, settled))
+        # What a sender settles makes room for its transfers.
+        if settled and not is_of_ours and session.windows.left <= 0:
             session.mark_dirty()

@@ -20,7 +20,7 @@ from protocol.receiver import Receiver
 from protocol.serial import MASK
 from protocol.shape import learn, plain_handle
 from protocol.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
-from protocol.tables import ConnectionState, LinkState, SessionState
+from protocol.tables import LinkState
 
 if TYPE_CHECKING:
     from protocol.links import Links
@@ -30,8 +30,7 @@ __all__ = ["Incoming"]
 
 # Names of their own, since a look into an enumeration costs as much as a call.
 _ATTACHED: Final = LinkState.ATTACHED
-_MAPPED: Final = SessionState.MAPPED
-_OPENED: Final = ConnectionState.OPENED
+_SECOND: Final = ReceiverSettleMode.SECOND
 
 
 class Incoming:
@@ -43,7 +42,8 @@ class Incoming:
         self._session = session
         self._links = links
         self._next_id: int | None = None
-        self._latest: Link | None = None
+        self._latest: Receiver | None = None
+        """The link of the last transfer, which the recogniser compares with the next."""
 
     def receive(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
         """Take the transfer frame at `position` and what follows it alike up to `end`; returns the position behind.
@@ -52,9 +52,9 @@ class Incoming:
         """
         session = self._session
         link = self._links.by_handle.get(plain_handle(data, body, frame_end))
-        if link is not None:
+        if type(link) is Receiver:
             self._latest, session.connection.recogniser = link, self
-            after = self._take_shaped(link, data, position, end)
+            after = self.take_alike(data, position, end)
             if after != position:
                 return after
         transfer, payload_start = decode_frame_body(data, body, frame_end)
@@ -73,39 +73,31 @@ class Incoming:
             link.fail(fault.condition, fault.description)
         return frame_end
 
-    def take_alike(self, data: bytes, position: int, end: int) -> int:
+    def take_alike(self, data: Buffer, position: int, end: int) -> int:
         """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
-        link, session = self._latest, self._session
-        if link is None or session.state is not _MAPPED or session.connection.state is not _OPENED:
+        link, first_id = self._latest, self._next_id
+        if link is None or first_id is None or link.partial is not None or link.state is not _ATTACHED:
             return position
-        return self._take_shaped(link, data, position, end)
-
-    def _take_shaped(self, link: Link, data: Buffer, position: int, end: int) -> int:
-        """Take what has the shape of the link's last transfer; returns the position behind, `position` to decline."""
-        shape, next_id = link.shape, self._next_id
-        if shape is None or next_id is None or link.partial is not None or link.state is not _ATTACHED:
+        shape, session = link.shape, self._session
+        if shape is None:
             return position
-        payloads, after = shape.match(data, position, end, next_id, min(link.credit, self._session.windows.left))
-        if payloads:
-            self._take_run(link, next_id, payloads, settled=shape.settled)
-        return after
-
-    def _take_run(self, link: Link, first_id: int, payloads: list[bytes | memoryview], *, settled: bool) -> None:
-        """Count and tell a run that the recogniser took."""
-        session = self._session
+        windows = session.windows
+        payloads, after = shape.match(data, position, end, first_id, min(link.credit, windows.left))
         count = len(payloads)
+        if not count:
+            return position
         self._next_id = (first_id + count) & MASK
-        if session.windows.received(count):
-            session.mark_dirty()
         link.credit -= count
         link.delivery_count = (link.delivery_count + count) & MASK
-        if not settled:
-            is_second = link.receiver_settle_mode == ReceiverSettleMode.SECOND
-            session.has_second = session.has_second or is_second
+        if windows.received(count):
+            session.mark_dirty()
+        if not shape.settled:
+            is_second = link.receiver_settle_mode == _SECOND
+            if is_second:
+                session.has_second = True
             session.received.append(link, first_id, count, is_second=is_second)
-        # Nobody but a receiver learns a shape.
-        assert type(link) is Receiver
-        session.connection.events.append(TransferRun(link, first_id, payloads, settled))
+        session.connection.events.append(TransferRun(link, first_id, payloads, shape.settled))
+        return after
 
     def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
         """Hold the delivery-ids to their sequence."""

@@ -36,8 +36,8 @@ class Intake:
         self.is_kept = False
         """Events hold views of what is being read."""
 
-    def receive(self, data: bytes | memoryview) -> bool:
-        """Read as far as may be; returns whether events hold views of `data`."""
+    def receive(self, data: bytes | memoryview, position: int = 0) -> bool:
+        """Read from `position` as far as may be; returns whether events hold views of `data`."""
         self.is_kept = False
         connection, reader = self._connection, self._reader
         limits = connection.limits
@@ -45,9 +45,7 @@ class Intake:
             if reader.hold(data) > limits.held_bytes_max:
                 self._fail_held()
             return False
-        reader.put(data)
-        if connection.recogniser is not None:
-            reader.take_alike(connection.recogniser)
+        reader.put(data, position)
         try:
             if self.handshake is not None:
                 self._negotiate(self.handshake)
@@ -67,7 +65,11 @@ class Intake:
             connection.fail(fault.condition, fault.description)
         if connection.reopened:
             connection.tell_reopened()
-        if reader.stop() > limits.held_bytes_max and self.is_asking:
+        kept = reader.stop()
+        if kept:
+            # The next read begins within a frame.
+            connection.recogniser = None
+        if kept > limits.held_bytes_max and self.is_asking:
             self._fail_held()
         return self.is_kept
 

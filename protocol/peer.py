@@ -19,7 +19,6 @@ from protocol.events import (
     ConnectionClosed,
     CreditChanged,
     Disposed,
-    Event,
     LinkAttached,
     LinkDetached,
     Opened,
@@ -95,33 +94,29 @@ class Peer:
         while connection.events:
             events, connection.events = connection.events, []
             for event in events:
-                self._handle(event)
-
-    def _handle(self, event: Event) -> None:
-        match event:
-            case TransferRun():
-                self._transferred(event)
-            case Disposed():
-                self._disposed(event)
-            case CreditChanged():
-                self._credit_changed(event)
-            case LinkAttached():
-                self._attached(event)
-            case LinkDetached():
-                self._forget(event.link, is_closed=event.closed and event.error is None)
-            case SessionBegun():
-                self._begun(event)
-            case SessionEnded():
-                self._session_ended(event)
-            case Authenticating():
-                self.username = event.username
-                self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
-            case Opened():
-                self._opened(event)
-            case ConnectionClosed():
-                self.lost()
-            case _:
-                assert_never(event)
+                match event:
+                    case TransferRun():
+                        self._transferred(event)
+                    case Disposed():
+                        self._disposed(event)
+                    case CreditChanged():
+                        self._credit_changed(event)
+                    case LinkAttached():
+                        self._attached(event)
+                    case LinkDetached():
+                        self._forget(event.link, is_closed=event.closed and event.error is None)
+                    case SessionBegun():
+                        self._begun(event)
+                    case SessionEnded():
+                        self._session_ended(event)
+                    case Authenticating():
+                        self._authenticating(event)
+                    case Opened():
+                        self._opened(event)
+                    case ConnectionClosed():
+                        self.lost()
+                    case _:
+                        assert_never(event)
 
     def pause(self) -> None:
         """Want no more deliveries: the peer does not read what it has got."""
@@ -255,6 +250,10 @@ class Peer:
             self._refuse(key.link, Refusal(effect.condition, effect.description))
         else:
             self._own.answered(effect)
+
+    def _authenticating(self, event: Authenticating) -> None:
+        self.username = event.username
+        self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
 
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:

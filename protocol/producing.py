@@ -6,6 +6,7 @@ Rule 3. A message that cannot be read ends the link with amqp:decode-error; thos
 Rule 4. Where all messages of a run begin as the last one of a link did, and that decides their outline, none is read.
 """
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, final
 
 from engine.commands import Publish
@@ -35,7 +36,10 @@ _HEAD_BYTES_MAX: Final = 512
 class Producing:
     """One producer of the engine and the link that it sends on."""
 
-    __slots__ = ("_head", "_is_durable", "is_open", "limits", "link", "peer", "producer", "terms", "unfinished")
+    __slots__ = (
+        *("_head", "_head_of", "_is_durable"),
+        *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
+    )
 
     def __init__(self, peer: "Peer", link: Receiver, limits: ServerLimits, terms: ProducingTerms) -> None:
         self.peer = peer
@@ -49,6 +53,8 @@ class Producing:
         self.is_open = True
         self._head = b""
         """The first bytes of the last message, where they alone decide its outline; else empty."""
+        self._head_of = itemgetter(slice(0))
+        """Cuts as many bytes of another one."""
         self._is_durable = False
         """Whether messages that begin so are durable; they have no id and no delivery annotations."""
 
@@ -71,11 +77,10 @@ class Producing:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
         # A list of its own, for commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
+        head = self._head
         count, size = len(bodies), sum(map(len, bodies))
         self.unfinished += count
-        head, head_bytes = self._head, len(self._head)
-        # Once a message, so a list: a generator costs a call each.
-        if head and size <= self.limits.run_bytes_max and not [True for body in bodies if body[:head_bytes] != head]:
+        if head and size <= self.limits.run_bytes_max and [*map(self._head_of, bodies)].count(head) == count:
             hashes = [0] * count
             publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, self._is_durable, run.settled)
             self.peer.gateway.engine.submit(publish)
@@ -111,7 +116,8 @@ class Producing:
         if fault is not None:
             raise fault
         is_plain = not has_annotations and deciding_bytes <= _HEAD_BYTES_MAX
-        self._head, self._is_durable = bytes(run.payloads[-1][:deciding_bytes]) if is_plain else b"", is_durable
+        self._head_of = itemgetter(slice(deciding_bytes if is_plain else 0))
+        self._head, self._is_durable = bytes(self._head_of(run.payloads[-1])), is_durable
 
     def finish(self, done: PublishDone) -> None:
         """Tell the sender what became of a run, and give it new credit where it is due."""

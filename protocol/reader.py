@@ -14,13 +14,13 @@ from typing import Final, TypeAlias
 
 from protocol.decode import Buffer
 from protocol.errors import FramingError
-from protocol.shape import Recogniser
 
 __all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
 
 CHUNK_BYTES: Final = 1024 * 1024
 _LENT_MAX: Final = 40
 _UNLENT_REFERENCES: Final = 2
+_NOWHERE: Final = memoryview(b"")
 
 _HEADER: Final = Struct(">IBBH").unpack_from
 _HEADER_BYTES: Final = 8
@@ -29,48 +29,37 @@ _HEADER_BYTES: Final = 8
 class ReadBuffer:
     """The chunk for the next reads; for asyncio.BufferedProtocol and for `recv_into`.
 
-    Use: `size = socket.recv_into(chunk.get_buffer())`, then
-    `if connection.receive(chunk.filled(size), now_ms): chunk.keep()`.
+    Use: `size = socket.recv_into(buffer.get_buffer())`, then
+    `if connection.receive(buffer.free[:size], now_ms): buffer.keep(size)`.
 
     Chunks that nobody refers to any more are used again: their pages are there already, and warm.
     """
 
-    __slots__ = ("_chunk", "_chunk_bytes", "_end", "_is_idle", "_lent", "_read_bytes_min", "_start", "_view", "free")
+    __slots__ = ("_chunk", "_chunk_bytes", "_is_idle", "_lent", "_read_bytes_min", "free")
 
     def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._chunk_bytes = chunk_bytes
         self._read_bytes_min = chunk_bytes // 4
         self._lent: list[bytearray] = []
         self._chunk = bytearray()
-        self._view: memoryview | None = None
-        self.free: memoryview | None = None
-        """What `get_buffer` gives, where it has it already."""
-        self._start = 0
-        self._end = 0
+        self.free = _NOWHERE
+        """Where the next read lands; empty until `get_buffer` has found a chunk for it."""
         self._is_idle = True
 
     def get_buffer(self) -> memoryview:
-        """Hand out a writable view of what is free of a chunk, a quarter of it at least."""
-        if self._view is None:
+        """Hand out `free`, a writable view of a quarter of a chunk at least."""
+        if not self.free:
             self._chunk = self._free_chunk()
-            self._view = memoryview(self._chunk)
-            self._start = 0
-        free = self.free = self._view[self._start :]
-        return free
+            self.free = memoryview(self._chunk)
+        return self.free
 
-    def filled(self, size: int) -> memoryview:
-        """Hand out the first `size` bytes of what the last `get_buffer` gave."""
-        assert self._view is not None, "nothing was read"
-        self._end = self._start + size
-        return self._view[self._start : self._end]
-
-    def keep(self) -> None:
-        """Leave what was filled last to those who hold views of it."""
+    def keep(self, size: int) -> None:
+        """Leave the first `size` bytes of `free` to those who hold views of them."""
         self._is_idle = False
-        self._start, self.free = self._end, None
-        if self._chunk_bytes - self._start < self._read_bytes_min:
+        self.free = self.free[size:]
+        if len(self.free) < self._read_bytes_min:
             self._lent.append(self._chunk)
-            self._chunk, self._view = bytearray(), None
+            self._chunk, self.free = bytearray(), _NOWHERE
 
     def trim(self) -> None:
         """Give back the chunks that nobody looks into, where nothing was kept since the last call."""
@@ -104,18 +93,12 @@ class FrameReader:
         self.end = 0
         self._rest: bytearray | None = None
 
-    def put(self, data: Buffer) -> None:
+    def put(self, data: Buffer, position: int = 0) -> None:
         """Begin a read; `header` and `frame` take from it while `position` < `end`, then `stop` keeps what is left."""
         size = len(data)
         self._data = bytes(data) if size < self._large_bytes and type(data) is memoryview else data
-        self.position = 0
+        self.position = position
         self.end = size
-
-    def take_alike(self, recogniser: Recogniser) -> None:
-        """Let frames that are like the last one of the connection be taken before they are cut."""
-        data = self._data
-        if self._rest is None and type(data) is bytes:
-            self.position = recogniser.take_alike(data, 0, self.end)
 
     def hold(self, data: Buffer) -> int:
         """Put `data` behind what is kept, unread; returns how much is kept."""

@@ -368,6 +368,7 @@ class Session:
 
     def _forget(self) -> None:
         """Drop what the session held; its links stay for who asks."""
+        self.connection.recogniser = None
         self._settlement = None
         self._waiting = None
         self.sent = DeliveryRing()

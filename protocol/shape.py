@@ -40,7 +40,7 @@ _FLOW_KINDS: Final = b"uuuuuuuubb"
 class Recogniser(Protocol):
     """Who took the last frame of a connection, and takes more like it before they are cut into frames."""
 
-    def take_alike(self, data: bytes, position: int, end: int) -> int:
+    def take_alike(self, data: Buffer, position: int, end: int) -> int:
         """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
 
 

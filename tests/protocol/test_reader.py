@@ -59,13 +59,13 @@ def test_chunk_is_shared_until_it_is_kept() -> None:
     """Reads land at the same place of one chunk; what is kept is left alone, and the next read goes behind it."""
     chunk = ReadBuffer(16)
     chunk.get_buffer()[:3] = b"abc"
-    assert chunk.filled(3) == b"abc"
+    assert chunk.free[:3] == b"abc"
     chunk.get_buffer()[:3] = b"def"
-    kept = chunk.filled(3)
-    chunk.keep()
+    kept = chunk.free[:3]
+    chunk.keep(3)
     assert len(chunk.get_buffer()) == 13
     chunk.get_buffer()[:3] = b"xyz"
-    assert chunk.filled(3) == b"xyz"
+    assert chunk.free[:3] == b"xyz"
     assert kept == b"def"
 
 
@@ -73,11 +73,11 @@ def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
     """A chunk with less than a quarter free is left to its readers, and comes back when the last of them is gone."""
     chunk = ReadBuffer(16)
     memory = id(chunk.get_buffer().obj)
-    kept = chunk.filled(13)
-    chunk.keep()
+    kept = chunk.free[:13]
+    chunk.keep(13)
     assert id(chunk.get_buffer().obj) != memory
-    other = chunk.filled(16)
-    chunk.keep()
+    other = chunk.free
+    chunk.keep(16)
     del kept
     assert id(chunk.get_buffer().obj) == memory
     assert other.nbytes == 16
@@ -90,19 +90,17 @@ def test_no_read_lands_where_somebody_looks(reads: list[tuple[int, bool, int]]) 
     chunk = ReadBuffer(16)
     kept: list[tuple[memoryview, bytes]] = []
     for number, (size, is_kept, gone) in enumerate(reads):
-        space = chunk.get_buffer() if chunk.free is None else chunk.free
+        space = chunk.free or chunk.get_buffer()
         data = bytes([number]) * min(size, len(space))
         space[: len(data)] = data
         del space
-        view = chunk.filled(len(data))
-        assert view == data
+        view = chunk.free[: len(data)]
         if is_kept:
-            chunk.keep()
+            chunk.keep(len(data))
             kept.append((view, data))
         del view, kept[:gone]
         assert all(view == data for view, data in kept)
-        if chunk.free is not None:
-            assert len(chunk.free) == len(chunk.get_buffer())
+        assert len(chunk.free) in (0, len(chunk.get_buffer()))
 
 
 def test_chunks_are_given_back_when_nothing_is_kept_any_more() -> None:
@@ -111,8 +109,8 @@ def test_chunks_are_given_back_when_nothing_is_kept_any_more() -> None:
     views = []
     for _ in range(5):
         chunk.get_buffer()
-        views.append(chunk.filled(16))
-        chunk.keep()
+        views.append(chunk.free)
+        chunk.keep(16)
     held = views[4]
     del views
     chunk.trim()
