@@ -149,12 +149,12 @@ class Connection:
         """
         idle = self._idle
         idle.now_ms = idle.heard_ms = now_ms
-        position = 0
-        if self.recogniser is not None and len(data) < self.limits.large_payload_bytes:
+        recogniser, size, position = self.recogniser, len(data), 0
+        if recogniser is not None and size < self.limits.large_payload_bytes:
             # Most reads are wholly like what came before: no frames are cut from them.
             data = bytes(data)
-            position = self.recogniser.take_alike(data, 0, len(data))
-            if position == len(data):
+            position = recogniser.take_alike(data, 0, size)
+            if position == size:
                 return False
         return not self.is_ended and self._intake.receive(data, position)
 

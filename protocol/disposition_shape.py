@@ -37,17 +37,14 @@ class PlainDisposition(NamedTuple):
 class DispositionShape:
     """What the next disposition of a session will look like, if it looks like the last one."""
 
-    __slots__ = ("_code", "_head", "_length", "_tail", "_unpack", "said")
+    __slots__ = ("_parts", "said")
 
     def __init__(self, head: bytes, formats: str, code: bytes, tail: bytes, said: PlainDisposition) -> None:
         """Take the parts of a frame; `formats`: of its ids, one or two; `code`: of the last, empty where none is."""
         between = f"{formats[0]}1s{formats[1]}" if code else formats
         layout = Struct(f">{len(head)}s{between}{len(tail)}s")
-        self._unpack = layout.unpack_from
-        self._length = layout.size
-        self._head = head
-        self._code = code
-        self._tail = tail
+        # One tuple, since a match takes all of them.
+        self._parts = layout.unpack_from, layout.size, head, code, tail
         self.said = said
         """The frame that it was learned from: what is like it says the same of other ids."""
 
@@ -57,7 +54,7 @@ class DispositionShape:
         Returns first and last id, and the position behind the last frame: `position` itself when it declines.
         """
         # The loop runs once a message of who settles one by one: no calls but the unpack.
-        unpack, length, head, code, tail = self._unpack, self._length, self._head, self._code, self._tail
+        unpack, length, head, code, tail = self._parts
         final = end - length
         first_id, last_id = -1, -1
         while position <= final:

@@ -8,7 +8,7 @@ Rule 3: a fault of the link ends the link here; any other is raised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from protocol.decode import Buffer
 from protocol.errors import LinkFault, SessionFault
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Incoming"]
 
-# Names of their own, since a look into an enumeration costs as much as a call.
-_ATTACHED: Final = LinkState.ATTACHED
-_SECOND: Final = ReceiverSettleMode.SECOND
-
 
 class Incoming:
     """The receiving half of one session."""
@@ -41,7 +37,8 @@ class Incoming:
     def __init__(self, session: Session, links: Links) -> None:
         self._session = session
         self._links = links
-        self._next_id: int | None = None
+        self._next_id = -1
+        """The next delivery-id; -1 until the first has come."""
         self._latest: Receiver | None = None
         """The link of the last transfer, which the recogniser compares with the next."""
 
@@ -75,13 +72,10 @@ class Incoming:
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
         """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
-        link, first_id = self._latest, self._next_id
-        if link is None or first_id is None or link.partial is not None or link.state is not _ATTACHED:
+        link, session, first_id = self._latest, self._session, self._next_id
+        if link is None or link.shape is None or link.partial is not None:
             return position
-        shape, session = link.shape, self._session
-        if shape is None:
-            return position
-        windows = session.windows
+        shape, windows = link.shape, session.windows
         payloads, after = shape.match(data, position, end, first_id, min(link.credit, windows.left))
         count = len(payloads)
         if not count:
@@ -92,7 +86,7 @@ class Incoming:
         if windows.received(count):
             session.mark_dirty()
         if not shape.settled:
-            is_second = link.receiver_settle_mode == _SECOND
+            is_second = link.receiver_settle_mode == ReceiverSettleMode.SECOND
             if is_second:
                 session.has_second = True
             session.received.append(link, first_id, count, is_second=is_second)
@@ -106,7 +100,7 @@ class Incoming:
         expected = self._next_id
         if link.state is LinkState.DETACH_SENT and delivery_id != expected:
             return  # it may continue a delivery that was dropped with the link
-        if expected is not None and delivery_id != expected:
+        if expected >= 0 and delivery_id != expected:
             raise SessionFault(AmqpCondition.INVALID_FIELD, f"delivery-id {delivery_id}, expected {expected}")
         self._next_id = (delivery_id + 1) & MASK
 

@@ -70,6 +70,7 @@ class Link:
         """Yours."""
         self.partial: Partial | None = None
         self.shape: TransferShape | None = None
+        """What its next transfer will look like; None where that is not known, or the link is not attached."""
         self._ignored_frames = 0
 
     @property

@@ -89,10 +89,9 @@ class Peer:
 
     def handle_events(self) -> None:
         """Translate what the connection has to tell."""
-        # An answer lets the connection read on, so there may be more.
-        connection = self.connection
-        while connection.events:
-            events, connection.events = connection.events, []
+        events = self.connection.events
+        try:
+            # An answer lets the connection read on: what comes of it is told in the same list while it is walked.
             for event in events:
                 match event:
                     case TransferRun():
@@ -117,6 +116,8 @@ class Peer:
                         self.lost()
                     case _:
                         assert_never(event)
+        finally:
+            events.clear()
 
     def pause(self) -> None:
         """Want no more deliveries: the peer does not read what it has got."""

@@ -225,6 +225,7 @@ class Session:
         self.sent.drop(link)
         self.received.drop(link)
         link.drop_partial()
+        link.shape = None
         if self._waiting:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not link)
 

@@ -47,16 +47,12 @@ class Recogniser(Protocol):
 class TransferShape:
     """What the next transfer of a link will look like, if it looks like the last one."""
 
-    __slots__ = ("_head", "_length", "_size_end", "_tag", "_tail", "_unpack", "settled")
+    __slots__ = ("_parts", "settled")
 
     def __init__(self, head: bytes, id_format: str, tag: bytes, tail: bytes, size_end: int, *, settled: bool) -> None:
         layout = Struct(f">I{len(head)}s{id_format}2s{tag[1]}x{len(tail)}s")
-        self._unpack = layout.unpack_from
-        self._length = layout.size
-        self._head = head
-        self._tag = tag
-        self._tail = tail
-        self._size_end = size_end
+        # One tuple, since a match takes all of them.
+        self._parts = layout.unpack_from, layout.size, head, tag, tail, size_end
         self.settled = settled
 
     def match(
@@ -68,8 +64,7 @@ class TransferShape:
         """
         # The loop runs once a message: no calls but one unpack, and every comparison is of bytes that are ready. Where
         # ids begin again at 0 it ends, for none is 2**32; what follows is another run.
-        unpack, length, head, tag, tail = self._unpack, self._length, self._head, self._tag, self._tail
-        size_end = self._size_end
+        unpack, length, head, tag, tail, size_end = self._parts
         last = end - length
         payloads: list[bytes | memoryview] = []
         take = payloads.append

@@ -236,6 +236,42 @@ def test_alike_transfers_are_one_run() -> None:
     assert len(lengths) <= 3
 
 
+@pytest.mark.parametrize("ended", ["link", "session", "connection"])
+def test_nothing_is_recognised_behind_our_own_end(ended: str) -> None:
+    """A read like the last one tells nothing any more once we have ended the link, the session or the connection."""
+    wire = Wire(credit=10)
+    wire.say(wire.attach(role=SENDER))
+    frames = [
+        wire.frame(Transfer(handle=0, delivery_id=(FIRST_ID + i) & 0xFFFFFFFF, delivery_tag=b"t"), b"x")
+        for i in range(3)
+    ]
+    wire.give(frames[0])
+    wire.give(frames[1])
+    assert sum(isinstance(event, TransferRun) for event in wire.events) == 2
+    session = wire.session()
+    left = session.windows.left
+    {"link": session.links()[0].detach, "session": session.end, "connection": wire.server.close}[ended]()
+    wire.events.clear()
+    wire.give(frames[2])
+    assert wire.events == []
+    # The window counts what comes for a link that has ended, too.
+    assert session.windows.left == left - (ended == "link")
+
+
+def test_a_read_that_begins_within_a_frame_is_cut_into_frames() -> None:
+    """Whatever the rest of a frame looks like: here it is a whole transfer, as the payload of another."""
+    wire = Wire(credit=10)
+    wire.say(wire.attach(role=SENDER))
+    inner = wire.frame(Transfer(handle=0, delivery_id=(FIRST_ID + 1) & 0xFFFFFFFF, delivery_tag=b"t"), b"x")
+    for index, payload in enumerate((b"x", inner)):
+        frame = wire.frame(Transfer(handle=0, delivery_id=(FIRST_ID + index) & 0xFFFFFFFF, delivery_tag=b"t"), payload)
+        cut_at = len(frame) - len(inner)
+        wire.give(frame[:cut_at] if cut_at > 0 else frame)
+        wire.give(frame[cut_at:] if cut_at > 0 else b"")
+    runs = [event.payloads for event in wire.events if isinstance(event, TransferRun)]
+    assert runs == [[b"x"], [inner]]
+
+
 def settled(wire: Wire) -> list[tuple[int, int]]:
     """First id and count of what the server was told is settled, and forget it."""
     told = [(event.first_id, len(event.tokens)) for event in wire.events if isinstance(event, Disposed)]
