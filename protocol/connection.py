@@ -134,8 +134,8 @@ class Connection:
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
         self.recogniser: Recogniser | None = None
-        """Who took the last frame and is shown the next read; None where that begins within a frame, or where the
-        connection or a session has moved on."""
+        """Who took the last frame and is shown the next read; None where that begins within a frame, or a session has
+        ended since."""
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
         self._close_by_ms: int | None = None
@@ -413,7 +413,6 @@ class Connection:
             fault = FramingError if given.name.startswith("RECEIVE") else LocalError
             raise fault(f"{given.name} in connection state {self.state.name}")
         self.state = state
-        self.recogniser = None
 
     def _send_open(
         self,
@@ -455,7 +454,6 @@ class Connection:
         """Forget what was kept, and tell the end."""
         self.state = ConnectionState.END
         self.is_ended = True
-        self.recogniser = None
         self.output.drop_gated()
         self._intake.is_asking = False
         self.dirty.clear()

@@ -86,7 +86,7 @@ class Consuming:
     @property
     def is_starved(self) -> bool:
         """The engine was told to wait, but the link can take something now."""
-        return self.granted <= 0 < self.link.credit and self.sendable > 0
+        return self.granted <= 0 < self.link.sendable
 
     def next_grant(self) -> int:
         """Return how many deliveries to ask for now: what the link can take, as far as they would not be too much."""

@@ -162,8 +162,8 @@ class Gateway:
             case OutcomeApplied():
                 Consuming.answer(effect)
                 answered: Consuming = effect.reply[0]
-                if answered.is_starved:
-                    answered.peer.relieve(answered)
+                if answered.link.session.is_awaited:
+                    answered.peer.relieve(answered.link.session)
                 self.touched[answered.peer] = None
             case Drained():
                 self._drained(effect)

@@ -33,6 +33,7 @@ from protocol.posting import Posting
 from protocol.producing import Producing
 from protocol.receiver import Receiver
 from protocol.sender import Sender
+from protocol.session import Session
 from protocol.sources import Source
 from protocol.spec import LinkCondition
 from protocol.terminus import Refusal, consuming_terms, producing_terms
@@ -103,7 +104,7 @@ class Peer:
                     case LinkAttached():
                         self._attached(event)
                     case LinkDetached():
-                        self._forget(event.link, is_closed=event.closed and event.error is None)
+                        self._detached(event)
                     case SessionBegun():
                         self._begun(event)
                     case SessionEnded():
@@ -153,14 +154,17 @@ class Peer:
         consuming.flush()
         if consuming.is_open and consuming.consumer and not self.is_paused:
             credit = consuming.next_grant()
+            if not credit and consuming.link.session.is_full:
+                consuming.link.session.is_awaited = True
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
             consuming.end_drain()
 
-    def relieve(self, consuming: Consuming) -> None:
-        """Go on where the session's bound on what is unsettled stood in the way of one: something was settled."""
-        for other in self._consuming.values():
-            if other.link.session is consuming.link.session and other.is_starved:
-                self.top_up(other)
+    def relieve(self, session: Session) -> None:
+        """Go on where the session's bound on what is unsettled stood in the way: there is less of it now."""
+        session.is_awaited = False
+        for consuming in self._consuming.values():
+            if consuming.link.session is session and consuming.is_starved:
+                self.top_up(consuming)
 
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
@@ -392,8 +396,8 @@ class Peer:
         command = consuming.command(event)
         if command is not None:
             self.gateway.engine.submit(command)
-        if event.settled and consuming.is_starved:
-            self.relieve(consuming)
+        if event.settled and event.link.session.is_awaited:
+            self.relieve(event.link.session)
 
     def _browsed(self, event: Disposed) -> None:
         source = self._sources.get(event.link)
@@ -412,6 +416,11 @@ class Peer:
             self.gateway.sources.wake(self._sources[event.link])
         elif isinstance(event.link, Sender):
             self._own.flush(event.link)
+
+    def _detached(self, event: LinkDetached) -> None:
+        self._forget(event.link, is_closed=event.closed and event.error is None)
+        if event.link.session.is_awaited:
+            self.relieve(event.link.session)
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():

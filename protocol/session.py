@@ -65,6 +65,7 @@ class Session:
         "dispositions",
         "has_second",
         "incoming",
+        "is_awaited",
         "next_sent_id",
         "received",
         "remote_channel",
@@ -89,6 +90,8 @@ class Session:
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
         """What we sent and is not settled."""
+        self.is_awaited = False
+        """Yours: it was full when somebody had something to send."""
         self.received = DeliveryRing()
         """What we received and is not settled."""
         self.has_second = False

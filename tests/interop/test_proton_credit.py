@@ -3,7 +3,7 @@
 import pytest
 from proton import Delivery
 
-from protocol.performatives import Accepted, Disposition, Flow, Transfer
+from protocol.performatives import Accepted, Detach, Disposition, Flow, Transfer
 from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
@@ -130,6 +130,31 @@ def test_settling_makes_room(start_broker: StartBroker, queue: str) -> None:
         for _ in range(3):
             ids = [wire.expect(Transfer).delivery_id for _ in range(10)]
             wire.say(Disposition(role=RECEIVER, first=ids[0], last=ids[-1], settled=True, state=Accepted()))
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_the_other_links_get_the_room(start_broker: StartBroker, queue: str, goes: bool) -> None:
+    """A receiver that has used its credit up settles, or goes: another of its session waits, and gets what it can."""
+    broker = start_broker(config="[connection]\nunsettled_max = 10\n")
+    with TcpWire.begun(broker.url) as wire:
+        for number, name in enumerate("ab"):
+            wire.attach(queue + name, role=not RECEIVER, handle=number, name=f"to {name}")
+            for at in range(10):
+                wire.send(10 * number + at, b"\x00\x53\x77\x54\x01", handle=number, settled=True)
+        handles = [
+            wire.attach(queue + name, role=RECEIVER, handle=2 + number, name=f"from {name}").handle
+            for number, name in enumerate("ab")
+        ]
+        wire.flow(handle=2, delivery_count=0, link_credit=10)
+        ids = [wire.expect(Transfer).delivery_id for _ in range(10)]
+        wire.flow(handle=3, delivery_count=0, link_credit=10)
+        if goes:
+            wire.say(Detach(handle=2, closed=True))
+            assert [wire.expect(Transfer).handle for _ in range(10)] == handles[1:] * 10
+            return
+        for delivery_id in ids:
+            wire.say(Disposition(role=RECEIVER, first=delivery_id, settled=True, state=Accepted()))
+            assert wire.expect(Transfer).handle == handles[1]
 
 
 def test_credit_behind_a_closed_window_acquires_nothing(broker: ChildBroker, connect: Connect, queue: str) -> None:
