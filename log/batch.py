@@ -30,6 +30,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
+import msgspec
+
 from log.buffer import Buffer
 from log.checksum import crc32c
 from log.record import RECORD, Record
@@ -42,6 +44,7 @@ __all__ = [
     "KEPT",
     "Batch",
     "BatchHeader",
+    "DraftBatch",
     "Mismatch",
     "check",
     "check_bodies",
@@ -147,47 +150,65 @@ class Batch(NamedTuple):
         return records
 
 
-def encode_batch(
-    *,
-    salt_crc: int,
-    base_offset: int,
-    base_timestamp_us: int,
-    durable_end: int,
-    epoch: int,
-    count: int,
-    records: bytes,
-    meta: bytes,
-    bodies: Sequence[Buffer],
-    body_bytes: int,
-    flags: int = 0,
-    plain_bytes: int = 0,
-) -> list[Buffer]:
+class DraftBatch(msgspec.Struct):
+    """One batch that is to be written; one is made every tick."""
+
+    base_offset: int
+    base_timestamp_us: int = 0
+    count: int = 0
+    """Of records; a draft sets it when the batch is closed."""
+
+    records: list[bytes] = msgspec.field(default_factory=list)
+    meta: list[bytes] = msgspec.field(default_factory=list)
+    bodies: list[Buffer] = msgspec.field(default_factory=list)
+    """As they will lie there: those of the records, or with COMPRESSED one frame."""
+
+    body_bytes: int = 0
+    """The summed length of `bodies`."""
+
+    flags: int = 0
+    plain_bytes: int = 0
+    """What the frame holds, with COMPRESSED."""
+
+    runs: list[tuple[int, Sequence[Buffer], int]] = msgspec.field(default_factory=list)
+    """(first offset, bodies of consecutive records, their summed length), for the hot cache."""
+
+    size: int = BATCH_HEADER_BYTES
+    """Bytes on the disk, padding included; a draft sets it when the batch is closed."""
+
+
+def encode_batch(batch: DraftBatch, *, salt_crc: int, durable_end: int, epoch: int) -> list[Buffer]:
     """Encode one batch as buffers to be written one after the other.
 
-    `salt_crc` is the CRC-32C of the segment's salt as a u32 (`SegmentHeader.salt_crc`); `body_bytes` is the summed
-    length of `bodies`, which the caller has counted. Small bodies come back joined, large ones as they are.
-    With the flag COMPRESSED `bodies` are one frame, and `plain_bytes` what it holds.
+    `salt_crc` is the CRC-32C of the segment's salt as a u32 (`SegmentHeader.salt_crc`). Small bodies come back joined,
+    large ones as they are.
     """
-    head_bytes = BATCH_HEADER_BYTES + len(records) + len(meta)
-    padding = _PADDING[(head_bytes + body_bytes) & 7]
+    bodies, body_bytes, meta = batch.bodies, batch.body_bytes, b"".join(batch.meta)
+    length = BATCH_HEADER_BYTES + batch.count * RECORD.size + len(meta) + body_bytes
+    padding = _PADDING[length & 7]
     if body_bytes <= _JOIN_BODY_BYTES_MAX * len(bodies):
-        joined = b"".join(bodies) if len(bodies) != 1 else bodies[0]
-        body_crc = crc32c(joined)
-        bodies = (joined, padding)
-    else:
-        body_crc = 0
-        for body in bodies:
-            body_crc = crc32c(body, body_crc)
-        bodies = (*bodies, padding)
-    first = _FIRST.pack(BATCH_MAGIC, head_bytes + body_bytes + len(padding))
-    rest = _REST.pack(
-        body_crc, base_offset, base_timestamp_us, durable_end, count, flags, len(meta), body_bytes, epoch, plain_bytes
-    ) + (records + meta if meta else records)
-    head_crc = crc32c(rest, crc32c(first, salt_crc))
-    head = (first, _CRC.pack(head_crc), rest)
+        bodies = [b"".join(bodies)]
+    body_crc = 0
+    for body in bodies:
+        body_crc = crc32c(body, body_crc)
+    columns = _REST.pack(
+        body_crc,
+        batch.base_offset,
+        batch.base_timestamp_us,
+        durable_end,
+        batch.count,
+        batch.flags,
+        len(meta),
+        body_bytes,
+        epoch,
+        batch.plain_bytes,
+    )
+    first = _FIRST.pack(BATCH_MAGIC, length + len(padding))
+    rest = b"".join((columns, *batch.records, meta))
+    head = (first, _CRC.pack(crc32c(rest, crc32c(first, salt_crc))), rest)
     if body_bytes <= _JOIN_BODY_BYTES_MAX:
-        return [b"".join((*head, *bodies))]
-    return [b"".join(head), *bodies]
+        return [b"".join((*head, *bodies, padding))]
+    return [b"".join(head), *bodies, padding]
 
 
 def decode_header(buffer: Buffer, position: int = 0) -> BatchHeader:

@@ -159,10 +159,14 @@ class Bodies:
         self._active = self._tables[path] = Positions(salt_crc)
         self._segments.append(base_offset, path, None)
 
-    def wrote(self, base_offset: int, position: int) -> None:
-        """Note where a batch lies in the active segment."""
+    def wrote(self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()) -> None:
+        """Note where a batch lies in the active segment, and keep its bodies, runs as those of a DraftBatch."""
         assert self._active is not None
         self._active.note(base_offset, position)
+        for first_offset, bodies, body_bytes in runs:
+            # Views of read buffers are large and few: with a bound of their own neither kind crowds out the other.
+            hot = self._hot_large if type(bodies[0]) is memoryview else self._hot
+            hot.keep(first_offset, bodies, body_bytes=body_bytes)
 
     def replace(self, paths: Collection[str], segments: Sequence[Segment]) -> None:
         """Read from new `segments`, each sealed, what those at `paths` have answered for."""
@@ -193,12 +197,6 @@ class Bodies:
             size = _UNKNOWN_BYTES if segment is None else segment.size
         batch_bytes_max = self._config.batch_bytes_max
         return Stretch(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
-
-    def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
-        """Keep the bodies of consecutive records that were just written."""
-        # Views of read buffers are large and few: with a bound of their own neither kind crowds out the other.
-        hot = self._hot_large if type(bodies[0]) is memoryview else self._hot
-        hot.keep(first_offset, bodies)
 
     def forget(self, offsets: Sequence[int]) -> None:
         """Drop bodies from the hot cache that nobody will ask for again."""

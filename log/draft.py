@@ -13,47 +13,17 @@ those in which they are alike are the separator that joins them.
 from collections.abc import Sequence
 from itertools import repeat
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES
+from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, DraftBatch
 from log.buffer import Buffer
 from log.config import LogConfig
 from log.record import RECORD, RECORD_HEAD, RECORD_TAIL
 
-__all__ = ["Draft", "DraftBatch"]
+__all__ = ["Draft"]
 
 _pack = RECORD.pack
 _pack_head = RECORD_HEAD.pack
 _pack_tail = RECORD_TAIL.pack
 _RECORD_BYTES = RECORD.size
-
-
-class DraftBatch:
-    """One batch that is or will be closed; plain columns, for one is made every tick."""
-
-    __slots__ = ("base_offset", "base_timestamp_us", "bodies", "body_bytes", "count", "meta", "records", "runs", "size")
-
-    base_offset: int
-    base_timestamp_us: int
-    count: int
-    records: list[bytes]
-    meta: list[bytes]
-    bodies: list[Buffer]
-    body_bytes: int
-    runs: list[tuple[int, Sequence[Buffer]]]
-    """(first offset, bodies of consecutive records), for the hot cache."""
-    size: int
-    """Bytes on the disk so far; padding is included when it is closed."""
-
-    def __init__(self, base_offset: int) -> None:
-        """Begin a batch without records."""
-        self.base_offset = base_offset
-        self.base_timestamp_us = 0
-        self.count = 0
-        self.records = []
-        self.meta = []
-        self.bodies = []
-        self.body_bytes = 0
-        self.runs = []
-        self.size = BATCH_HEADER_BYTES
 
 
 class Draft:
@@ -63,11 +33,12 @@ class Draft:
         "_bytes_max",
         "_bytes_target",
         "_closed",
-        "_closed_bytes",
-        "_closed_count",
-        "_ended_count",
-        "_ended_size",
+        "_ended_bytes",
+        "_ended_offset",
         "_open",
+        "_opened_bytes",
+        "_taken_end",
+        "byte_count",
         "next_offset",
     )
 
@@ -76,22 +47,19 @@ class Draft:
         self._bytes_target = config.batch_bytes_target
         self._bytes_max = config.batch_bytes_max
         self._closed: list[DraftBatch] = []
-        self._closed_bytes = 0
-        self._closed_count = 0
         self._open = DraftBatch(next_offset)
-        self._ended_count = self._ended_size = 0
+        self._opened_bytes = 0
+        """`byte_count` where the open batch began, before its header."""
+        self._taken_end = self._ended_offset = next_offset
         self.next_offset = next_offset
         """The offset that the next record gets."""
+        self.byte_count = self._ended_bytes = BATCH_HEADER_BYTES
+        """Bytes that what is not yet written will take in the log, about."""
 
     @property
     def record_count(self) -> int:
         """Records added and not yet written."""
-        return self._closed_count + self._open.count
-
-    @property
-    def byte_count(self) -> int:
-        """Bytes that they will take in the log, about."""
-        return self._closed_bytes + self._open.size
+        return self.next_offset - self._taken_end
 
     def add(
         self,
@@ -109,25 +77,22 @@ class Draft:
         body: Buffer = b"",
     ) -> int:
         """Add one record and return its offset; widths are those of record.py (struct.error where a value is wider)."""
-        batch = self._open
-        delta = batch.count
+        batch, offset = self._open, self.next_offset
+        delta = offset - batch.base_offset
         if not delta:
             batch.base_timestamp_us = timestamp_us
-        offset = batch.base_offset + delta
         body_length, meta_length = len(body), len(meta)
         time_delta = timestamp_us - batch.base_timestamp_us
         batch.records.append(
             _pack(delta, body_length, meta_length, id_hash, queue, ref, time_delta, count, aux, record_type, flags)
         )
-        if meta_length:
-            batch.meta.append(meta)
+        batch.meta.append(meta)
         if body_length:
             batch.bodies.append(body)
             batch.body_bytes += body_length
-            batch.runs.append((offset, (body,)))
-        batch.count = delta + 1
+            batch.runs.append((offset, (body,), body_length))
         self.next_offset = offset + 1
-        batch.size += _RECORD_BYTES + meta_length + body_length
+        self.byte_count += _RECORD_BYTES + meta_length + body_length
         return offset
 
     def add_bodies(
@@ -148,90 +113,92 @@ class Draft:
 
         `id_hashes` is as long as `bodies`, which has at least one; `meta` is stored with each of them.
         """
-        length = len(bodies)
+        batch, offset, length = self._open, self.next_offset, len(bodies)
         assert length == len(id_hashes) > 0
-        batch = self._open
-        delta = batch.count
+        delta = offset - batch.base_offset
         if not delta:
             batch.base_timestamp_us = timestamp_us
         tail = _pack_tail(queue, ref, timestamp_us - batch.base_timestamp_us, 0, aux, record_type, flags)
         body_lengths = list(map(len, bodies))
         body_bytes = sum(body_lengths)
         heads = map(_pack_head, range(delta, delta + length), body_lengths, repeat(len(meta)), id_hashes)
-        batch.records.append(tail.join(heads))
-        batch.records.append(tail)
+        batch.records += (tail.join(heads), tail)
         if meta:
             batch.meta.append(meta * length)
         batch.bodies += bodies
         batch.body_bytes += body_bytes
-        offset = batch.base_offset + delta
-        batch.runs.append((offset, bodies))
-        batch.count = delta + length
+        batch.runs.append((offset, bodies, body_bytes))
         self.next_offset = offset + length
-        batch.size += (_RECORD_BYTES + len(meta)) * length + body_bytes
+        self.byte_count += (_RECORD_BYTES + len(meta)) * length + body_bytes
         return offset
 
     def end_command(self) -> None:
         """End the records of one command, which stay together; asserts that they fit into one batch."""
-        batch = self._open
-        if batch.size < self._bytes_target:
-            self._ended_count, self._ended_size = batch.count, batch.size
-            return
-        if batch.size > self._bytes_max - BATCH_ALIGNMENT:
-            self._split()
-        self._close()
+        size = self.byte_count - self._opened_bytes
+        if size >= self._bytes_target:
+            if size > self._bytes_max - BATCH_ALIGNMENT:
+                self._split()
+            self._close()
+        self._ended_offset, self._ended_bytes = self.next_offset, self.byte_count
 
     def end_part(self) -> None:
         """End a part of a command that may be more than a batch holds: once it is too large, the rest stands apart.
 
         A part is what stays together in any case; asserts that it fits into one batch.
         """
-        if self._open.size - self._ended_size >= self._bytes_target:
+        if self.byte_count - self._ended_bytes >= self._bytes_target:
             self.end_command()
 
     def take(self) -> list[DraftBatch]:
         """Hand over what was added since the last time, in order, and begin anew."""
-        if self._open.count:
+        if self.next_offset > self._open.base_offset:
             self._close()
         closed, self._closed = self._closed, []
-        self._closed_bytes = self._closed_count = 0
+        self._taken_end = self._ended_offset = self.next_offset
+        self._opened_bytes = 0
+        self.byte_count = self._ended_bytes = BATCH_HEADER_BYTES
         return closed
 
     def _close(self) -> None:
-        batch = self._open
-        self._closed_bytes += batch.size
-        self._closed_count += batch.count
-        batch.size += -batch.size % BATCH_ALIGNMENT
+        batch, end = self._open, self.next_offset
+        batch.count = end - batch.base_offset
+        size = self.byte_count - self._opened_bytes
+        batch.size = size + -size % BATCH_ALIGNMENT
         self._closed.append(batch)
-        self._open = DraftBatch(batch.base_offset + batch.count)
-        self._ended_count = self._ended_size = 0
+        self._open = DraftBatch(end)
+        self._opened_bytes = self.byte_count
+        self.byte_count += BATCH_HEADER_BYTES
 
     def _split(self) -> None:
         """Close the batch at its last command and move the running one, which made it too large, into a new one."""
-        self._open, rest = _cut(self._open, self._ended_count)
-        if self._open.count:
+        batch, next_offset, byte_count = self._open, self.next_offset, self.byte_count
+        if self._ended_offset > batch.base_offset:
+            self._open, rest = _cut(batch, self._ended_offset - batch.base_offset)
+            self.next_offset, self.byte_count = self._ended_offset, self._ended_bytes
             self._close()
-        self._open = rest
-        assert rest.size <= self._bytes_max - BATCH_ALIGNMENT, f"one command of {rest.size} bytes"
+            self._open = rest
+            self.next_offset = next_offset
+            self.byte_count += byte_count - self._ended_bytes
+        size = self.byte_count - self._opened_bytes
+        assert size <= self._bytes_max - BATCH_ALIGNMENT, f"one command of {size} bytes"
 
 
 def _cut(batch: DraftBatch, count: int) -> tuple[DraftBatch, DraftBatch]:
     """Return the first `count` records of a batch, where a command ends, and the others as a batch of their own."""
     parts = whole, rest = DraftBatch(batch.base_offset), DraftBatch(batch.base_offset + count)
-    whole.count, rest.count = count, batch.count - count
     records, meta = b"".join(batch.records), b"".join(batch.meta)
     records_at = count * _RECORD_BYTES
     meta_at = sum(meta_length for _, _, meta_length, *_ in RECORD.iter_unpack(records[:records_at]))
     whole.records, rest.records = [records[:records_at]], _rebased(records[records_at:], count)
     whole.meta, rest.meta = [meta[:meta_at]], [meta[meta_at:]]
     for run in batch.runs:
-        part = whole if run[0] < rest.base_offset else rest
+        first_offset, bodies, body_bytes = run
+        part = whole if first_offset < rest.base_offset else rest
         part.runs.append(run)
-        part.bodies += run[1]
+        part.bodies += bodies
+        part.body_bytes += body_bytes
     for part in parts:
         part.base_timestamp_us = batch.base_timestamp_us
-        part.body_bytes = sum(map(len, part.bodies))
-        part.size += _RECORD_BYTES * part.count + sum(map(len, part.meta)) + part.body_bytes
     return parts
 
 

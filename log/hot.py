@@ -29,19 +29,14 @@ class HotBodies:
         self.size_bytes = 0
         """What is held, with 150 bytes of overhead an entry."""
 
-    def keep(self, first_offset: int, bodies: Sequence[Buffer]) -> None:
-        """Take the bodies of consecutive records. A view keeps alive all of the buffer it looks into."""
-        held, runs, count = self._bodies, self._runs, len(bodies)
-        held.update(enumerate(bodies, first_offset))
-        runs.append(range(first_offset, first_offset + count))
-        self.size_bytes += sum(map(len, bodies)) + _ENTRY_OVERHEAD_BYTES * count
-        while runs:
-            oldest = runs[0]
-            has_room = self.size_bytes <= self._bytes_max and len(runs) <= _RUNS_MAX
-            if has_room and (oldest[0] in held or oldest[-1] in held):
-                break
-            # There is too much, or both its ends have left already.
-            self.forget(runs.popleft())
+    def keep(self, first_offset: int, bodies: Sequence[Buffer], *, body_bytes: int) -> None:
+        """Take the bodies of consecutive records, `body_bytes` in all. A view keeps alive all of its buffer."""
+        count = len(bodies)
+        self._bodies.update(enumerate(bodies, first_offset))
+        self._runs.append(range(first_offset, first_offset + count))
+        self.size_bytes += body_bytes + _ENTRY_OVERHEAD_BYTES * count
+        while self.size_bytes > self._bytes_max or len(self._runs) > _RUNS_MAX:
+            self.forget(self._runs.popleft())
 
     def forget(self, offsets: Iterable[int]) -> None:
         """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""

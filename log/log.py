@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from log.adoption import Adoption
-from log.batch import BATCH_HEADER_BYTES, encode_batch
+from log.batch import DraftBatch, encode_batch
 from log.buffer import Buffer
-from log.draft import Draft, DraftBatch
+from log.draft import Draft
 from log.errors import LogFailed
 from log.holds import Hold, Holds
 from log.housekeeping import Housekeeper, Spare
@@ -38,12 +38,12 @@ _DROP_BYTES = 1024 * 1024
 class _Active:
     """The segment that is written to."""
 
-    __slots__ = ("began_us", "dropped_position", "file", "header", "position", "salt_crc", "size")
+    __slots__ = ("dropped_position", "file", "header", "old_us", "position", "salt_crc", "size")
 
     def __init__(self, file: File, header: SegmentHeader, *, position: int, size: int) -> None:
         """Go on writing at `position`, 0 where not even `header` is written; `size` bytes are allocated."""
-        self.began_us = 0
-        """When this process wrote to it first; 0 before that."""
+        self.old_us = 0
+        """When it is to be rolled away from for its age; 0 before this process has written a record to it."""
         self.dropped_position = 0
         """What lies before has left the page cache."""
         self.file = file
@@ -174,33 +174,19 @@ class Log:
             return
         self._last_us = now_us
         active = self._active
-        active.began_us = active.began_us or now_us
-        if now_us - active.began_us > 1000 * self.config.segment_age_ms_max and self._can_roll():
-            active = self._roll(now_us)
-        buffers: list[Buffer] = []
-        waiting: list[tuple[DraftBatch, int]] = []
-        position = active.position or SEGMENT_HEADER_BYTES
+        if now_us > active.old_us:
+            active = self._aged(now_us)
+        end = active.position or SEGMENT_HEADER_BYTES
+        waiting: list[DraftBatch] = []
         for batch in batches:
-            if position + batch.size > active.size and self._can_roll(len(waiting)):
+            if end + batch.size > active.size and self._can_roll(len(waiting)):
                 if waiting:
-                    self._put(buffers, waiting)
-                    buffers, waiting = [], []
-                active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
-            buffers += encode_batch(
-                salt_crc=active.salt_crc,
-                base_offset=batch.base_offset,
-                base_timestamp_us=batch.base_timestamp_us,
-                durable_end=self.durable_end,
-                epoch=self.epoch,
-                count=batch.count,
-                records=b"".join(batch.records),
-                meta=b"".join(batch.meta),
-                bodies=batch.bodies,
-                body_bytes=batch.body_bytes,
-            )
-            waiting.append((batch, position))
-            position += batch.size
-        self._put(buffers, waiting)
+                    self._put(waiting)
+                    waiting = []
+                active, end = self._roll(now_us), SEGMENT_HEADER_BYTES
+            waiting.append(batch)
+            end += batch.size
+        self._put(waiting)
 
     def write_mark(self, now_us: int) -> bool:
         """Write an empty batch, where no batch yet carries the present durable end, and tell whether it did.
@@ -211,20 +197,7 @@ class Log:
             raise self._failure
         if self.is_marked:
             return False
-        active = self._active
-        buffers = encode_batch(
-            salt_crc=active.salt_crc,
-            base_offset=self.log_end,
-            base_timestamp_us=now_us,
-            durable_end=self.durable_end,
-            epoch=self.epoch,
-            count=0,
-            records=b"",
-            meta=b"",
-            bodies=(),
-            body_bytes=0,
-        )
-        self._put_buffers(buffers, BATCH_HEADER_BYTES)
+        self._put([DraftBatch(self.log_end, now_us)])
         return True
 
     def request_sync(self) -> None:
@@ -403,6 +376,15 @@ class Log:
             self._spare = self._housekeeper.spares.popleft()
         return self._spare is not None and (waiting > 0 or self.log_end > self._active.header.base_offset)
 
+    def _aged(self, now_us: int) -> _Active:
+        """Return the segment to write to: the next one where the active one is old."""
+        active = self._active
+        if not active.old_us:
+            active.old_us = now_us + 1000 * self.config.segment_age_ms_max
+        elif self._can_roll():
+            return self._roll(now_us)
+        return active
+
     def _roll(self, now_us: int) -> _Active:
         """Go on in the spare; what was active is sealed when it is durable."""
         old, spare = self._active, self._spare
@@ -412,38 +394,35 @@ class Log:
         self._sealing.append(_Sealing(segment, old.file, self.written_bytes))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
         self._active = _Active(spare.file, header, position=0, size=spare.size)
-        self._active.began_us = now_us
+        self._active.old_us = now_us + 1000 * self.config.segment_age_ms_max
         self._spare = None
         path = segment_path(self.directory, spare.file_id)
         self.bodies.begin(base_offset=self.log_end, path=path, salt_crc=self._active.salt_crc)
         return self._active
 
-    def _put(self, buffers: list[Buffer], batches: list[tuple[DraftBatch, int]]) -> None:
-        """Write encoded batches, and only then make them known: to readers, to the hot cache, and as the log's end."""
-        last, position = batches[-1]
-        self._put_buffers(buffers, position + last.size - (self._active.position or SEGMENT_HEADER_BYTES))
-        bodies = self.bodies
-        for batch, position in batches:
-            bodies.wrote(batch.base_offset, position)
-            for first_offset, run in batch.runs:
-                bodies.keep(first_offset, run)
-        next_offset = last.base_offset + last.count
-        assert next_offset > self.log_end
-        self.log_end = next_offset
-
-    def _put_buffers(self, buffers: list[Buffer], size: int) -> None:
+    def _put(self, batches: list[DraftBatch]) -> None:
+        """Write batches, and only then make them known: to readers, to the hot cache, and as the log's end."""
         active = self._active
-        start = active.position
+        position = start = active.position
+        buffers: list[Buffer] = []
         if not start:
-            buffers.insert(0, active.header.encode())
-            size += SEGMENT_HEADER_BYTES
+            buffers.append(active.header.encode())
+            position = SEGMENT_HEADER_BYTES
+        for batch in batches:
+            buffers += encode_batch(batch, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
         try:
             active.file.write(buffers, start)
         except OSError as error:
             raise self._fail("write", error) from error
-        active.position = start + size
-        self.written_bytes += size
+        bodies = self.bodies
+        for batch in batches:
+            bodies.wrote(batch.base_offset, position, batch.runs)
+            position += batch.size
+        active.position = position
+        self.written_bytes += position - start
         self._marked_end = self.durable_end
+        last = batches[-1]
+        self.log_end = last.base_offset + last.count
 
     def _fail(self, operation: str, error: Exception) -> LogFailed:
         path = segment_path(self.directory, self._active.header.file_id)

@@ -16,7 +16,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, COMPRESSED, KEPT, BatchHeader, Mismatch, encode_batch
+from log.batch import (
+    BATCH_ALIGNMENT,
+    BATCH_HEADER_BYTES,
+    COMPRESSED,
+    KEPT,
+    BatchHeader,
+    DraftBatch,
+    Mismatch,
+    encode_batch,
+)
 from log.buffer import Buffer
 from log.compression import Compressor, plain_bodies
 from log.errors import DamageError
@@ -33,27 +42,12 @@ _HEAD_BYTES: Final = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
 class _Gathering:
     """The batch that is gathered."""
 
-    __slots__ = (
-        "_base_offset",
-        "_base_time_us",
-        "_bodies",
-        "_count",
-        "_metas",
-        "_records",
-        "_size",
-        "durable_end",
-        "epoch",
-    )
+    __slots__ = ("_batch", "_size", "durable_end", "epoch")
 
     def __init__(self, epoch: int, base_offset: int, base_time_us: int) -> None:
         self.epoch = epoch
         self.durable_end = 0
-        self._base_offset = base_offset
-        self._base_time_us = base_time_us
-        self._records: list[bytes] = []
-        self._metas: list[bytes] = []
-        self._bodies: list[Buffer] = []
-        self._count = 0
+        self._batch = DraftBatch(base_offset, base_time_us, flags=KEPT)
         self._size = _HEAD_BYTES
 
     def room(self, picked: Picked, first: int, base_offset: int, *, batch_bytes_max: int) -> int:
@@ -62,39 +56,32 @@ class _Gathering:
         # The record that takes it to the target is the last one; none may take it past the bound.
         end = bisect_left(ends, _BATCH_BYTES_TARGET - before, first)
         end = min(end, bisect_right(ends, batch_bytes_max - before, first) - 1)
-        end = min(end, bisect_left(picked.deltas, self._base_offset + _DELTA_END - base_offset, first))
+        end = min(end, bisect_left(picked.deltas, self._batch.base_offset + _DELTA_END - base_offset, first))
         return min(end, len(picked))
 
     def add(self, picked: Picked, first: int, end: int, base_offset: int, base_time_us: int) -> None:
         """Take the records [first, end) of a batch that began at `base_offset` and `base_time_us`."""
+        batch = self._batch
         records = rebased(
             picked.records(first, end),
-            offset_shift=base_offset - self._base_offset,
-            time_shift_us=base_time_us - self._base_time_us,
+            offset_shift=base_offset - batch.base_offset,
+            time_shift_us=base_time_us - batch.base_timestamp_us,
         )
-        self._records.append(records)
-        self._metas.append(picked.meta(first, end))
-        self._bodies.append(picked.bodies(first, end))
-        self._count += end - first
+        batch.records.append(records)
+        batch.meta.append(picked.meta(first, end))
+        batch.bodies.append(picked.bodies(first, end))
+        batch.count += end - first
         self._size += picked.ends[end] - picked.ends[first]
 
     def encode(self, salt_crc: int, compressor: Compressor | None) -> list[Buffer]:
-        body_bytes = sum(map(len, self._bodies))
-        frame = compressor.compress(self._bodies) if compressor else None
-        return encode_batch(
-            salt_crc=salt_crc,
-            base_offset=self._base_offset,
-            base_timestamp_us=self._base_time_us,
-            durable_end=self.durable_end,
-            epoch=self.epoch,
-            count=self._count,
-            records=b"".join(self._records),
-            meta=b"".join(self._metas),
-            bodies=self._bodies if frame is None else (frame,),
-            body_bytes=body_bytes if frame is None else len(frame),
-            flags=KEPT if frame is None else KEPT | COMPRESSED,
-            plain_bytes=0 if frame is None else body_bytes,
-        )
+        batch = self._batch
+        batch.body_bytes = sum(map(len, batch.bodies))
+        frame = compressor.compress(batch.bodies) if compressor else None
+        if frame is not None:
+            batch.flags |= COMPRESSED
+            batch.plain_bytes = batch.body_bytes
+            batch.bodies, batch.body_bytes = [frame], len(frame)
+        return encode_batch(batch, salt_crc=salt_crc, durable_end=self.durable_end, epoch=self.epoch)
 
 
 def pick_records(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from log.batch import BATCH_HEADER_BYTES, KEPT, BatchHeader, encode_batch
+from log.batch import BATCH_HEADER_BYTES, KEPT, BatchHeader, DraftBatch, encode_batch
 from log.buffer import Buffer
 from log.checksum import crc32c
 from log.compression import Compressor
@@ -243,19 +243,9 @@ class _Writer:
             first = next(iter(part.walk()), None)
         finally:
             part.file.close()
-        return encode_batch(
-            salt_crc=header.salt_crc,
-            base_offset=header.base_offset,
-            base_timestamp_us=0 if first is None else first.base_timestamp_us,
-            durable_end=0,
-            epoch=header.epoch,
-            count=0,
-            records=b"",
-            meta=b"",
-            bodies=(),
-            body_bytes=0,
-            flags=KEPT,
-        )
+        time_us = 0 if first is None else first.base_timestamp_us
+        batch = DraftBatch(header.base_offset, time_us, flags=KEPT)
+        return encode_batch(batch, salt_crc=header.salt_crc, durable_end=0, epoch=header.epoch)
 
     def _paused(self, walks: Iterator[Walk]) -> Iterator[Walk]:
         for walk in walks:

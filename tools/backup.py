@@ -13,7 +13,7 @@ from typing import Final
 
 from engine.keep import kept_offsets
 from engine.state import State
-from log.batch import KEPT, decode_header, encode_batch
+from log.batch import KEPT, DraftBatch, decode_header, encode_batch
 from log.buffer import Buffer
 from log.errors import DamageError
 from log.inspect import Reader, open_reader
@@ -159,16 +159,4 @@ class _Segments:
 
 
 def _empty_batch(salt_crc: int) -> list[Buffer]:
-    return encode_batch(
-        salt_crc=salt_crc,
-        base_offset=0,
-        base_timestamp_us=0,
-        durable_end=0,
-        epoch=0,
-        count=0,
-        records=b"",
-        meta=b"",
-        bodies=(),
-        body_bytes=0,
-        flags=KEPT,
-    )
+    return encode_batch(DraftBatch(0, flags=KEPT), salt_crc=salt_crc, durable_end=0, epoch=0)

@@ -61,20 +61,7 @@ def batch_of(draft: Draft) -> Batch:
     """Return what was drafted as it is read back."""
     (drafted,) = draft.take()
     records, meta = b"".join(drafted.records), b"".join(drafted.meta)
-    content = b"".join(
-        encode_batch(
-            salt_crc=0,
-            base_offset=drafted.base_offset,
-            base_timestamp_us=drafted.base_timestamp_us,
-            durable_end=0,
-            epoch=1,
-            count=drafted.count,
-            records=records,
-            meta=meta,
-            bodies=drafted.bodies,
-            body_bytes=drafted.body_bytes,
-        )
-    )
+    content = b"".join(encode_batch(drafted, salt_crc=0, durable_end=0, epoch=1))
     return Batch(decode_header(content), records, meta, 0, 0)
 
 

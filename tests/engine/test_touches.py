@@ -62,18 +62,7 @@ def batch_of(events: list[Event], base_offset: int = 1000) -> Batch:
         write_event(draft, event)
     (drafted,) = draft.take()
     records, meta = b"".join(drafted.records), b"".join(drafted.meta)
-    encoded = encode_batch(
-        salt_crc=0,
-        base_offset=base_offset,
-        base_timestamp_us=drafted.base_timestamp_us,
-        durable_end=0,
-        epoch=1,
-        count=drafted.count,
-        records=records,
-        meta=meta,
-        bodies=drafted.bodies,
-        body_bytes=drafted.body_bytes,
-    )
+    encoded = encode_batch(drafted, salt_crc=0, durable_end=0, epoch=1)
     return Batch(decode_header(b"".join(encoded)), records, meta, 1, 4096)
 
 

@@ -10,6 +10,7 @@ from log.batch import (
     BATCH_HEADER_BYTES,
     Batch,
     BatchHeader,
+    DraftBatch,
     check,
     check_bodies,
     check_bounds,
@@ -31,20 +32,16 @@ bodies_of = st.lists(st.one_of(st.binary(max_size=30), st.binary(min_size=5000, 
 
 
 def _encode(records: list[bytes], *, meta: bytes = b"", bodies: list[bytes], salt_crc: int = SALT_CRC) -> bytes:
-    return b"".join(
-        encode_batch(
-            salt_crc=salt_crc,
-            base_offset=1000,
-            base_timestamp_us=1_700_000_000_000_000,
-            durable_end=900,
-            epoch=2,
-            count=len(records),
-            records=b"".join(records),
-            meta=meta,
-            bodies=bodies,
-            body_bytes=sum(map(len, bodies)),
-        )
+    batch = DraftBatch(
+        1000,
+        1_700_000_000_000_000,
+        count=len(records),
+        records=records,
+        meta=[meta],
+        bodies=bodies,
+        body_bytes=sum(map(len, bodies)),
     )
+    return b"".join(encode_batch(batch, salt_crc=salt_crc, durable_end=900, epoch=2))
 
 
 def _golden_batch() -> bytes:
@@ -155,7 +152,8 @@ def test_large_bodies_are_not_copied() -> None:
     """Bodies of a page and more reach the write as they are; small ones are joined with the rest into one buffer."""
     large = [memoryview(bytes(5000)) for _ in range(3)]
     record = RECORD.pack(0, 5000, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    common = {"salt_crc": 0, "base_offset": 0, "base_timestamp_us": 0, "durable_end": 0, "epoch": 0, "meta": b""}
-    buffers = encode_batch(**common, count=3, records=3 * record, bodies=large, body_bytes=15000)
+    written = {"salt_crc": 0, "durable_end": 0, "epoch": 0}
+    buffers = encode_batch(DraftBatch(0, count=3, records=3 * [record], bodies=large, body_bytes=15000), **written)
     assert [buffer for buffer in buffers if any(buffer is body for body in large)] == large
-    assert len(encode_batch(**common, count=1, records=record, bodies=[b"x" * 100], body_bytes=100)) == 1
+    small = DraftBatch(0, count=1, records=[record], bodies=[b"x" * 100], body_bytes=100)
+    assert len(encode_batch(small, **written)) == 1

@@ -25,7 +25,7 @@ def test_the_hot_cache_is_bounded_and_tells_the_truth(
     """What is held counts with its overhead and stays below the bound; what it yields is what was kept last."""
     hot, model = HotBodies(bytes_max), dict[int, bytes]()
     for run in runs:
-        hot.keep(len(model), run)
+        hot.keep(len(model), run, body_bytes=sum(map(len, run)))
         model |= dict(enumerate(run, len(model)))
         assert hot.size_bytes <= bytes_max
     hot.forget(forgotten)

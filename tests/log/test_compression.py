@@ -13,6 +13,7 @@ from log.batch import (
     COMPRESSED,
     KEPT,
     Batch,
+    DraftBatch,
     Mismatch,
     check,
     check_bodies,
@@ -37,22 +38,17 @@ bodies_of = st.lists(
 def batch_of(bodies: Sequence[bytes], frame: bytes, *, plain_bytes: int | None = None) -> bytes:
     """A batch of a record for each body, with a frame that is said to hold them."""
     records = [RECORD.pack(delta, len(body), 0, 0, 0, 0, 0, 0, 0, 12, 0) for delta, body in enumerate(bodies)]
-    return b"".join(
-        encode_batch(
-            salt_crc=SALT_CRC,
-            base_offset=1000,
-            base_timestamp_us=1_700_000_000_000_000,
-            durable_end=900,
-            epoch=2,
-            count=len(records),
-            records=b"".join(records),
-            meta=b"",
-            bodies=(frame,),
-            body_bytes=len(frame),
-            flags=KEPT | COMPRESSED,
-            plain_bytes=sum(map(len, bodies)) if plain_bytes is None else plain_bytes,
-        )
+    batch = DraftBatch(
+        1000,
+        1_700_000_000_000_000,
+        count=len(records),
+        records=records,
+        bodies=[frame],
+        body_bytes=len(frame),
+        flags=KEPT | COMPRESSED,
+        plain_bytes=sum(map(len, bodies)) if plain_bytes is None else plain_bytes,
     )
+    return b"".join(encode_batch(batch, salt_crc=SALT_CRC, durable_end=900, epoch=2))
 
 
 def read(content: bytes) -> "bytes | Mismatch":

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.batch import BATCH_HEADER_BYTES, Batch, check, check_bodies, decode_header, encode_batch
+from log.batch import BATCH_HEADER_BYTES, Batch, DraftBatch, check, check_bodies, decode_header, encode_batch
 from log.config import LogConfig
-from log.draft import Draft, DraftBatch
+from log.draft import Draft
 from log.record import Record
 
 CONFIG = LogConfig(batch_bytes_target=4096, batch_bytes_max=16384)
@@ -22,20 +22,7 @@ commands_of_runs = st.lists(st.lists(runs, min_size=1, max_size=2), max_size=30)
 
 def _records(batch: DraftBatch) -> list[tuple[Record, bytes]]:
     """Encode, check, decode: each record and its body."""
-    content = b"".join(
-        encode_batch(
-            salt_crc=5,
-            base_offset=batch.base_offset,
-            base_timestamp_us=batch.base_timestamp_us,
-            durable_end=0,
-            epoch=1,
-            count=batch.count,
-            records=b"".join(batch.records),
-            meta=b"".join(batch.meta),
-            bodies=batch.bodies,
-            body_bytes=batch.body_bytes,
-        )
-    )
+    content = b"".join(encode_batch(batch, salt_crc=5, durable_end=0, epoch=1))
     assert len(content) == batch.size <= CONFIG.batch_bytes_max
     assert check(5, content, batch_bytes_max=CONFIG.batch_bytes_max) is None
     header = decode_header(content)
@@ -87,7 +74,7 @@ def test_drafts_hold_the_laws(commands: list[list[tuple]], next_offset: int, one
     for batch, following in pairwise(batches):
         next_bytes = command_bytes[following.base_offset]
         assert batch.size >= CONFIG.batch_bytes_target or batch.size + next_bytes > CONFIG.batch_bytes_max - 8
-    hot = {offset: body for batch in batches for first, run in batch.runs for offset, body in enumerate(run, first)}
+    hot = {offset: body for batch in batches for first, run, _ in batch.runs for offset, body in enumerate(run, first)}
     assert {offset: body for offset, body in hot.items() if body} == {
         record.offset: body for record, body in expected if body
     }
