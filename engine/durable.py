@@ -422,8 +422,7 @@ class DurableLoop:
 
     def _write(self, now_us: int) -> None:
         self._write_by_us = FOREVER_US
-        if self.log.draft.record_count:
-            self.log.write(now_us)
+        if self.log.write(now_us):
             if self.demand.parked:
                 self.demand.unpark()
             self._mark_by_us = FOREVER_US

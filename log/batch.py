@@ -205,10 +205,10 @@ def encode_batch(batch: DraftBatch, *, salt_crc: int, durable_end: int, epoch: i
     )
     first = _FIRST.pack(BATCH_MAGIC, length + len(padding))
     rest = b"".join((columns, *batch.records, meta))
-    head = (first, _CRC.pack(crc32c(rest, crc32c(first, salt_crc))), rest)
+    head_crc = _CRC.pack(crc32c(rest, crc32c(first, salt_crc)))
     if body_bytes <= _JOIN_BODY_BYTES_MAX:
-        return [b"".join((*head, *bodies, padding))]
-    return [b"".join(head), *bodies, padding]
+        return [b"".join((first, head_crc, rest, *bodies, padding))]
+    return [b"".join((first, head_crc, rest)), *bodies, padding]
 
 
 def decode_header(buffer: Buffer, position: int = 0) -> BatchHeader:

@@ -145,7 +145,7 @@ class Bodies:
         self._segments = _Segments()
         self._gone: deque[str] = deque()
         self._tables: dict[str, Positions] = {}
-        self._active: Positions | None = None
+        self._active = Positions(0)
         self._asked: set[int] = set()
         self._requests: deque[tuple[list[int], dict[str, Positions]]] = deque()
         self._brought: deque[tuple[list[int], list[ReadBatch], dict[str, Positions]]] = deque()
@@ -161,7 +161,6 @@ class Bodies:
 
     def wrote(self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()) -> None:
         """Note where a batch lies in the active segment, and keep its bodies, runs as those of a DraftBatch."""
-        assert self._active is not None
         self._active.note(base_offset, position)
         for first_offset, bodies, body_bytes in runs:
             # Views of read buffers are large and few: with a bound of their own neither kind crowds out the other.

@@ -37,7 +37,6 @@ class Draft:
         "_ended_offset",
         "_open",
         "_opened_bytes",
-        "_taken_end",
         "byte_count",
         "next_offset",
     )
@@ -50,8 +49,7 @@ class Draft:
         self._open = DraftBatch(next_offset)
         self._opened_bytes = 0
         """`byte_count` where the open batch began, before its header."""
-        self._taken_end = self._ended_offset = next_offset
-        self.next_offset = next_offset
+        self._ended_offset = self.next_offset = next_offset
         """The offset that the next record gets."""
         self.byte_count = self._ended_bytes = BATCH_HEADER_BYTES
         """Bytes that what is not yet written will take in the log, about."""
@@ -59,7 +57,8 @@ class Draft:
     @property
     def record_count(self) -> int:
         """Records added and not yet written."""
-        return self.next_offset - self._taken_end
+        first = self._closed[0] if self._closed else self._open
+        return self.next_offset - first.base_offset
 
     def add(
         self,
@@ -154,7 +153,6 @@ class Draft:
         if self.next_offset > self._open.base_offset:
             self._close()
         closed, self._closed = self._closed, []
-        self._taken_end = self._ended_offset = self.next_offset
         self._opened_bytes = 0
         self.byte_count = self._ended_bytes = BATCH_HEADER_BYTES
         return closed

@@ -40,8 +40,10 @@ class HotBodies:
 
     def forget(self, offsets: Iterable[int]) -> None:
         """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
-        gone = [body for body in map(self._bodies.pop, offsets, repeat(None)) if body is not None]
-        self.size_bytes -= sum(map(len, gone)) + _ENTRY_OVERHEAD_BYTES * len(gone)
+        held = self._bodies
+        count = len(held)
+        gone_bytes = sum(map(len, map(held.pop, offsets, repeat(b""))))
+        self.size_bytes -= gone_bytes + _ENTRY_OVERHEAD_BYTES * (count - len(held))
 
     def get(self, offset: int) -> Buffer | None:
         """Return a body, None where it is not held."""

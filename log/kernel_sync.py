@@ -17,6 +17,7 @@ of x86_64 do: elsewhere the tail could be seen before the event. There, and wher
 import ctypes
 import os
 import platform
+from functools import partial
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -30,7 +31,8 @@ _NO_FD: Final = 0xFFFFFFFF
 """-1 as u32: the descriptor of a file that is closed."""
 _RING_HEADER_BYTES: Final = 32
 _RING_MAGIC: Final = 0xA10A10A1
-_HEAD, _TAIL = 2, 3
+_COUNT, _HEAD, _TAIL = 1, 2, 3
+_EVENT_COLUMNS, _RESULT = 4, 2
 
 
 class _Numbers(NamedTuple):
@@ -47,8 +49,8 @@ class KernelSync:
     """One sync at a time."""
 
     __slots__ = (
-        *("_blocking", "_call", "_context", "_done_fd", "_event", "_fd", "_iocb", "_numbers", "_pointers", "_ring"),
-        "is_busy",
+        *("_blocking", "_call", "_context", "_done_fd", "_event", "_events", "_fd", "_iocb", "_numbers", "_ring"),
+        *("_submit", "is_busy"),
     )
 
     def __init__(self, done_fd: int) -> None:
@@ -64,13 +66,16 @@ class KernelSync:
         self._done_fd = done_fd
         self._fd: int | None = None
         self._iocb = ctypes.create_string_buffer(_IOCB.size)
-        self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._iocb))
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._iocb))
+        self._submit = partial(self._call, numbers.submit, self._context, 1, pointers)
         self._event = ctypes.create_string_buffer(_EVENT.size)
         self.is_busy = False
         """A sync is under way."""
         if self._call(numbers.setup, 1, ctypes.byref(self._context)):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._ring = _shared_ring(self._context.value)
+        events = memoryview(b"") if self._ring is None else self._ring[_RING_HEADER_BYTES // 4 :].cast("B")
+        self._events = events.cast("q")
 
     def begin(self, fd: int) -> None:
         """Begin to sync a file. Raises OSError, of which the eventfd tells too."""
@@ -79,49 +84,47 @@ class KernelSync:
             # The kernel looks the number up at each submit: another file by the same one is that file.
             _IOCB.pack_into(self._iocb, 0, 0, 0, 0, _FDSYNC, 0, fd & _NO_FD, 0, 0, 0, 0, _FLAG_RESFD, self._done_fd)
             self._fd = fd
-        if self._call(self._numbers.submit, self._context, 1, self._pointers) != 1:
+        if self._submit() != 1:
             number = ctypes.get_errno()
             os.eventfd_write(self._done_fd, 1)
             raise OSError(number, os.strerror(number))
         self.is_busy = True
 
-    def has_ended(self) -> bool:
-        """Tell whether the sync under way has ended well. Raises OSError where it failed."""
+    def has_ended(self, *, waits: bool = False) -> bool:
+        """Tell whether the sync under way has ended well, or wait until it has. Raises OSError where it failed."""
         ring = self._ring
-        if ring is None:
-            return self._take(at_least=0)
-        head = ring[_HEAD]
-        if head == ring[_TAIL]:
+        result: int | None = None
+        if ring is None or waits:
+            result = self._asked(at_least=int(waits))
+        elif (head := ring[_HEAD]) != ring[_TAIL]:
+            result = self._events[_EVENT_COLUMNS * head + _RESULT]
+            ring[_HEAD] = (head + 1) % ring[_COUNT]
+        if result is None:
             return False
-        _, _, result, _ = _EVENT.unpack_from(ring, _RING_HEADER_BYTES + _EVENT.size * head)
-        ring[_HEAD] = (head + 1) % ring[1]
-        self._end(result)
+        self.is_busy = False
+        if result < 0:
+            raise OSError(-result, os.strerror(-result))
         return True
 
     def close(self) -> None:
         """Wait for the sync under way, and give the context back. Raises OSError where that sync failed."""
         try:
             while self.is_busy:
-                self._take(at_least=1)
+                self.has_ended(waits=True)
         finally:
             self._ring = None
             self._call(self._numbers.destroy, self._context)
 
-    def _take(self, *, at_least: int) -> bool:
+    def _asked(self, *, at_least: int) -> int | None:
+        """Return the result of an event by asking the kernel, None where there is none."""
         call = self._blocking if at_least else self._call
         if (
             call(self._numbers.getevents, self._context, ctypes.c_long(at_least), ctypes.c_long(1), self._event, None)
             != 1
         ):
-            return False
+            return None
         _, _, result, _ = _EVENT.unpack(self._event)
-        self._end(result)
-        return True
-
-    def _end(self, result: int) -> None:
-        self.is_busy = False
-        if result < 0:
-            raise OSError(-result, os.strerror(-result))
+        return int(result)
 
 
 def _shared_ring(address: int) -> memoryview | None:

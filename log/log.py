@@ -66,7 +66,9 @@ class Log:
 
     __slots__ = (
         "_active",
+        "_droppable_bytes",
         "_failure",
+        "_growth_bytes_max",
         "_holds",
         "_housekeeper",
         "_housekeeping_lane",
@@ -76,7 +78,9 @@ class Log:
         "_sealing",
         "_spare",
         "_sync_lane",
+        "_synced_bytes",
         "_syncer",
+        "_unsynced_bytes_max",
         "_workers",
         "bodies",
         "config",
@@ -113,11 +117,17 @@ class Log:
         self._marked_end = 0
         self.written_bytes = 0
         """Bytes written since it was opened."""
+        self._synced_bytes = 0
+        """As many of them are known to be durable."""
+        self._droppable_bytes = 0
+        """When so many are, there may be pages to drop from the cache."""
+        self._unsynced_bytes_max = config.unsynced_bytes_max
+        self._growth_bytes_max = _GROWTH_MAX * config.segment_bytes_max
         self._last_us = opening.now_us
         self._failure: LogFailed | None = None
         self._holds = Holds(self._take_over)
         self._workers = workers
-        self._syncer = Syncer(opening.durable_end)
+        self._syncer = Syncer(opening.durable_end, opening.file)
         self._sync_lane = workers.sync_lane(self._syncer)
         self._housekeeper = Housekeeper(
             storage=opening.storage,
@@ -138,14 +148,14 @@ class Log:
     @property
     def unsynced_bytes(self) -> int:
         """Bytes written and not yet known to be durable."""
-        return self.written_bytes - self._syncer.synced.written_bytes
+        return self.written_bytes - self._synced_bytes
 
     @property
     def is_congested(self) -> bool:
         """Whether so much is unsynced, or written ahead of the next segment, that writers should wait."""
         # Once a tick, so without asking the others.
-        unsynced_bytes = self.written_bytes - self._syncer.synced.written_bytes
-        return unsynced_bytes >= self.config.unsynced_bytes_max or (self._spare is None and self.is_outgrown)
+        is_behind = self.written_bytes - self._synced_bytes >= self._unsynced_bytes_max
+        return is_behind or (self._spare is None and self.is_outgrown)
 
     @property
     def is_outgrown(self) -> bool:
@@ -165,28 +175,34 @@ class Log:
         """Return a descriptor that is readable when `completed` has something to take."""
         return self._workers.fileno()
 
-    def write(self, now_us: int) -> None:
-        """Write all that is drafted, in one call as long as it fits into the active segment. Raises LogFailed."""
+    def write(self, now_us: int) -> bool:
+        """Write all that is drafted, in one call as long as it fits into the active segment; tell whether it was any.
+
+        Raises LogFailed.
+        """
         if self._failure:
             raise self._failure
         batches = self.draft.take()
         if not batches:
-            return
+            return False
         self._last_us = now_us
-        active = self._active
+        active, bodies = self._active, self.bodies
         if now_us > active.old_us:
             active = self._aged(now_us)
-        end = active.position or SEGMENT_HEADER_BYTES
-        waiting: list[DraftBatch] = []
+        position = active.position or SEGMENT_HEADER_BYTES
+        buffers: list[Buffer] = []
         for batch in batches:
-            if end + batch.size > active.size and self._can_roll(len(waiting)):
-                if waiting:
-                    self._put(waiting)
-                    waiting = []
-                active, end = self._roll(now_us), SEGMENT_HEADER_BYTES
-            waiting.append(batch)
-            end += batch.size
-        self._put(waiting)
+            if position + batch.size > active.size and self._can_roll(len(buffers)):
+                if buffers:
+                    self._put(buffers, position, batch.base_offset)
+                    buffers = []
+                active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
+            buffers += encode_batch(batch, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
+            # A write that fails ends the log, so that nobody asks for what was noted before it.
+            bodies.wrote(batch.base_offset, position, batch.runs)
+            position += batch.size
+        self._put(buffers, position, self.draft.next_offset)
+        return True
 
     def write_mark(self, now_us: int) -> bool:
         """Write an empty batch, where no batch yet carries the present durable end, and tell whether it did.
@@ -197,7 +213,10 @@ class Log:
             raise self._failure
         if self.is_marked:
             return False
-        self._put([DraftBatch(self.log_end, now_us)])
+        active, end = self._active, self.log_end
+        mark = DraftBatch(end, now_us)
+        buffers = encode_batch(mark, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
+        self._put(buffers, (active.position or SEGMENT_HEADER_BYTES) + mark.size, end)
         return True
 
     def request_sync(self) -> None:
@@ -207,10 +226,10 @@ class Log:
         written_bytes = self.written_bytes
         if self._syncer.target.written_bytes == written_bytes:
             return
-        files: tuple[tuple[File, int], ...] = ((self._active.file, written_bytes),)
+        earlier: tuple[tuple[File, int], ...] = ()
         if self._sealing:
-            files = (*((sealing.file, sealing.written_bytes) for sealing in self._sealing), *files)
-        self._syncer.target = SyncTarget(self.log_end, written_bytes, files)
+            earlier = tuple([(sealing.file, sealing.written_bytes) for sealing in self._sealing])
+        self._syncer.target = SyncTarget(self.log_end, written_bytes, self._active.file, earlier)
         self._sync_lane.wake()
 
     def completed(self) -> bool:
@@ -226,11 +245,13 @@ class Log:
         has_bodies = self.bodies.completed()
         synced = self._syncer.synced
         has_moved = synced.end > self.durable_end
-        assert self.durable_end <= synced.end <= self.log_end
         if has_moved:
+            assert synced.end <= self.log_end
             self.durable_end = synced.end
-            self._let_pages_go(synced.written_bytes)
-        while self._sealing and self._sealing[0].written_bytes <= synced.written_bytes:
+        self._synced_bytes = synced_bytes = synced.written_bytes
+        if synced_bytes >= self._droppable_bytes:
+            self._let_pages_go(synced_bytes)
+        while self._sealing and self._sealing[0].written_bytes <= synced_bytes:
             sealed = self._sealing.popleft()
             self._housekeeper.seal(sealed.segment, sealed.file)
         if self._spare is None and self._housekeeper.spares:
@@ -240,7 +261,7 @@ class Log:
     def room_bytes(self) -> int:
         """Return how many bytes publishing may still write; settlements may always write."""
         active, space = self._active, self._housekeeper.space
-        if space.is_full or active.position > _GROWTH_MAX * self.config.segment_bytes_max:
+        if space.is_full or active.position > self._growth_bytes_max:
             return 0
         free_bytes = active.size - active.position + space.free_bytes
         if self._spare:
@@ -340,9 +361,11 @@ class Log:
         active = self._active
         unsynced_bytes = self.written_bytes - synced_bytes
         end = active.position - unsynced_bytes - self.config.cached_bytes_max & -_PAGE_BYTES
-        if end - active.dropped_position >= _DROP_BYTES:
-            active.file.drop_cache(active.dropped_position, end - active.dropped_position)
-            active.dropped_position = end
+        length = end - active.dropped_position
+        if length >= _DROP_BYTES:
+            active.file.drop_cache(active.dropped_position, length)
+            active.dropped_position, length = end, 0
+        self._droppable_bytes = synced_bytes + _DROP_BYTES - length
 
     def _check_lanes(self) -> None:
         for operation, lane in (("sync", self._sync_lane), ("housekeeping", self._housekeeping_lane)):
@@ -400,29 +423,20 @@ class Log:
         self.bodies.begin(base_offset=self.log_end, path=path, salt_crc=self._active.salt_crc)
         return self._active
 
-    def _put(self, batches: list[DraftBatch]) -> None:
-        """Write batches, and only then make them known: to readers, to the hot cache, and as the log's end."""
+    def _put(self, buffers: list[Buffer], position: int, log_end: int) -> None:
+        """Write encoded batches, up to `position` of the active segment; the log ends at `log_end` then."""
         active = self._active
-        position = start = active.position
-        buffers: list[Buffer] = []
+        start = active.position
         if not start:
-            buffers.append(active.header.encode())
-            position = SEGMENT_HEADER_BYTES
-        for batch in batches:
-            buffers += encode_batch(batch, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
+            buffers.insert(0, active.header.encode())
         try:
             active.file.write(buffers, start)
         except OSError as error:
             raise self._fail("write", error) from error
-        bodies = self.bodies
-        for batch in batches:
-            bodies.wrote(batch.base_offset, position, batch.runs)
-            position += batch.size
         active.position = position
         self.written_bytes += position - start
+        self.log_end = log_end
         self._marked_end = self.durable_end
-        last = batches[-1]
-        self.log_end = last.base_offset + last.count
 
     def _fail(self, operation: str, error: Exception) -> LogFailed:
         path = segment_path(self.directory, self._active.header.file_id)

@@ -33,7 +33,18 @@ class SyncThread(Protocol):
 class SyncLane:
     """Runs a syncer; goes on in `collect`, after the kernel or the thread has told."""
 
-    __slots__ = ("_files", "_has_ended", "_is_awake", "_is_threaded", "_kernel", "_syncer", "_thread", "error")
+    __slots__ = (
+        "_files",
+        "_has_ended",
+        "_is_awake",
+        "_is_busy",
+        "_is_threaded",
+        "_kernel",
+        "_syncer",
+        "_target",
+        "_thread",
+        "error",
+    )
 
     def __init__(
         self, syncer: Syncer, kernel: KernelSync, open_thread: Callable[[Callable[[], None]], SyncThread]
@@ -43,19 +54,20 @@ class SyncLane:
         self._syncer = syncer
         self._kernel = kernel
         self._thread: SyncThread | Callable[[Callable[[], None]], SyncThread] = open_thread
+        self._target = syncer.target
         self._files: list[File] = []
+        """What the kernel has still to sync for that, the file under way first."""
         self._is_awake = False
+        self._is_busy = False
+        """A sync is under way, or has failed: none may begin."""
         self._is_threaded = False
         self._has_ended = False
 
     def wake(self) -> None:
         """See Lane."""
         self._is_awake = True
-        if not self._is_threaded and not self._kernel.is_busy and self.error is None:
-            try:
-                self._begin()
-            except OSError as error:
-                self.error = error
+        if not self._is_busy:
+            self._begin()
 
     def pause(self, seconds: float) -> bool:
         """See Lane; nothing waits here."""
@@ -67,19 +79,20 @@ class SyncLane:
 
     def collect(self) -> None:
         """Take the end of a sync, and begin the next where one is wanted."""
-        if self.error is not None:
+        if not self._is_busy:
             return
         try:
             if self._is_threaded:
                 self._take_thread()
-            elif self._kernel.is_busy and self._kernel.has_ended():
+            elif self._kernel.has_ended():
+                self._is_busy = False
                 del self._files[0]
                 if not self._files:
-                    self._syncer.end()
-            if self._is_awake or self._files:
-                self._begin()
+                    self._syncer.synced = self._target
         except OSError as error:
             self.error = error
+        if not self._is_busy and (self._files or self._is_awake):
+            self._begin()
 
     def close(self) -> None:
         """Wait for the kernel's sync under way; the thread is closed by whoever opened it."""
@@ -98,27 +111,28 @@ class SyncLane:
         if self._thread.error is not None:
             self.error = self._thread.error
         elif self._has_ended:
-            self._is_threaded = False
+            self._is_busy = self._is_threaded = False
 
     def _begin(self) -> None:
-        if self._is_threaded or self._kernel.is_busy or self.error is not None:
-            return
-        while not self._files and self._is_awake:
+        """Begin to sync the next file, the first of the present target where none is left of the last one."""
+        if not self._files:
             self._is_awake = False
-            syncer = self._syncer
-            if syncer.target.written_bytes - syncer.synced.written_bytes >= LARGE_SYNC_BYTES:
+            target, synced_bytes = self._syncer.target, self._syncer.synced.written_bytes
+            if target.written_bytes - synced_bytes >= LARGE_SYNC_BYTES:
                 self._begin_thread()
                 return
-            self._files = syncer.begin()
-            if not self._files:
-                syncer.end()
-        if self._files:
+            self._target, self._files = target, target.unsynced_files(synced_bytes)
+        self._is_busy = True
+        try:
             self._kernel.begin(self._files[0].fileno())
+        except OSError as error:
+            self.error = error
 
     def _begin_thread(self) -> None:
         if callable(self._thread):
             self._thread = self._thread(self._run)
-        self._is_threaded, self._has_ended = True, False
+        self._is_busy = self._is_threaded = True
+        self._has_ended = False
         self._thread.wake()
 
     def _run(self) -> None:

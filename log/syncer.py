@@ -4,7 +4,8 @@ The loop replaces `target` whole, the syncer replaces `synced` whole; neither wa
 before the first file is synced, so that what is written meanwhile counts with the next one only. Files are synced in
 log order, so that what is durable is always the log up to some offset.
 
-`run` does it all in a thread that does nothing else; `begin`, then each file, then `end` is the same in steps.
+`run` does it all in a thread that does nothing else. A lane that goes in steps (sync_lane.py) takes the target, syncs
+its files and then sets `synced`.
 """
 
 from msgspec import Struct
@@ -23,34 +24,35 @@ class SyncTarget(Struct, frozen=True):
     written_bytes: int
     """Bytes that the log had written by then, since it was opened."""
 
-    files: tuple[tuple[File, int], ...]
-    """In log order: each file that may hold unsynced bytes, and `written_bytes` at its end."""
+    file: File
+    """What was written to last."""
+
+    earlier: tuple[tuple[File, int], ...] = ()
+    """The files before it that may hold unsynced bytes, in log order: each with `written_bytes` at its end."""
+
+    def unsynced_files(self, synced_bytes: int) -> list[File]:
+        """Return the files to sync, in order, where `synced_bytes` of all that was written are durable."""
+        if not self.earlier:
+            return [self.file]
+        # A file whose end was synced before may be closed by now.
+        return [*(file for file, written_bytes in self.earlier if written_bytes > synced_bytes), self.file]
 
 
 class Syncer:
     """`run` is the function of the sync lane."""
 
-    __slots__ = ("_running", "synced", "target")
+    __slots__ = ("synced", "target")
 
-    def __init__(self, end: int) -> None:
-        """Begin where everything below `end` is durable."""
-        self.target = SyncTarget(end, 0, ())
+    def __init__(self, end: int, file: File) -> None:
+        """Begin where everything below `end` is durable, and `file` is written to."""
+        self.target = SyncTarget(end, 0, file)
         """What the loop wants durable next."""
-        self.synced = self._running = self.target
+        self.synced = self.target
         """What is durable."""
 
     def run(self) -> None:
         """Make the present target durable. Raises OSError, and must not be run again then."""
-        for file in self.begin():
+        target = self.target
+        for file in target.unsynced_files(self.synced.written_bytes):
             file.datasync()
-        self.end()
-
-    def begin(self) -> list[File]:
-        """Take the present target; return the files to sync for it, in order."""
-        self._running, synced_bytes = self.target, self.synced.written_bytes
-        # A file whose end was synced before may be closed by now.
-        return [file for file, written_bytes in self._running.files if written_bytes > synced_bytes]
-
-    def end(self) -> None:
-        """Take note that those files are synced."""
-        self.synced = self._running
+        self.synced = target

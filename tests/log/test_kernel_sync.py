@@ -91,17 +91,15 @@ def test_a_file_that_is_closed_is_never_synced(kernel: KernelSync, done_fd: int,
 def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path, step_bytes: int) -> None:
     """Targets set while a sync runs are made durable by the next one, whose end is the last target's."""
     storage, workers = DiskStorage(), ThreadWorkers()
-    syncer = Syncer(0)
+    files = [storage.open(str(tmp_path / name), create=True) for name in ("a", "b")]
+    syncer = Syncer(0, files[0])
     lane = workers.sync_lane(syncer)
     if not isinstance(lane, SyncLane):
         pytest.skip("this kernel offers no AIO")
-    files = [storage.open(str(tmp_path / name), create=True) for name in ("a", "b")]
     for number in range(1, 20):
         files[number // 10].write([b"y" * 4096], number * 4096)
-        written_bytes = number * step_bytes
-        syncer.target = SyncTarget(
-            number, written_bytes, ((files[0], min(number, 9) * step_bytes), (files[1], written_bytes))
-        )
+        earlier = ((files[0], 9 * step_bytes),) if number > 9 else ()
+        syncer.target = SyncTarget(number, number * step_bytes, files[number // 10], earlier)
         lane.wake()
     while syncer.synced.end < 19:
         assert select.select([workers.fileno()], [], [], 10)[0]
@@ -116,13 +114,13 @@ def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path, step_byt
 def test_a_failed_sync_ends_the_lane(tmp_path: Path, size: int) -> None:
     """After a failure nothing is synced again, and the error stays for the loop to find."""
     workers = ThreadWorkers()
-    syncer = Syncer(0)
+    file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    syncer = Syncer(0, file)
     lane = workers.sync_lane(syncer)
     if not isinstance(lane, SyncLane):
         pytest.skip("this kernel offers no AIO")
-    file = DiskStorage().open(str(tmp_path / "a"), create=True)
     os.close(file.fileno())
-    syncer.target = SyncTarget(1, size, ((file, size),))
+    syncer.target = SyncTarget(1, size, file)
     lane.wake()
     while lane.error is None:
         assert select.select([workers.fileno()], [], [], 10)[0]
@@ -136,11 +134,11 @@ def test_a_failed_sync_ends_the_lane(tmp_path: Path, size: int) -> None:
 def test_a_thread_syncs_where_the_kernel_does_not(tmp_path: Path) -> None:
     """Without AIO the same lane is a thread."""
     workers = ThreadWorkers(has_kernel_sync=False)
-    syncer = Syncer(0)
-    lane = workers.sync_lane(syncer)
     file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    syncer = Syncer(0, file)
+    lane = workers.sync_lane(syncer)
     file.write([b"z"], 0)
-    syncer.target = SyncTarget(1, 1, ((file, 1),))
+    syncer.target = SyncTarget(1, 1, file)
     lane.wake()
     while syncer.synced.end < 1:
         assert select.select([workers.fileno()], [], [], 10)[0]
