@@ -146,6 +146,7 @@ class Bodies:
         self._gone: deque[str] = deque()
         self._tables: dict[str, Positions] = {}
         self._active = Positions(0)
+        """Of the active segment; `begin` comes before whatever is written."""
         self._asked: set[int] = set()
         self._requests: deque[tuple[list[int], dict[str, Positions]]] = deque()
         self._brought: deque[tuple[list[int], list[ReadBatch], dict[str, Positions]]] = deque()

@@ -118,17 +118,17 @@ class Draft:
         if not delta:
             batch.base_timestamp_us = timestamp_us
         tail = _pack_tail(queue, ref, timestamp_us - batch.base_timestamp_us, 0, aux, record_type, flags)
-        body_lengths = list(map(len, bodies))
+        body_lengths, meta_length = list(map(len, bodies)), len(meta)
         body_bytes = sum(body_lengths)
-        heads = map(_pack_head, range(delta, delta + length), body_lengths, repeat(len(meta)), id_hashes)
+        heads = map(_pack_head, range(delta, delta + length), body_lengths, repeat(meta_length), id_hashes)
         batch.records += (tail.join(heads), tail)
-        if meta:
+        if meta_length:
             batch.meta.append(meta * length)
         batch.bodies += bodies
         batch.body_bytes += body_bytes
         batch.runs.append((offset, bodies, body_bytes))
         self.next_offset = offset + length
-        self.byte_count += (_RECORD_BYTES + len(meta)) * length + body_bytes
+        self.byte_count += (_RECORD_BYTES + meta_length) * length + body_bytes
         return offset
 
     def end_command(self) -> None:

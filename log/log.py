@@ -176,7 +176,7 @@ class Log:
         return self._workers.fileno()
 
     def write(self, now_us: int) -> bool:
-        """Write all that is drafted, in one call as long as it fits into the active segment; tell whether it was any.
+        """Write all that is drafted, in one call as long as it fits into the active segment; tell if there was any.
 
         Raises LogFailed.
         """

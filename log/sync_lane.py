@@ -122,6 +122,8 @@ class SyncLane:
                 self._begin_thread()
                 return
             self._target, self._files = target, target.unsynced_files(synced_bytes)
+            if not self._files:
+                return
         self._is_busy = True
         try:
             self._kernel.begin(self._files[0].fileno())

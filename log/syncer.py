@@ -31,10 +31,15 @@ class SyncTarget(Struct, frozen=True):
     """The files before it that may hold unsynced bytes, in log order: each with `written_bytes` at its end."""
 
     def unsynced_files(self, synced_bytes: int) -> list[File]:
-        """Return the files to sync, in order, where `synced_bytes` of all that was written are durable."""
+        """Return the files to sync, in order, where `synced_bytes` of all that was written are durable.
+
+        None of those whose end is: they may be closed by now. So may the last one, where the run before has taken this
+        target already.
+        """
+        if self.written_bytes <= synced_bytes:
+            return []
         if not self.earlier:
             return [self.file]
-        # A file whose end was synced before may be closed by now.
         return [*(file for file, written_bytes in self.earlier if written_bytes > synced_bytes), self.file]
 
 

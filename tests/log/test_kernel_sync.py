@@ -145,3 +145,31 @@ def test_a_thread_syncs_where_the_kernel_does_not(tmp_path: Path) -> None:
         workers.collect()
     workers.close()
     file.close()
+
+
+@pytest.mark.parametrize("size", [1, LARGE_SYNC_BYTES])
+@pytest.mark.parametrize("has_kernel_sync", [True, False])
+def test_what_is_synced_is_not_synced_again(tmp_path: Path, size: int, *, has_kernel_sync: bool) -> None:
+    """A wake whose target the run before has taken asks nothing of a file, which may be closed by then."""
+    workers = ThreadWorkers(has_kernel_sync=has_kernel_sync)
+    file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    syncer = Syncer(0, file)
+    lane = workers.sync_lane(syncer)
+    syncer.target = SyncTarget(1, size, file)
+    lane.wake()
+    while syncer.synced.end < 1:
+        assert select.select([workers.fileno()], [], [], 10)[0]
+        if isinstance(lane, SyncLane):
+            # As a request that comes while the sync is under way.
+            lane.wake()
+            if size < LARGE_SYNC_BYTES:
+                file.close()
+        workers.collect()
+    file.close()
+    syncer.run()
+    for _ in range(3):
+        lane.wake()
+        workers.collect()
+    assert lane.error is None
+    workers.close()
+    assert lane.error is None
