@@ -6,7 +6,7 @@ leave early: hardly anybody asks twice, and large ones keep alive the chunk that
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Final
 
 from log.buffer import Buffer
@@ -15,6 +15,8 @@ __all__ = ["HotBodies"]
 
 _ENTRY_OVERHEAD_BYTES: Final = 150
 _RUNS_MAX: Final = 4096
+_DROPPED_SHARE: Final = 64
+"""One in so many runs goes at once when there is too much."""
 
 
 class HotBodies:
@@ -36,7 +38,7 @@ class HotBodies:
         self._runs.append(range(first_offset, first_offset + count))
         self.size_bytes += body_bytes + _ENTRY_OVERHEAD_BYTES * count
         while self.size_bytes > self._bytes_max or len(self._runs) > _RUNS_MAX:
-            self.forget(self._runs.popleft())
+            self._drop_oldest()
 
     def forget(self, offsets: Iterable[int]) -> None:
         """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
@@ -44,6 +46,11 @@ class HotBodies:
         count = len(held)
         gone_bytes = sum(map(len, map(held.pop, offsets, repeat(b""))))
         self.size_bytes -= gone_bytes + _ENTRY_OVERHEAD_BYTES * (count - len(held))
+
+    def _drop_oldest(self) -> None:
+        # A share of them at a time, so that not each message that comes alone has to push out another.
+        runs = self._runs
+        self.forget(chain.from_iterable([runs.popleft() for _ in range(1 + len(runs) // _DROPPED_SHARE)]))
 
     def get(self, offset: int) -> Buffer | None:
         """Return a body, None where it is not held."""

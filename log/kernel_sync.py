@@ -93,14 +93,16 @@ class KernelSync:
     def has_ended(self, *, waits: bool = False) -> bool:
         """Tell whether the sync under way has ended well, or wait until it has. Raises OSError where it failed."""
         ring = self._ring
-        result: int | None = None
         if ring is None or waits:
             result = self._asked(at_least=int(waits))
-        elif (head := ring[_HEAD]) != ring[_TAIL]:
+            if result is None:
+                return False
+        else:
+            head = ring[_HEAD]
+            if head == ring[_TAIL]:
+                return False
             result = self._events[_EVENT_COLUMNS * head + _RESULT]
             ring[_HEAD] = (head + 1) % ring[_COUNT]
-        if result is None:
-            return False
         self.is_busy = False
         if result < 0:
             raise OSError(-result, os.strerror(-result))
