@@ -292,13 +292,13 @@ def test_a_million_chunks_do_not_meet_the_stack() -> None:
     link: Any = None
     for _ in range(1_000_000):
         link = (chunk, link)
-    queue = PersistentQueue(b"", 0, None, link, b"", 1_000_000)
+    queue = PersistentQueue(chunk.words, 0, None, link, b"", 1_000_001)
     del link
 
     taken, rest = queue.pop(2)
     del queue
 
     assert packed([1, 1]) == taken
-    assert len(rest) == 999_998
+    assert len(rest) == 999_999
     del rest
     assert sys.getrefcount(chunk) == 2
