@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from engine.address import NodeKind, parse_address
 from engine.commands import Publish
-from engine.config import EngineConfig
 from engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
 from engine.errors import Refused
 from engine.events import Chunked, Drawn, Event, Published
@@ -30,7 +29,7 @@ from engine.routing.fields import ABSENT, Fields
 from engine.sending import Unroutable
 from engine.state import Producer, State
 from engine.wiring import check_creatable, create_queue
-from engine.word import WORD_BYTES, make_words, total_size
+from engine.word import EXACT_SIZE_MAX, WORD_BYTES, make_words, total_size
 from log.record import RECORD
 
 __all__ = ["publish"]
@@ -151,8 +150,8 @@ class _Each:
         if way.queues:
             events, effects = _to_queues(self._state, part, way.queues, self._moment, self._brought)
             self._happened(events)
-            left = self._moment.room_bytes - _log_bytes(part, way.queues)
-            self._moment = replace(self._moment, room_bytes=left)
+            size = part.size + len(part.bodies) * _head_bytes(way.queues)
+            self._moment = replace(self._moment, room_bytes=self._moment.room_bytes - size)
             return effects
         if way.is_lost:
             return [_done(part, OutcomeKind.ACCEPTED, after=AT_CLOSE)]
@@ -229,18 +228,28 @@ def _to_queues(
     state: State, command: Publish, queues: tuple[int, ...], moment: Moment, brought: Mapping[int, int] = _NOTHING
 ) -> Decision:
     """Publish a run to queues, as far as they have room; `brought` counts messages that the state does not know yet."""
-    count, size = len(command.bodies), _log_bytes(command, queues)
+    count = len(command.bodies)
+    size = command.size + count * _head_bytes(queues)
     if len(queues) > 1 and len(queues) > (queues_max := _queues_max(moment)):
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_undone(command, "amqp:resource-limit-exceeded", why)]
     if moment.room_bytes < size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
-    fullest, room = _fullest(state, queues, moment.config, brought)
-    if room < count:
+    config = moment.config
+    fullest, room = None, count
+    for queue_id in queues:
+        queue = state.queues[queue_id]
+        # Once a message: what `available` is, written out.
+        left = (queue.settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
+        if brought:
+            left -= brought.get(queue_id, 0)
+        if left < room:
+            fullest, room = queue, max(0, left)
+    if fullest is not None:
         return _in_part(state, command, moment, queues, brought, fullest, room)
     after = AT_CLOSE if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
-    if command.size > moment.config.chunk_bytes:
+    if command.size > config.chunk_bytes:
         return _large_run(command, queues, moment), [done]
     if size <= moment.batch_bytes_max // 2:
         return [_run_event(command, queues, moment, moment.next_offset)], [done]
@@ -253,14 +262,15 @@ def _to_queues(
 
 def _run_event(command: Publish, queues: tuple[int, ...], moment: Moment, offset: int) -> Published:
     """Return a run as an event; its messages fit into half of a batch, what is beside them into the other."""
-    words = make_words(offset, map(len, command.bodies))
+    sizes = list(map(len, command.bodies))
+    words = make_words(offset, sizes)
     return Published(
         offset,
         moment.now_us,
         queues,
         command.producer,
         words,
-        total_size(words),
+        command.size if max(sizes) <= EXACT_SIZE_MAX else total_size(words),
         command.durable,
         (),
         command.bodies,
@@ -283,31 +293,9 @@ def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
     return _at_once(queues, moment) * max(1, moment.config.tick_changes_max // len(queues))
 
 
-def _log_bytes(command: Publish, queues: tuple[int, ...]) -> int:
-    """Return what a run takes in the log, about."""
-    return command.size + len(command.bodies) * _head_bytes(queues)
-
-
 def _queues_max(moment: Moment) -> int:
     """Return how many queues a message may reach: half of a batch is for naming them, the other half for a piece."""
     return min(moment.config.message_queues_max, (moment.batch_bytes_max // 2 - 2 * _RECORD_BYTES) // WORD_BYTES)
-
-
-def _fullest(
-    state: State, queue_ids: tuple[int, ...], config: EngineConfig, brought: Mapping[int, int]
-) -> tuple[Queue, int]:
-    """Return the queue that takes the fewest messages more, the first of them, and how many."""
-    fullest, room = None, 0
-    for queue_id in queue_ids:
-        queue = state.queues[queue_id]
-        # Once a message: what `available` is, written out.
-        left = (queue.settings.messages_max or config.queue_messages_max) - queue.ready.count - queue.returned.count
-        if brought:
-            left -= brought.get(queue_id, 0)
-        if fullest is None or left < room:
-            fullest, room = queue, max(0, left)
-    assert fullest is not None, "a route leads somewhere"
-    return fullest, room
 
 
 def _in_part(

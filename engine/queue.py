@@ -121,17 +121,15 @@ class Queue(Struct, frozen=True):
 
     def acquire(self, consumers: tuple[int, ...], words: bytes) -> "Queue":
         """Return the queue with available `words` dealt to `consumers`, one each in turn, beginning with the first."""
-        ready, returned = self.ready, self.returned
-        taken, rest = returned.remove(words) if returned.count else (b"", returned)
-        if len(taken) == len(words):
-            returned = rest
-        else:
+        taken, ready, returned = b"", self.ready, self.returned
+        if returned.count:
+            taken, returned = returned.remove(words)
+        if len(taken) < len(words):
             fresh, ready = ready.remove(words)
-            taken, returned = taken + fresh, rest
+            taken += fresh
         if not taken:
             return self
-        acquired = self.acquired
-        count = len(taken) // WORD_BYTES
+        acquired, count = self.acquired, len(taken) // WORD_BYTES
         if len(consumers) == 1:
             held = acquired.get(consumers[0], EMPTY_QUEUE)
             acquired = acquired.set(consumers[0], held.push(taken))

@@ -7,19 +7,34 @@
 Runs of words travel packed: `bytes` of little-endian u64, as they lie in queues and in records.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import count as count_from
+from operator import add
 from struct import pack, unpack
 
-__all__ = ["WORD_BYTES", "entry_of", "make_words", "pack_words", "size_code", "size_of", "total_size", "unpack_words"]
+__all__ = [
+    "EXACT_SIZE_MAX",
+    "WORD_BYTES",
+    "entry_of",
+    "make_words",
+    "pack_words",
+    "size_code",
+    "size_of",
+    "total_size",
+    "unpack_words",
+]
 
 WORD_BYTES = 8
+EXACT_SIZE_MAX = 0x7FF
+"""Up to this many bytes the code of a size is the size."""
 _CODE_BITS = 16
-_MANTISSA = 0x7FF
+_OFFSET_STEP = 1 << _CODE_BITS
+_MANTISSA = EXACT_SIZE_MAX
 
 
 def size_code(size: int) -> int:
     """Return the 16-bit code of a size in bytes, rounded up to 11 significant bits."""
-    if size <= _MANTISSA:
+    if size <= EXACT_SIZE_MAX:
         return size
     exponent = size.bit_length() - 11
     mantissa = -(-size >> exponent)
@@ -39,13 +54,10 @@ def entry_of(word: int) -> int:
     return word >> _CODE_BITS
 
 
-def make_words(first: int, sizes: Iterable[int]) -> bytes:
+def make_words(first: int, sizes: Sequence[int]) -> bytes:
     """Return the packed words of entries at consecutive offsets from `first`, with these sizes in bytes."""
-    words = [
-        (offset << _CODE_BITS) + (size if size <= _MANTISSA else size_code(size))
-        for offset, size in enumerate(sizes, first)
-    ]
-    return pack(f"<{len(words)}Q", *words)
+    codes = sizes if max(sizes, default=0) <= EXACT_SIZE_MAX else map(size_code, sizes)
+    return pack(f"<{len(sizes)}Q", *map(add, codes, count_from(first << _CODE_BITS, _OFFSET_STEP)))
 
 
 def pack_words(words: Sequence[int]) -> bytes:
