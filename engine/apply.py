@@ -44,7 +44,7 @@ from engine.spreading import spread
 from engine.state import EMPTY_STATE, Consumer, Links, Producer, State
 from snapshot.map import PersistentMap
 
-__all__ = ["apply", "fold"]
+__all__ = ["acquired", "apply", "fold", "settled"]
 
 _FEW: Final = 8
 _NO_LINKS: Final[Links] = PersistentMap()
@@ -83,7 +83,8 @@ def _published_to_many(state: State, event: Published) -> State:
     return state.having(time_us=event.time_us, queues=queues.finish())
 
 
-def _acquired(state: State, event: Acquired) -> State:
+def acquired(state: State, event: Acquired) -> State:
+    """Return what `apply` does, where it is known what has happened."""
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
@@ -91,7 +92,8 @@ def _acquired(state: State, event: Acquired) -> State:
     return replace(state, time_us=event.time_us, queues=queues)
 
 
-def _settled(state: State, event: Settled) -> State:
+def settled(state: State, event: Settled) -> State:
+    """Return what `apply` does, where it is known what has happened."""
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
@@ -341,8 +343,8 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     ConsumerDetached: _consumer_detached,
     Chunked: _nothing,
     Published: _published,
-    Acquired: _acquired,
-    Settled: _settled,
+    Acquired: acquired,
+    Settled: settled,
     Purged: _purged,
     Damaged: _damaged,
     Lost: _nothing,

@@ -48,7 +48,7 @@ class Demand:
     Who goes stays in its ring without credit until half of that has gone: looking for each of 100,000 would be minutes.
     """
 
-    __slots__ = ("_gone", "_in_vain", "_rings", "dirty", "parked", "scanning", "wants")
+    __slots__ = ("_gone", "_in_vain", "dirty", "parked", "rings", "scanning", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
@@ -57,9 +57,10 @@ class Demand:
         """Queues where something became available or wanted, in order."""
         self.parked: dict[int, None] = {}
         """Queues of which messages must be read before it is known who wants them."""
-        self._rings: dict[int, deque[Want]] = {}
+        self.rings: dict[int, deque[Want]] = {}
+        """By queue its consumers; whose turn it is stands first. Those that have gone have no credit."""
         self.scanning: dict[int, deque[Want]] = {}
-        """By queue the consumers that take not everything; whose turn it is stands first."""
+        """The same of the consumers that take not everything."""
         self._gone: dict[tuple[int, bool], int] = {}
         """How many have gone and stand in the ring of a queue, of those who take everything or not."""
         self._in_vain: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
@@ -67,7 +68,7 @@ class Demand:
     def add(self, want: Want) -> None:
         """Let a consumer take turns on its queue, after the others."""
         self.wants[want.consumer] = want
-        rings = self._rings if want.scan is None else self.scanning
+        rings = self.rings if want.scan is None else self.scanning
         rings.setdefault(want.queue, deque()).append(want)
 
     def remove(self, consumer: int) -> Want | None:
@@ -79,7 +80,7 @@ class Demand:
         return want
 
     def _leave_ring(self, want: Want) -> None:
-        rings, key = self._rings if want.scan is None else self.scanning, (want.queue, want.scan is None)
+        rings, key = self.rings if want.scan is None else self.scanning, (want.queue, want.scan is None)
         gone = self._gone[key] = self._gone.get(key, 0) + 1
         if gone * 2 < len(rings[want.queue]):
             return
@@ -101,7 +102,7 @@ class Demand:
 
     def touch(self, queue: int) -> None:
         """Note that something became available on a queue."""
-        if queue in self._rings or queue in self.scanning:
+        if queue in self.rings or queue in self.scanning:
             self.dirty[queue] = None
 
     def unpark(self) -> None:
@@ -109,10 +110,6 @@ class Demand:
         parked, self.parked = self.parked, {}
         for queue in parked:
             self.touch(queue)
-
-    def ring(self, queue: int) -> deque[Want]:
-        """Return a queue's consumers; whose turn it is stands first. Those that have gone have no credit."""
-        return self._rings.get(queue) or deque()
 
     def note_in_vain(self, queue: Queue, wants: list[Want]) -> None:
         """Remember that these consumers may have nothing of all that came back to a queue."""

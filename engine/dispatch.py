@@ -15,10 +15,11 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
+from typing import final
 
 from msgspec import Struct
 
-from engine.apply import apply
+from engine.apply import acquired, settled
 from engine.demand import Demand, Want
 from engine.effects import AT_CLOSE, Deliver, Drained, Effect
 from engine.entry import Entry
@@ -30,20 +31,12 @@ from engine.scanning import Look, Scan
 from engine.state import State
 from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 
-__all__ = ["Dispatched", "dispatch", "look_at_nothing"]
+__all__ = ["Dispatch", "dispatch", "look_at_nothing"]
 
 
 def look_at_nothing(_queue: int, words: Sequence[int], _entries: Sequence[Entry | None]) -> list[Fields | None]:
     """Return that no message can be read: nobody who selects gets any."""
     return [None for _ in words]
-
-
-class Dispatched(Struct, frozen=True):
-    """What a dispatch came to."""
-
-    state: State
-    events: list[Event]
-    effects: list[Effect]
 
 
 def dispatch(
@@ -55,49 +48,56 @@ def dispatch(
     bytes_max: int,
     look: Look = look_at_nothing,
     looks_max: int = 200,
-) -> Dispatched:
+) -> "Dispatch":
     """Deal at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message beyond them.
 
     `next_offset` is that of the first event. At most `looks_max` messages are looked at for those who select.
     """
-    dealer = _Dealer(state, now_us, next_offset, budget, bytes_max)
-    dealer.look, dealer.looks = look, looks_max
+    dealt = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, look, looks_max)
     for queue_id in list(islice(demand.dirty, budget)):
-        if dealer.budget <= 0 or dealer.bytes_left <= 0:
-            break
-        queue = dealer.state.queues.get(queue_id)
-        ring = demand.ring(queue_id)
+        queue = dealt.state.queues.get(queue_id)
+        ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
-        scanning = demand.scanning.get(queue_id)
         if queue is not None and scanning:
-            has_more = dealer.select(queue, scanning, demand)
-            queue = dealer.state.queues[queue_id]
-        if queue is None or not dealer.serve(queue, ring, demand):
-            del demand.dirty[queue_id]
-            if has_more:
-                # Behind the other queues: they share what may be looked at.
-                demand.dirty[queue_id] = None
-            dealer.drain(ring)
-    return Dispatched(dealer.state, dealer.events, dealer.effects)
+            if dealt.is_spent:
+                break
+            has_more = dealt.select(queue, scanning)
+            queue = dealt.state.queues[queue_id]
+        if ring is not None:
+            if queue is not None and not dealt.serve(queue, ring):
+                break
+            dealt.drain(ring)
+        del demand.dirty[queue_id]
+        if has_more:
+            # Behind the other queues: they share what may be looked at.
+            demand.dirty[queue_id] = None
+    return dealt
 
 
-class _Dealer:
-    """One dispatch under way."""
+@final
+class Dispatch(Struct):
+    """A dispatch under way, and at its end what it came to: the state, the events in order, the effects."""
 
-    __slots__ = ("budget", "bytes_left", "effects", "events", "look", "looks", "next_offset", "now_us", "state")
+    state: State
+    demand: Demand
+    now_us: int
+    first_offset: int
+    """That of the first event; each is one record."""
+    budget: int
+    """Deliveries that are left to deal."""
+    bytes_left: int
+    look: Look
+    looks: int
+    """Messages that may still be looked at."""
+    events: list[Event] = []
+    effects: list[Effect] = []
 
-    def __init__(self, state: State, now_us: int, next_offset: int, budget: int, bytes_left: int) -> None:
-        self.state = state
-        self.now_us = now_us
-        self.next_offset = next_offset
-        self.budget = budget
-        self.bytes_left = bytes_left
-        self.events: list[Event] = []
-        self.effects: list[Effect] = []
-        self.look: Look = look_at_nothing
-        self.looks = 0
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more is dealt."""
+        return self.budget <= 0 or self.bytes_left <= 0
 
-    def select(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
+    def select(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deal what consumers select from a queue; return whether they may have more in the next tick."""
         has_more = False
         for want in list(ring):
@@ -106,13 +106,13 @@ class _Dealer:
             scan = want.scan
             assert scan is not None
             while want.credit > 0 and (words := scan.ahead(queue, self.looks or 1)):
-                if self.looks <= 0 or self.budget <= 0 or self.bytes_left <= 0:
+                if self.looks <= 0 or self.is_spent:
                     has_more = True
                     break
                 entries = [queue.entries.get(word >> 16) for word in words]
                 fields = self.look(queue.id, words, entries)
                 if fields is None:
-                    demand.parked[queue.id] = None
+                    self.demand.parked[queue.id] = None
                     break
                 queue = self._select_among(queue, want, scan, list(zip(words, entries, fields, strict=False)))
             else:
@@ -126,7 +126,7 @@ class _Dealer:
     ) -> Queue:
         """Deal those of the messages that a consumer wants, as far as its credit goes."""
         for word, entry, fields in seen:
-            if want.credit <= 0 or self.budget <= 0 or self.bytes_left <= 0:
+            if want.credit <= 0 or self.is_spent:
                 break
             self.looks -= 1
             scan.pass_by(word, entry)
@@ -136,25 +136,27 @@ class _Dealer:
                 queue = self._acquire(queue, [want], pack_words([word]))
         return queue
 
-    def serve(self, queue: Queue, ring: deque[Want], demand: Demand) -> bool:
-        """Deal what the queue has; return whether it may have more for the next tick."""
+    def serve(self, queue: Queue, ring: deque[Want]) -> bool:
+        """Deal what the queue has; return whether it is done with: False where it may have more and no more is dealt."""
         if queue.exclusions and queue.returned.count:
-            queue = self._serve_excluded(queue, ring, demand)
+            queue = self._serve_excluded(queue, ring)
         while self.budget > 0 and self.bytes_left > 0:
             source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
             if not source.count:
-                return False
-            # A ring of one is the common case.
-            wants = [want for want in ring if want.credit > 0] if len(ring) != 1 else [ring[0]] * (ring[0].credit > 0)
-            if not wants:
-                return False
-            count = min(source.count, self.budget)
-            count = min(count, wants[0].credit) if len(wants) == 1 else _fair_share(wants, count)
+                return True
+            if len(ring) == 1:
+                # The common case.
+                wants = [ring[0]]
+                count = min(source.count, self.budget, ring[0].credit)
+            else:
+                wants = [want for want in ring if want.credit > 0]
+                count = _fair_share(wants, min(source.count, self.budget))
+            if not count:
+                return True
             words = source.head(count)
             size = total_size(words)
             if size >= self.bytes_left and count > 1:
-                count = _count_within(words, self.bytes_left)
-                count = count if len(wants) == 1 else _fair_share(wants, count)
+                count = _fair_share(wants, _count_within(words, self.bytes_left))
                 words = words[: count * WORD_BYTES]
                 size = total_size(words)
             self.bytes_left -= size
@@ -162,17 +164,19 @@ class _Dealer:
             last = wants[-1]
             while ring[-1] is not last:
                 ring.rotate(-1)
-        return True
+        return False
 
     def _acquire(self, queue: Queue, wants: list[Want], words: bytes) -> Queue:
         consumers = (wants[0].consumer,) if len(wants) == 1 else tuple([want.consumer for want in wants])
-        self._happened(Acquired(self.next_offset, self.now_us, queue.id, consumers, words))
+        event = Acquired(self.first_offset + len(self.events), self.now_us, queue.id, consumers, words)
+        self.events.append(event)
+        self.state = acquired(self.state, event)
         numbers = unpack_words(words)
-        self.budget -= len(numbers)
-        for turn, want in enumerate(wants):
-            share = numbers if len(wants) == 1 else numbers[turn :: len(wants)]
-            want.credit -= len(share)
-            self._deliver(queue, want, share)
+        if len(wants) == 1:
+            self._deliver(queue, wants[0], numbers)
+        else:
+            for turn, want in enumerate(wants):
+                self._deliver(queue, want, numbers[turn :: len(wants)])
         return self.state.queues[queue.id]
 
     def _deliver(self, queue: Queue, want: Want, share: tuple[int, ...]) -> None:
@@ -184,20 +188,25 @@ class _Dealer:
                 for word in share:
                     self._deliver(queue, want, (word,))
                 return
-        # The delivery waits for the record that enqueued it; a settled one for its settlement too.
-        after = AT_CLOSE if want.settled else max(share) // 65536 + 1
+        count = len(share)
+        # The delivery waits for the record that enqueued its last message; a settled one for its settlement too.
+        after = AT_CLOSE if want.settled else (share[-1] >> 16) + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
-        want.held.append(effect)
-        want.held_count += len(share)
         self.effects.append(effect)
+        want.held.append(effect)
+        want.held_count += count
+        want.credit -= count
+        self.budget -= count
         if want.settled:
-            words = pack_words(share)
-            self._happened(Settled(self.next_offset, self.now_us, queue.id, want.consumer, ACCEPTED, words))
+            offset, words = self.first_offset + len(self.events), pack_words(share)
+            event = Settled(offset, self.now_us, queue.id, want.consumer, ACCEPTED, words)
+            self.events.append(event)
+            self.state = settled(self.state, event)
 
-    def _serve_excluded(self, queue: Queue, ring: deque[Want], demand: Demand) -> Queue:
+    def _serve_excluded(self, queue: Queue, ring: deque[Want]) -> Queue:
         # Entry by entry: seldom, because somebody said undeliverable-here.
         wants = [want for want in ring if want.credit > 0]
-        if not wants or demand.is_in_vain(queue, wants):
+        if not wants or self.is_spent or self.demand.is_in_vain(queue, wants):
             return queue
         for word in unpack_words(queue.returned.to_bytes()):
             entry = queue.entries.get(word >> 16)
@@ -210,15 +219,10 @@ class _Dealer:
             while ring[-1] is not want:
                 ring.rotate(-1)
             wants = [want for want in ring if want.credit > 0]
-            if not wants or self.budget <= 0 or self.bytes_left <= 0:
+            if not wants or self.is_spent:
                 return queue
-        demand.note_in_vain(queue, wants)
+        self.demand.note_in_vain(queue, wants)
         return queue
-
-    def _happened(self, event: Event) -> None:
-        self.state = apply(self.state, event)
-        self.events.append(event)
-        self.next_offset += 1
 
     def drain(self, ring: Iterable[Want]) -> None:
         """Tell the consumers that asked for it that nothing more is available."""
@@ -236,6 +240,8 @@ def _count_within(words: bytes, size: int) -> int:
 
 def _fair_share(wants: list[Want], count: int) -> int:
     """Return how many words whole rounds over `wants` take; with less than a round, `wants` is cut to their number."""
+    if not wants:
+        return 0
     if count < len(wants):
         del wants[count:]
         return count

@@ -25,7 +25,7 @@ def test_turns_are_those_of_whoever_is_left(moves: list[tuple[bool, int, bool]])
             want = demand.remove(consumer)
             assert (want is not None) is (consumer in known)
             known[:] = [one for one in known if one != consumer]
-        for ring, left in ((demand.ring(7), plain), (demand.scanning.get(7, ()), selecting)):
+        for ring, left in ((demand.rings.get(7, ()), plain), (demand.scanning.get(7, ()), selecting)):
             assert [want.consumer for want in ring if want.credit] == left
             assert not any(want.credit or want.draining for want in ring if want.is_gone)
             assert len(ring) <= max(2 * len(left), 1)
@@ -42,7 +42,8 @@ def test_many_who_go_are_not_looked_for_one_by_one() -> None:
     rings = []
     for consumer in reversed(range(1000)):
         demand.remove(consumer)
-        if not rings or demand.ring(7) is not rings[-1]:
-            rings.append(demand.ring(7))
+        ring = demand.rings.get(7)
+        if not rings or ring is not rings[-1]:
+            rings.append(ring)
     assert len(rings) <= 12
-    assert not demand.ring(7)
+    assert 7 not in demand.rings

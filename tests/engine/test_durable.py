@@ -365,7 +365,7 @@ def test_a_deleted_queue_leaves_nobody_waiting_for_it() -> None:
     rig.loop.set_credit(other, 9)
     assert rig.step(rig.publish(producer, b"waits for the sync"), DeleteQueue("key", "q")) == []
     assert not rig.loop.demand.wants
-    assert not rig.loop.demand._rings
+    assert not rig.loop.demand.rings
     assert not rig.loop._leaving.lines
     effects = rig.completed()
     assert delivered(effects) == []

@@ -74,7 +74,8 @@ class Broker:
         """Bodies whose sender was told `accepted` -> whether a power loss may take them."""
         self.excused: set[bytes] = set()
         """Bodies that somebody asked to be gone, or that are known to have been volatile when power was lost."""
-        patches = [mock.patch(f"engine.{each}.apply", self._apply) for each in ("durable", "dispatch")]
+        applying = ("durable.apply", "dispatch.acquired", "dispatch.settled")
+        patches = [mock.patch(f"engine.{each}", self._apply) for each in applying]
         for patch in patches:
             patch.start()
         self._patches = patches
@@ -260,7 +261,7 @@ class Broker:
             check_conservation(queue)
             if queue.id in loop.demand.dirty:
                 continue
-            for want in loop.demand.ring(queue.id):
+            for want in loop.demand.rings.get(queue.id, ()):
                 if want.credit > 0:
                     assert not queue.ready
                     excluded = [queue.entries[word >> 16].excluded for word in queue.returned]
