@@ -137,7 +137,7 @@ class Dispatch(Struct):
         return queue
 
     def serve(self, queue: Queue, ring: deque[Want]) -> bool:
-        """Deal what the queue has; return whether it is done with: False where it may have more and no more is dealt."""
+        """Deal what the queue has; return whether it is done with: False where no more is dealt."""
         if queue.exclusions and queue.returned.count:
             queue = self._serve_excluded(queue, ring)
         while self.budget > 0 and self.bytes_left > 0:

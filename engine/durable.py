@@ -46,7 +46,7 @@ from engine.looking import Looking
 from engine.losses import damage_of
 from engine.moment import Moment
 from engine.outcome import OutcomeKind
-from engine.records import write_event
+from engine.records import WRITE
 from engine.replay import Replay
 from engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from engine.scanning import Scan
@@ -367,7 +367,7 @@ class DurableLoop:
 
     def _happened(self, event: Event, after: State | None = None) -> None:
         """Let an event be; `after` is the state after it, where that is known."""
-        offset = write_event(self.log.draft, event)
+        offset = WRITE[type(event)](self.log.draft, event)
         assert offset == event.offset, (offset, event)
         self.state = apply(self.state, event) if after is None else after
         if type(event) is Published:
@@ -414,7 +414,7 @@ class DurableLoop:
             config.scan_messages_max,
         )
         for event in dealt.events:
-            offset = write_event(draft, event)
+            offset = WRITE[type(event)](draft, event)
             draft.end_command()
             assert offset == event.offset, (offset, event)
         self.state = dealt.state

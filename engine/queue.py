@@ -121,12 +121,14 @@ class Queue(Struct, frozen=True):
 
     def acquire(self, consumers: tuple[int, ...], words: bytes) -> "Queue":
         """Return the queue with available `words` dealt to `consumers`, one each in turn, beginning with the first."""
-        taken, ready, returned = b"", self.ready, self.returned
+        ready, returned = self.ready, self.returned
         if returned.count:
             taken, returned = returned.remove(words)
-        if len(taken) < len(words):
-            fresh, ready = ready.remove(words)
-            taken += fresh
+            if len(taken) < len(words):
+                fresh, ready = ready.remove(words)
+                taken += fresh
+        else:
+            taken, ready = ready.remove(words)
         if not taken:
             return self
         acquired, count = self.acquired, len(taken) // WORD_BYTES

@@ -32,8 +32,8 @@ bit 2 FANOUT: meta begins with u64 queue ids and `queue` is 0. `id_hash` is a ha
 Numbers never change meaning; an unknown type refuses to open unless its flags have bit 7, SKIPPABLE.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from engine.events import (
     Acquired,
@@ -98,14 +98,14 @@ from engine.sending import PLAIN_SENDING
 from engine.word import WORD_BYTES, pack_words
 from log.draft import Draft
 
-__all__ = ["write_event"]
+__all__ = ["WRITE", "write_event"]
 
 _PLAIN_OUTCOMES = (ACCEPTED, REJECTED, RELEASED)
 
 
 def write_event(draft: Draft, event: Event) -> int:
     """Add an event's records to the draft and return the offset of the first; it is the event's own."""
-    return _WRITE[type(event)](draft, event)
+    return WRITE[type(event)](draft, event)
 
 
 def _write_published(draft: Draft, event: Published) -> int:
@@ -257,7 +257,7 @@ def _write_drawn(draft: Draft, event: Drawn) -> int:
     return draft.add(DRAWN, timestamp_us=event.time_us, ref=event.muxer, count=event.count)
 
 
-_WRITE: dict[type, _Add] = {
+WRITE: Final[Mapping[type, _Add]] = {
     Published: _write_published,
     Acquired: _write_acquired,
     Settled: _write_settled,
@@ -289,3 +289,4 @@ _WRITE: dict[type, _Add] = {
     Reset: _seldom(RESET),
     Compacted: _seldom(COMPACTED, ref="horizon", meta=lambda event: pack_words(_counts_of(event))),
 }
+"""By the type of an event what `write_event` calls for it, for who writes many."""

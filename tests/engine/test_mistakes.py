@@ -43,7 +43,7 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     assert (rig.queue("good").available, rig.queue("bad").available) == (2, 0)
 
 
-@pytest.mark.parametrize("place", ["apply", "write_event", "dispatch"])
+@pytest.mark.parametrize("place", ["apply", "WRITE", "dispatch"])
 def test_a_mistake_behind_a_decision_ends_the_loop(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It propagates, then and from every later call; nothing of that tick is written, not even at the close."""
     rig = Rig()
@@ -51,7 +51,9 @@ def test_a_mistake_behind_a_decision_ends_the_loop(place: str, monkeypatch: pyte
     rig.do(rig.publish(producer, b"before"))
     rig.consumer(credit=5)
     broken = ZeroDivisionError("our mistake")
-    monkeypatch.setattr(durable, place, mock.Mock(side_effect=broken))
+    mistake = mock.MagicMock(side_effect=broken)
+    mistake.__getitem__.side_effect = broken
+    monkeypatch.setattr(durable, place, mistake)
     end = rig.loop.log.log_end
     with pytest.raises(ZeroDivisionError):
         rig.step(rig.publish(producer, b"one"))
