@@ -29,7 +29,7 @@ from engine.routing.fields import ABSENT, Fields
 from engine.sending import Unroutable
 from engine.state import Producer, State
 from engine.wiring import check_creatable, create_queue
-from engine.word import EXACT_SIZE_MAX, WORD_BYTES, make_words, total_size
+from engine.word import WORD_BYTES, make_run
 from log.record import RECORD
 
 __all__ = ["publish"]
@@ -262,15 +262,14 @@ def _to_queues(
 
 def _run_event(command: Publish, queues: tuple[int, ...], moment: Moment, offset: int) -> Published:
     """Return a run as an event; its messages fit into half of a batch, what is beside them into the other."""
-    sizes = list(map(len, command.bodies))
-    words = make_words(offset, sizes)
+    words, size = make_run(offset, list(map(len, command.bodies)))
     return Published(
         offset,
         moment.now_us,
         queues,
         command.producer,
         words,
-        command.size if max(sizes) <= EXACT_SIZE_MAX else total_size(words),
+        size,
         command.durable,
         (),
         command.bodies,
@@ -340,16 +339,16 @@ def _large_run(command: Publish, queues: tuple[int, ...], moment: Moment) -> lis
     """Return the events of a run that may be more than a batch holds: a run of one a message, cut where it is large."""
     events: list[Event] = []
     for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
-        size = moment.config.chunk_bytes
+        piece_bytes = moment.config.chunk_bytes
         view = memoryview(body)
-        pieces = [view[start : start + size] for start in range(0, len(view), size)] or [view]
+        pieces = [view[start : start + piece_bytes] for start in range(0, len(view), piece_bytes)] or [view]
         chunks = tuple(range(moment.next_offset, moment.next_offset + len(pieces) - 1))
         events += [
             Chunked(offset, moment.now_us, command.producer, piece)
             for offset, piece in zip(chunks, pieces[:-1], strict=True)
         ]
         offset = moment.next_offset + len(chunks)
-        words = make_words(offset, [len(view)])
+        words, size = make_run(offset, [len(view)])
         events.append(
             Published(
                 offset,
@@ -357,7 +356,7 @@ def _large_run(command: Publish, queues: tuple[int, ...], moment: Moment) -> lis
                 queues,
                 command.producer,
                 words,
-                total_size(words),
+                size,
                 command.durable,
                 chunks,
                 pieces[-1:] if chunks else [body],

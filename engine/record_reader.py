@@ -68,7 +68,7 @@ from engine.record_types import (
     SUBSCRIBED,
 )
 from engine.sending import PLAIN_SENDING
-from engine.word import EXACT_SIZE_MAX, WORD_BYTES, make_words, pack_words, size_code, size_of, total_size, unpack_words
+from engine.word import WORD_BYTES, make_run, pack_words, size_code, size_of, unpack_words
 from log.batch import Batch
 
 __all__ = ["events_of"]
@@ -115,8 +115,7 @@ def events_of(batch: Batch) -> Iterator[Event]:
 
 def _published_run(first: int, base_time: int, like: tuple[int, int, int, int], sizes: list[int]) -> Published:
     queue, producer, time_delta, flags = like
-    words = make_words(first, sizes)
-    size = sum(sizes) if max(sizes) <= EXACT_SIZE_MAX else total_size(words)
+    words, size = make_run(first, sizes)
     return Published(first, base_time + time_delta, (queue,), producer, words, size, bool(flags & DURABLE))
 
 

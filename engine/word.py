@@ -13,9 +13,9 @@ from operator import add
 from struct import pack, unpack
 
 __all__ = [
-    "EXACT_SIZE_MAX",
     "WORD_BYTES",
     "entry_of",
+    "make_run",
     "make_words",
     "pack_words",
     "size_code",
@@ -25,16 +25,14 @@ __all__ = [
 ]
 
 WORD_BYTES = 8
-EXACT_SIZE_MAX = 0x7FF
-"""Up to this many bytes the code of a size is the size."""
 _CODE_BITS = 16
 _OFFSET_STEP = 1 << _CODE_BITS
-_MANTISSA = EXACT_SIZE_MAX
+_MANTISSA = 0x7FF
 
 
 def size_code(size: int) -> int:
     """Return the 16-bit code of a size in bytes, rounded up to 11 significant bits."""
-    if size <= EXACT_SIZE_MAX:
+    if size <= _MANTISSA:
         return size
     exponent = size.bit_length() - 11
     mantissa = -(-size >> exponent)
@@ -56,8 +54,16 @@ def entry_of(word: int) -> int:
 
 def make_words(first: int, sizes: Sequence[int]) -> bytes:
     """Return the packed words of entries at consecutive offsets from `first`, with these sizes in bytes."""
-    codes = sizes if max(sizes, default=0) <= EXACT_SIZE_MAX else map(size_code, sizes)
-    return pack(f"<{len(sizes)}Q", *map(add, codes, count_from(first << _CODE_BITS, _OFFSET_STEP)))
+    return make_run(first, sizes)[0]
+
+
+def make_run(first: int, sizes: Sequence[int]) -> tuple[bytes, int]:
+    """Return the same words, and the bytes that they account for together."""
+    # The code of a small size is the size.
+    is_exact = max(sizes, default=0) <= _MANTISSA
+    codes = sizes if is_exact else map(size_code, sizes)
+    words = pack(f"<{len(sizes)}Q", *map(add, codes, count_from(first << _CODE_BITS, _OFFSET_STEP)))
+    return words, sum(sizes) if is_exact else total_size(words)
 
 
 def pack_words(words: Sequence[int]) -> bytes:

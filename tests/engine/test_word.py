@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.word import entry_of, make_words, pack_words, size_code, size_of, total_size, unpack_words
+from engine.word import entry_of, make_run, make_words, pack_words, size_code, size_of, total_size, unpack_words
 
 SIZES = st.one_of(st.integers(0, 5000), st.integers(0, 1 << 40))
 OFFSETS = st.integers(0, (1 << 47) - 1)
@@ -44,6 +44,7 @@ def test_a_run_is_a_word_a_message(first: int, sizes: list[int]) -> None:
     assert [entry_of(word) for word in numbers] == list(range(first, first + len(sizes)))
     assert [size_of(word) for word in numbers] == [size_of(size_code(size)) for size in sizes]
     assert total_size(words) == sum(map(size_of, numbers))
+    assert make_run(first, sizes) == (words, total_size(words))
     assert words == b"".join(make_words(first + index, [size]) for index, size in enumerate(sizes))
 
 
