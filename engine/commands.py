@@ -120,10 +120,15 @@ class Settle(Struct):
             or (other.outcome is not self.outcome and other.outcome != self.outcome)
             or other.reply is not None
             or self.reply is not None
-            or len(self.words) + len(other.words) > bytes_max
         ):
             return False
-        self.words += other.words
+        return self.take(other.words, bytes_max=bytes_max)
+
+    def take(self, words: bytes, *, bytes_max: int) -> bool:
+        """Take more deliveries into it, of a run that is alike, when it stays within `bytes_max`."""
+        if len(self.words) + len(words) > bytes_max:
+            return False
+        self.words += words
         return True
 
 

@@ -100,7 +100,7 @@ class Gathered:
             return
         # Nobody waits for it, and nothing becomes available by it.
         run = self._settles.get(command.consumer)
-        if run is None or not run.join(command, bytes_max=self._joined_bytes_max):
+        if run is None or not run.take(command.words, bytes_max=self._joined_bytes_max):
             if run is not None:
                 self._commands.append(run)
             self._settles[command.consumer] = command
