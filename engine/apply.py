@@ -3,7 +3,7 @@
 A reference to what is no longer there (a queue deleted meanwhile, a record lost to damage) is a no-op.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ from engine.spreading import spread
 from engine.state import EMPTY_STATE, Consumer, Links, Producer, State
 from snapshot.map import PersistentMap
 
-__all__ = ["acquired", "apply", "fold", "settled"]
+__all__ = ["APPLY", "acquired", "apply", "fold", "settled"]
 
 _FEW: Final = 8
 _NO_LINKS: Final[Links] = PersistentMap()
@@ -52,13 +52,13 @@ _NO_LINKS: Final[Links] = PersistentMap()
 
 def apply(state: State, event: Event) -> State:
     """Return the state after an event."""
-    return _APPLY[type(event)](state, event)
+    return APPLY[type(event)](state, event)
 
 
 def fold(state: State, events: Iterable[Event]) -> State:
     """Return the state after events, in order."""
     for event in events:
-        state = _APPLY[type(event)](state, event)
+        state = APPLY[type(event)](state, event)
     return state
 
 
@@ -327,7 +327,7 @@ def _without(table: "PersistentMap[int, Any]", keys: Iterable[int]) -> "Persiste
     return table
 
 
-_APPLY: dict[type, Callable[[State, Any], State]] = {
+APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Started: _started,
     QueueDeclared: _queue_declared,
     QueueUpdated: _queue_updated,
@@ -353,3 +353,4 @@ _APPLY: dict[type, Callable[[State, Any], State]] = {
     Drawn: _drawn,
     Subscribed: _subscribed,
 }
+"""By the type of an event what `apply` calls for it, for who applies many."""

@@ -189,19 +189,21 @@ class Dispatch(Struct):
                     self._deliver(queue, want, (word,))
                 return
         count = len(share)
-        # The delivery waits for the record that enqueued its last message; a settled one for its settlement too.
-        after = AT_CLOSE if want.settled else (share[-1] >> 16) + 1
+        if want.settled:
+            # The delivery waits for its settlement too.
+            after, offset = AT_CLOSE, self.first_offset + len(self.events)
+            event = Settled(offset, self.now_us, queue.id, want.consumer, ACCEPTED, pack_words(share))
+            self.events.append(event)
+            self.state = settled(self.state, event)
+        else:
+            # It waits for the record that enqueued its last message.
+            after = (share[-1] >> 16) + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
         self.effects.append(effect)
         want.held.append(effect)
         want.held_count += count
         want.credit -= count
         self.budget -= count
-        if want.settled:
-            offset, words = self.first_offset + len(self.events), pack_words(share)
-            event = Settled(offset, self.now_us, queue.id, want.consumer, ACCEPTED, words)
-            self.events.append(event)
-            self.state = settled(self.state, event)
 
     def _serve_excluded(self, queue: Queue, ring: deque[Want]) -> Queue:
         # Entry by entry: seldom, because somebody said undeliverable-here.

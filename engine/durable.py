@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from select import POLLIN, poll
 from typing import Final, Literal, final
 
-from engine.apply import apply
+from engine.apply import APPLY
 from engine.commands import (
     AttachConsumer,
     Command,
@@ -369,7 +369,7 @@ class DurableLoop:
         """Let an event be; `after` is the state after it, where that is known."""
         offset = WRITE[type(event)](self.log.draft, event)
         assert offset == event.offset, (offset, event)
-        self.state = apply(self.state, event) if after is None else after
+        self.state = APPLY[type(event)](self.state, event) if after is None else after
         if type(event) is Published:
             if not event.durable:
                 self._waiting.volatile.add(offset, len(event.bodies))

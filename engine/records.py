@@ -136,15 +136,16 @@ def _write_published(draft: Draft, event: Published) -> int:
 
 
 def _write_acquired(draft: Draft, event: Acquired) -> int:
-    consumers = event.consumers
+    consumers, words = event.consumers, event.words
+    consumer_count = len(consumers)
     return draft.add(
         ACQUIRED,
         timestamp_us=event.time_us,
         queue=event.queue,
         ref=consumers[0],
-        count=len(event.words) // WORD_BYTES,
-        aux=len(consumers),
-        meta=event.words if len(consumers) == 1 else pack_words(consumers) + event.words,
+        count=len(words) // WORD_BYTES,
+        aux=consumer_count,
+        meta=words if consumer_count == 1 else pack_words(consumers) + words,
     )
 
 

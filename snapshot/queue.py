@@ -87,7 +87,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
 
     def push(self, words: bytes) -> "PersistentQueue":
         """Return this queue with packed `words` after its last one."""
-        assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
+        assert not len(words) % WORD_BYTES, f"{len(words)} bytes are no run of words"
         count = self.count + len(words) // WORD_BYTES
         tail = self._tail + words
         if len(tail) <= CHUNK_BYTES:

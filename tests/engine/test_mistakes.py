@@ -43,7 +43,7 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     assert (rig.queue("good").available, rig.queue("bad").available) == (2, 0)
 
 
-@pytest.mark.parametrize("place", ["apply", "WRITE", "dispatch"])
+@pytest.mark.parametrize("place", ["APPLY", "WRITE", "dispatch"])
 def test_a_mistake_behind_a_decision_ends_the_loop(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It propagates, then and from every later call; nothing of that tick is written, not even at the close."""
     rig = Rig()

@@ -1,6 +1,7 @@
 """A broker on a simulated disk, stepped by hand, and the clients that remember what it promised them."""
 
 import random
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,8 +75,11 @@ class Broker:
         """Bodies whose sender was told `accepted` -> whether a power loss may take them."""
         self.excused: set[bytes] = set()
         """Bodies that somebody asked to be gone, or that are known to have been volatile when power was lost."""
-        applying = ("durable.apply", "dispatch.acquired", "dispatch.settled")
-        patches = [mock.patch(f"engine.{each}", self._apply) for each in applying]
+        patches = [
+            mock.patch("engine.durable.APPLY", defaultdict(lambda: self._apply)),
+            mock.patch("engine.dispatch.acquired", self._apply),
+            mock.patch("engine.dispatch.settled", self._apply),
+        ]
         for patch in patches:
             patch.start()
         self._patches = patches
