@@ -13,8 +13,9 @@ Rule 5. A dispatch deals at most its budget of messages, and deals no more once 
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, islice
+from operator import attrgetter
 from typing import final
 
 from msgspec import Struct
@@ -32,6 +33,8 @@ from engine.state import State
 from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
 
 __all__ = ["Dispatch", "dispatch", "look_at_nothing"]
+
+_consumer_of = attrgetter("consumer")
 
 
 def look_at_nothing(_queue: int, words: Sequence[int], _entries: Sequence[Entry | None]) -> list[Fields | None]:
@@ -66,7 +69,9 @@ def dispatch(
         if ring is not None:
             if queue is not None and not dealt.serve(queue, ring):
                 break
-            dealt.drain(ring)
+            for want in ring:
+                if want.draining:
+                    dealt.drain(want)
         del demand.dirty[queue_id]
         if has_more:
             # Behind the other queues: they share what may be looked at.
@@ -116,7 +121,7 @@ class Dispatch(Struct):
                     break
                 queue = self._select_among(queue, want, scan, list(zip(words, entries, fields, strict=False)))
             else:
-                self.drain((want,))
+                self.drain(want)
         # Another one begins the next time.
         ring.rotate(-1)
         return has_more
@@ -124,16 +129,16 @@ class Dispatch(Struct):
     def _select_among(
         self, queue: Queue, want: Want, scan: Scan, seen: list[tuple[int, Entry | None, Fields | None]]
     ) -> Queue:
-        """Deal those of the messages that a consumer wants, as far as its credit goes."""
+        """Deal those of the messages that a consumer with credit wants, as far as that goes."""
         for word, entry, fields in seen:
-            if want.credit <= 0 or self.is_spent:
-                break
             self.looks -= 1
             scan.pass_by(word, entry)
             is_wanted = fields is not None and scan.selector.matches(fields)
             if is_wanted and want.consumer not in (entry.excluded if entry else ()) and scan.is_there(queue, word):
                 self.bytes_left -= size_of(word)
                 queue = self._acquire(queue, [want], pack_words([word]))
+                if want.credit <= 0 or self.is_spent:
+                    break
         return queue
 
     def serve(self, queue: Queue, ring: deque[Want]) -> bool:
@@ -146,8 +151,8 @@ class Dispatch(Struct):
                 return True
             if len(ring) == 1:
                 # The common case.
-                wants = [ring[0]]
-                count = min(source.count, self.budget, ring[0].credit)
+                want = ring[0]
+                wants, count = [want], min(source.count, self.budget, want.credit)
             else:
                 wants = [want for want in ring if want.credit > 0]
                 count = _fair_share(wants, min(source.count, self.budget))
@@ -167,7 +172,7 @@ class Dispatch(Struct):
         return False
 
     def _acquire(self, queue: Queue, wants: list[Want], words: bytes) -> Queue:
-        consumers = (wants[0].consumer,) if len(wants) == 1 else tuple([want.consumer for want in wants])
+        consumers = tuple(map(_consumer_of, wants))
         event = Acquired(self.first_offset + len(self.events), self.now_us, queue.id, consumers, words)
         self.events.append(event)
         self.state = acquired(self.state, event)
@@ -226,13 +231,12 @@ class Dispatch(Struct):
         self.demand.note_in_vain(queue, wants)
         return queue
 
-    def drain(self, ring: Iterable[Want]) -> None:
-        """Tell the consumers that asked for it that nothing more is available."""
-        for want in ring:
-            if want.draining and want.credit > 0:
-                want.draining = False
-                want.credit = 0
-                self.effects.append(Drained(want.consumer, want.link))
+    def drain(self, want: Want) -> None:
+        """Tell a consumer, where it asked for that, that nothing more is available."""
+        if want.draining and want.credit > 0:
+            want.draining = False
+            want.credit = 0
+            self.effects.append(Drained(want.consumer, want.link))
 
 
 def _count_within(words: bytes, size: int) -> int:

@@ -236,6 +236,7 @@ def _to_queues(
     if moment.room_bytes < size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
     config = moment.config
+    # The queue that takes the fewest of them, the first of those, where one does not take all.
     fullest, room = None, count
     for queue_id in queues:
         queue = state.queues[queue_id]
