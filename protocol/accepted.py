@@ -151,13 +151,10 @@ class Accepted(asyncio.BufferedProtocol):
         output = connection.take_output()
         transport = self.transport
         if output and not transport.is_closing():
-            if len(output) == 1:
-                transport.write(output[0])
-            else:
-                transport.writelines(output)
+            transport.writelines(output)
             if (
-                not self._is_draining
-                and self.peer.is_paused
+                self.peer.is_paused
+                and not self._is_draining
                 and transport.get_write_buffer_size() > self._server.server_limits.output_max_bytes
             ):
                 self._is_draining = True

@@ -128,7 +128,8 @@ class Connection:
         # Of the protocol: sessions and links write here.
         self.events: list[Event] = []
         self.output = Output()
-        self.dirty: list[Session] = []
+        self.dirty: dict[Session, None] = {}
+        """Sessions to flush before the output is taken."""
         self.reopened: list[Session] = []
         self.link_count = 0
         self.links_by_name: dict[tuple[str, bool], Link] = {}

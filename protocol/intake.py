@@ -137,7 +137,7 @@ class Intake:
         elif handshake.failure is not None:
             connection.end(AmqpCondition.UNAUTHORIZED_ACCESS, handshake.failure)
         elif not handshake.is_sasl:
-            connection.output.is_gated = False
+            connection.output.ungate()
 
     def _fail_held(self) -> None:
         held_max = self._connection.limits.held_bytes_max

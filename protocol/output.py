@@ -17,14 +17,13 @@ LARGE_BYTES: Final = 16 * 1024
 class Output:
     """The outgoing bytes of one connection."""
 
-    __slots__ = ("_lead", "_pieces", "_small", "is_gated", "size")
+    __slots__ = ("_lead", "_pieces", "is_gated", "size")
 
     def __init__(self) -> None:
         self._pieces: list[Buffer] = []
-        """What leaves first, joined where it is small."""
-        self._small: list[Buffer] = []
-        """The small pieces behind them, yet to be joined."""
+        """As they were written."""
         self._lead = b""
+        """What leaves while the rest is gated."""
         self.is_gated = False
         """True while only the lead may leave."""
         self.size = 0
@@ -32,12 +31,7 @@ class Output:
 
     def add(self, piece: Buffer) -> None:
         """Write `piece` behind what waits; it must not change any more."""
-        size = len(piece)
-        self.size += size
-        if size < LARGE_BYTES:
-            self._small.append(piece)
-            return
-        self._join_small()
+        self.size += len(piece)
         self._pieces.append(piece)
 
     def lead(self, piece: bytes) -> None:
@@ -48,31 +42,48 @@ class Output:
         elif piece:
             self.add(piece)
 
+    def ungate(self) -> None:
+        """Let what was gated leave too, behind the lead."""
+        self.is_gated = False
+        if self._lead:
+            self._pieces.insert(0, self._lead)
+            self._lead = b""
+
     def drop_gated(self) -> None:
         """Forget what must not leave any more, since the negotiation failed."""
         if self.is_gated:
-            self.is_gated = False
-            self._pieces, self._small = [], []
+            self._pieces = []
             self.size = len(self._lead)
+            self.ungate()
 
     def take(self) -> list[Buffer]:
         """Everything that may leave now."""
-        if self._lead:
+        if self.is_gated:
             return self._take_lead()
-        if self.is_gated or not self.size:
-            return []
-        self._join_small()
         pieces, self._pieces = self._pieces, []
         self.size = 0
-        return pieces
+        return _joined(pieces) if len(pieces) > 1 else pieces
 
     def _take_lead(self) -> list[Buffer]:
         lead, self._lead = self._lead, b""
         self.size -= len(lead)
-        return [lead, *self.take()]
+        return [lead] if lead else []
 
-    def _join_small(self) -> None:
-        small = self._small
+
+def _joined(pieces: list[Buffer]) -> list[Buffer]:
+    """Join the small ones that follow one another."""
+    if max(map(len, pieces)) < LARGE_BYTES:
+        return [b"".join(pieces)]
+    joined: list[Buffer] = []
+    small: list[Buffer] = []
+    for piece in pieces:
+        if len(piece) < LARGE_BYTES:
+            small.append(piece)
+            continue
         if small:
-            self._pieces.append(small[0] if len(small) == 1 else b"".join(small))
-            self._small = []
+            joined.append(b"".join(small))
+            small = []
+        joined.append(piece)
+    if small:
+        joined.append(b"".join(small))
+    return joined

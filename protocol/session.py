@@ -54,7 +54,6 @@ class Session:
     """One session of a connection."""
 
     __slots__ = (
-        "_is_dirty",
         "_is_reopened",
         "_links",
         "_settlement",
@@ -98,7 +97,6 @@ class Session:
         """Some of what was received is in receiver-settle-mode second."""
         self._settlement: Settlement | None = None
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
-        self._is_dirty = False
         self._is_reopened = False
 
     # What its owner calls
@@ -240,9 +238,7 @@ class Session:
 
     def flush(self) -> None:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
-        self._is_dirty = False
-        if self._settlement is not None:
-            self.flush_settlements()
+        self.flush_settlements()
         windows = self.windows
         if windows.left <= windows.low and self.state is _MAPPED and windows.is_due(self._room):
             self.send_flow()
@@ -352,9 +348,7 @@ class Session:
 
     def mark_dirty(self) -> None:
         """Be asked to flush when the output is taken."""
-        if not self._is_dirty:
-            self._is_dirty = True
-            self.connection.dirty.append(self)
+        self.connection.dirty[self] = None
 
     def _send_transfer(self, head: Buffer, payload: Buffer) -> None:
         self.windows.sent(1)

@@ -53,3 +53,16 @@ def test_only_the_lead_leaves_while_gated() -> None:
     output.drop_gated()
     assert output.size == 4
     assert output.take() == [b"more"]
+
+
+def test_what_was_gated_leaves_behind_the_lead() -> None:
+    """Whether the lead has left by then or not."""
+    for is_taken in (True, False):
+        output = Output()
+        output.is_gated = True
+        output.add(b"behind")
+        output.lead(b"lead ")
+        taken = output.take() if is_taken else []
+        output.ungate()
+        assert [*taken, *output.take()] == ([b"lead ", b"behind"] if is_taken else [b"lead behind"])
+        assert output.size == 0
