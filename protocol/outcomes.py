@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from engine.effects import PublishDone
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 from protocol.encode import encode
 from protocol.performatives import Accepted, DeliveryState, Error, Modified, Rejected, Released
@@ -50,12 +51,12 @@ def _encoded(annotations: dict[object, object]) -> tuple[tuple[bytes, bytes], ..
     return tuple(sorted(pairs))
 
 
-def state_of(kind: OutcomeKind, condition: str, description: str) -> DeliveryState:
+def state_of(done: PublishDone) -> DeliveryState:
     """Return the delivery state that tells a sender what became of its messages."""
-    match kind:
+    match done.kind:
         case OutcomeKind.ACCEPTED:
             return _ACCEPTED
         case OutcomeKind.REJECTED:
-            return Rejected(error=Error(condition=Symbol(condition), description=description))
+            return Rejected(error=Error(condition=Symbol(done.condition), description=done.description))
         case _:
             return _RELEASED

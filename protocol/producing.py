@@ -124,8 +124,7 @@ class Producing:
         if not self.is_open:
             return
         if not done.settled:
-            state = state_of(done.kind, done.condition, done.description)
-            self.link.session.settle(done.first_id, done.count, state)
+            self.link.session.settle(done.first_id, done.count, state_of(done))
         self.unfinished -= done.count
         self.top_up()
 

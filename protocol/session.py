@@ -150,19 +150,19 @@ class Session:
         last_id = (first_id + count - 1) & MASK
         if not self.has_second:
             for run in self.received.take(first_id, last_id):
-                self._say(run.first_id, run.count, state, settled=True, role=Role.RECEIVER)
+                self._say(Settlement(run.first_id, run.count, state, True, Role.RECEIVER))
             return
         for run in self.received.find(first_id, last_id):
             if not run.is_second:
                 self.received.take(run.first_id, (run.first_id + run.count - 1) & MASK)
-            self._say(run.first_id, run.count, state, settled=not run.is_second, role=Role.RECEIVER)
+            self._say(Settlement(run.first_id, run.count, state, not run.is_second, Role.RECEIVER))
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle deliveries that we sent, with the state that holds in the end; what is not held is left out."""
         if self.state is not _MAPPED or count <= 0:
             return
         for run in self.sent.take(first_id, (first_id + count - 1) & MASK):
-            self._say(run.first_id, run.count, state, settled=True, role=Role.SENDER)
+            self._say(Settlement(run.first_id, run.count, state, True, Role.SENDER))
 
     def pause(self) -> None:
         """Close the incoming window; what is in flight still comes."""
@@ -232,9 +232,10 @@ class Session:
 
     def flush_settlements(self) -> None:
         """Write the settlements that wait."""
-        if self._settlement is not None:
-            self.connection.output.add(self._settlement.write(self.channel, self.connection.remote_frame_bytes_max))
+        settlement, connection = self._settlement, self.connection
+        if settlement is not None:
             self._settlement = None
+            connection.output.add(settlement.write(self.channel, connection.remote_frame_bytes_max))
 
     def flush(self) -> None:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
@@ -336,14 +337,14 @@ class Session:
     def _room(self) -> int:
         return self._unsettled_max - self.received.count
 
-    def _say(self, first_id: int, count: int, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
+    def _say(self, settlement: Settlement) -> None:
         """Join a settlement to the one that waits, or let that one go first."""
         waiting = self._settlement
         if waiting is not None:
-            if waiting.extend(first_id, count, state, settled=settled, role=role):
+            if waiting.extend(settlement):
                 return
             self.flush_settlements()
-        self._settlement = Settlement(first_id, count, state, settled, role)
+        self._settlement = settlement
         self.mark_dirty()
 
     def mark_dirty(self) -> None:

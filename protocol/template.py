@@ -1,4 +1,4 @@
-"""The frames that we send by the thousand, packed from templates: transfer, disposition, flow.
+"""Frames that we send by the thousand, packed from templates: transfer and flow.
 
     size u32 | 02 00 channel 00 53 14 c0 size 0b 70 handle 70 | id u32 | a0 10 prefix | token u64 | fields   | payload
              | head: constant                                 |        | constant     |           | constant |
@@ -13,16 +13,14 @@ from struct import Struct
 from typing import Final
 
 from protocol.decode import Buffer
-from protocol.fitting import fitted
 from protocol.frames import encode_frame
-from protocol.performatives import DeliveryState, Disposition, Flow
+from protocol.performatives import Flow
 from protocol.serial import MASK
 
-__all__ = ["TransferTemplate", "write_disposition", "write_flow"]
+__all__ = ["TransferTemplate", "write_flow"]
 
 _TRANSFER_HEAD: Final = Struct(">BBHBBBBBBBIB").pack
 _CONTINUATION_HEAD: Final = Struct(">BBHBBBBBBBI3s").pack
-_DISPOSITION: Final = Struct(">IBBH7BBIBIB").pack
 _LINK_FLOW: Final = Struct(">IBBH6BBIBIBIBIBIBIBIBI3B").pack
 _SESSION_FLOW: Final = Struct(">IBBH6BBIBIBIBI7B").pack
 
@@ -99,33 +97,6 @@ class TransferTemplate:
             piece = view[start : start + frame_bytes_max - head_bytes]
             tail = last if start + len(piece) == len(view) else more
             yield (head_bytes + len(piece)).to_bytes(4, "big") + self._continuation + tail, piece
-
-
-def write_disposition(
-    channel: int,
-    first_id: int,
-    last_id: int,
-    state: DeliveryState | None,
-    *,
-    role: bool,
-    settled: bool,
-    frame_bytes_max: int = MASK,
-) -> bytes:
-    """Write a whole disposition frame; `role` is protocol.spec.Role, of who says it.
-
-    What an error says is cut where it would be longer than `frame_bytes_max`.
-    """
-    encoded = b"\x40" if state is None else state.encode()
-    size = 27 + len(encoded)
-    if size - _LIST_START > 255:
-        disposition = Disposition(role=role, first=first_id, last=last_id, settled=settled, state=state)
-        return fitted(channel, disposition, frame_bytes_max) or encode_frame(channel, disposition)
-    role_code, settled_code = (_TRUE if role else _FALSE), (_TRUE if settled else _FALSE)
-    head = _DISPOSITION(
-        size, 2, 0, channel, 0, 0x53, 0x15, 0xC0, size - _LIST_START, 6, role_code,
-        _UINT, first_id, _UINT, last_id, settled_code,
-    )  # fmt: skip
-    return head + encoded + b"\x42"
 
 
 def write_flow(channel: int, flow: Flow) -> bytes:

@@ -42,6 +42,11 @@ def cut(data: bytes) -> list[tuple[int, Composite | None, bytes]]:
     return frames
 
 
+def fields_written(frame: bytes) -> int:
+    """The count that stands in the list of a frame, list8 or list32."""
+    return frame[13] if frame[11] == 0xC0 else int.from_bytes(frame[16:20], "big")
+
+
 class Pair:
     """A client and a server; the server says yes to everything and grants `credit` to every sending link."""
 

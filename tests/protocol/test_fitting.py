@@ -13,8 +13,9 @@ from protocol.fitting import fitted
 from protocol.frames import AMQP_HEADER, decode_frame_body, encode_frame
 from protocol.limits import ConnectionLimits
 from protocol.performatives import Attach, Begin, Close, Detach, Disposition, End, Error, Open, Rejected, Source, Target
+from protocol.serial import MASK
+from protocol.settlement import Settlement
 from protocol.spec import MIN_MAX_FRAME_SIZE
-from protocol.template import write_disposition
 from protocol.values import Symbol
 
 ERRORS = st.builds(
@@ -57,9 +58,9 @@ def test_what_has_nothing_to_spare_does_not_fit() -> None:
 def test_a_settlement_is_cut_too() -> None:
     """Where a peer takes so little; else it is whole."""
     state = Rejected(error=Error(condition=Symbol("amqp:not-found"), description="x" * 1000))
-    small = write_disposition(0, 1, 2, state, role=True, settled=True, frame_bytes_max=MIN_MAX_FRAME_SIZE)
-    assert len(small) == MIN_MAX_FRAME_SIZE
-    assert len(write_disposition(0, 1, 2, state, role=True, settled=True)) > 1000
+    settlement = Settlement(1, 2, state, True, True)
+    assert len(settlement.write(0, MIN_MAX_FRAME_SIZE)) == MIN_MAX_FRAME_SIZE
+    assert len(settlement.write(0, MASK)) > 1000
 
 
 def served(name: str) -> Connection:

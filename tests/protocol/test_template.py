@@ -3,25 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.performatives import Accepted, Disposition, Error, Flow, Modified, Rejected, Released, Transfer
-from protocol.template import TransferTemplate, write_disposition, write_flow
-from tests.protocol.peers import cut
+from protocol.performatives import Flow, Transfer
+from protocol.template import TransferTemplate, write_flow
+from tests.protocol.peers import cut, fields_written
 
 UINT = st.integers(0, 0xFFFFFFFF)
-STATES = st.sampled_from(
-    (
-        None,
-        Accepted(),
-        Released(),
-        Modified(delivery_failed=True, message_annotations={"x": 1}),
-        Rejected(error=Error(condition="amqp:not-found", description="x" * 300)),
-    )
-)
-
-
-def fields_written(frame: bytes) -> int:
-    """The count that stands in the list of a frame, list8 or list32."""
-    return frame[13] if frame[11] == 0xC0 else int.from_bytes(frame[16:20], "big")
 
 
 @settings(max_examples=100, deadline=None)
@@ -44,16 +30,6 @@ def test_flow(
     frame = write_flow(7, flow)
     assert cut(frame) == [(7, flow, b"")]
     assert fields_written(frame) == len(Flow.FIELDS)
-
-
-@settings(max_examples=100, deadline=None)
-@given(UINT, UINT, STATES, st.booleans(), st.booleans())
-def test_disposition(first: int, last: int, state: Accepted | None, role: bool, settled: bool) -> None:
-    """A disposition is written with all its fields, whatever the size of its state."""
-    frame = write_disposition(3, first, last, state, role=role, settled=settled)
-    expected = Disposition(role=role, first=first, last=last, settled=settled, state=state)
-    assert cut(frame) == [(3, expected, b"")]
-    assert fields_written(frame) == len(Disposition.FIELDS)
 
 
 @settings(max_examples=100, deadline=None)
