@@ -35,7 +35,7 @@ _ATTACHED: Final = LinkState.ATTACHED
 class Sender(Link):
     """A link on which we send."""
 
-    __slots__ = ("_template", "_template_key", "available", "tag_prefix")
+    __slots__ = ("_large_bytes", "_template", "_template_key", "available", "tag_prefix")
 
     is_sender = True
 
@@ -49,13 +49,17 @@ class Sender(Link):
         """Yours: the first eight bytes of every delivery-tag; set it before the first send."""
         self._template: TransferTemplate | None = None
         self._template_key: tuple[int, bool] | None = None
+        self._large_bytes = 0
+        """Payloads of so many bytes are not joined with their frames, or do not fit one."""
 
     @property
     def sendable(self) -> int:
         """Messages that may be sent now: bounded by credit, the peer's window and our bound on what is unsettled."""
-        if self.state is not _ATTACHED or not self.credit:
+        if self.state is not _ATTACHED:
             return 0
-        return min(self.credit, self.session.sendable)
+        # Who is attached is so in a session that is mapped; and while frames wait there, the peer's window is 0.
+        session = self.session
+        return min(self.credit, session.windows.remote, session.unsettled_max - session.sent.count)
 
     def send_run(
         self, tokens: Sequence[int], payloads: Sequence[Buffer], settled: bool = False, message_format: int = 0
@@ -74,7 +78,6 @@ class Sender(Link):
     ) -> bool:
         """Send whole messages where all of them are `sendable` now, and tell whether; see send_run."""
         count = len(payloads)
-        session = self.session
         if count > self.sendable:
             return False
         if count != len(tokens):
@@ -82,18 +85,13 @@ class Sender(Link):
         template = self._template
         if template is None or self._template_key != (message_format, settled):
             template = self._new_template(message_format, settled=settled)
+        session = self.session
         first_id = session.next_sent_id
-        largest = len(payloads[0]) if count == 1 else max(map(len, payloads), default=0)
-        if template.head_bytes + largest > session.connection.remote_frame_bytes_max:
-            self._send_large(template, first_id, tokens, payloads)
-        else:
+        if max(map(len, payloads), default=0) < self._large_bytes:
             session.windows.sent(count)
-            output = session.connection.output
-            if largest < LARGE_BYTES:
-                output.add(template.join(first_id, tokens, payloads))
-            else:
-                for piece in template.pieces(first_id, tokens, payloads):
-                    output.add(piece)
+            session.connection.output.add(template.join(first_id, tokens, payloads))
+        else:
+            self._send_large(template, first_id, tokens, payloads)
         self.credit -= count
         self.delivery_count = (self.delivery_count + count) & MASK
         session.next_sent_id = (first_id + count) & MASK
@@ -138,13 +136,21 @@ class Sender(Link):
         channel = self.session.channel
         template = TransferTemplate(channel, self.handle, self.tag_prefix, message_format, settled=settled)
         self._template, self._template_key = template, (message_format, settled)
+        self._large_bytes = min(LARGE_BYTES, self.session.connection.remote_frame_bytes_max - template.head_bytes + 1)
         return template
 
     def _send_large(
         self, template: TransferTemplate, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]
     ) -> None:
+        """Send messages of which one is too large to be joined with its frame, or for any frame."""
         session = self.session
         frame_bytes_max = session.connection.remote_frame_bytes_max
+        if template.head_bytes + max(map(len, payloads)) <= frame_bytes_max:
+            session.windows.sent(len(payloads))
+            output = session.connection.output
+            for piece in template.pieces(first_id, tokens, payloads):
+                output.add(piece)
+            return
         for index, payload in enumerate(payloads):
             delivery_id = (first_id + index) & MASK
             if template.head_bytes + len(payload) <= frame_bytes_max:

@@ -57,7 +57,6 @@ class Session:
         "_is_reopened",
         "_links",
         "_settlement",
-        "_unsettled_max",
         "_waiting",
         "channel",
         "connection",
@@ -70,6 +69,7 @@ class Session:
         "remote_channel",
         "sent",
         "state",
+        "unsettled_max",
         "windows",
     )
 
@@ -85,7 +85,8 @@ class Session:
         """Transfers that come."""
         self.dispositions = Dispositions(self)
         """Dispositions that come."""
-        self._unsettled_max = connection.limits.unsettled_max
+        self.unsettled_max = connection.limits.unsettled_max
+        """Deliveries that may be unsettled, in either direction."""
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
         """What we sent and is not settled."""
@@ -97,6 +98,7 @@ class Session:
         """Some of what was received is in receiver-settle-mode second."""
         self._settlement: Settlement | None = None
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
+        """Frames that found the peer's window closed; while there are any it has no room."""
         self._is_reopened = False
 
     # What its owner calls
@@ -107,16 +109,9 @@ class Session:
         return self.state is _MAPPED
 
     @property
-    def sendable(self) -> int:
-        """Transfer frames that may leave now."""
-        if self._waiting or self.state is not _MAPPED:
-            return 0
-        return min(self.windows.remote, self._unsettled_max - self.sent.count)
-
-    @property
     def is_full(self) -> bool:
         """Whether nothing more may leave until the peer settles something."""
-        return self.sent.count >= self._unsettled_max
+        return self.sent.count >= self.unsettled_max
 
     def links(self) -> list[Link]:
         """List the links that are not detached at both ends; of an ended session those that it had."""
@@ -335,7 +330,7 @@ class Session:
 
     @property
     def _room(self) -> int:
-        return self._unsettled_max - self.received.count
+        return self.unsettled_max - self.received.count
 
     def _say(self, settlement: Settlement) -> None:
         """Join a settlement to the one that waits, or let that one go first."""

@@ -85,7 +85,7 @@ def test_unsettled_bounds_the_window() -> None:
     sender, receiver = pair.sender(session)
     sender.send_run(range(8), [b"x"] * 8)
     pair.run()
-    assert session.sendable == 0
+    assert sender.sendable == 0
     receiver.session.settle(FIRST_ID, 8, Accepted())
     pair.run()
     assert sender.sendable == 8
