@@ -127,7 +127,7 @@ class Link:
         if state is not LinkState.DETACH_SENT:
             return
         self.state = state
-        self.session.flush_settlements()
+        self.session.settlements.flush()
         self.session.send(Detach(handle=self.handle, closed=closed, error=error))
         self.session.release(self)
 
@@ -194,7 +194,7 @@ class Link:
         if self.state is LinkState.ATTACH_RECEIVED:
             self._attach_null()
         self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_DETACH]
-        self.session.flush_settlements()
+        self.session.settlements.flush()
         self.session.send(Detach(handle=self.handle, closed=closed))
         self.state = LINK_TABLE[self.state, LinkInput.SEND_DETACH]
 

@@ -34,7 +34,7 @@ from protocol.performatives import (
 from protocol.receiver import Receiver
 from protocol.sender import Sender
 from protocol.serial import MASK
-from protocol.settlement import Settlement
+from protocol.settlement import Settlements
 from protocol.spec import Role, SessionCondition
 from protocol.tables import SESSION_TABLE, LinkState, SessionInput, SessionState
 from protocol.template import write_flow
@@ -56,7 +56,6 @@ class Session:
     __slots__ = (
         "_is_reopened",
         "_links",
-        "_settlement",
         "_waiting",
         "channel",
         "connection",
@@ -68,6 +67,7 @@ class Session:
         "received",
         "remote_channel",
         "sent",
+        "settlements",
         "state",
         "unsettled_max",
         "windows",
@@ -85,6 +85,8 @@ class Session:
         """Transfers that come."""
         self.dispositions = Dispositions(self)
         """Dispositions that come."""
+        self.settlements = Settlements(self)
+        """Those that leave."""
         self.unsettled_max = connection.limits.unsettled_max
         """Deliveries that may be unsettled, in either direction."""
         self.next_sent_id = first_id
@@ -96,7 +98,6 @@ class Session:
         """What we received and is not settled."""
         self.has_second = False
         """Some of what was received is in receiver-settle-mode second."""
-        self._settlement: Settlement | None = None
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
         """Frames that found the peer's window closed; while there are any it has no room."""
         self._is_reopened = False
@@ -145,19 +146,19 @@ class Session:
         last_id = (first_id + count - 1) & MASK
         if not self.has_second:
             for run in self.received.take(first_id, last_id):
-                self._say(Settlement(run.first_id, run.count, state, True, Role.RECEIVER))
+                self.settlements.say(run, state, settled=True, role=Role.RECEIVER)
             return
         for run in self.received.find(first_id, last_id):
             if not run.is_second:
                 self.received.take(run.first_id, (run.first_id + run.count - 1) & MASK)
-            self._say(Settlement(run.first_id, run.count, state, not run.is_second, Role.RECEIVER))
+            self.settlements.say(run, state, settled=not run.is_second, role=Role.RECEIVER)
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle deliveries that we sent, with the state that holds in the end; what is not held is left out."""
         if self.state is not _MAPPED or count <= 0:
             return
         for run in self.sent.take(first_id, (first_id + count - 1) & MASK):
-            self._say(Settlement(run.first_id, run.count, state, True, Role.SENDER))
+            self.settlements.say(run, state, settled=True, role=Role.SENDER)
 
     def pause(self) -> None:
         """Close the incoming window; what is in flight still comes."""
@@ -225,16 +226,9 @@ class Session:
         if self._waiting:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not link)
 
-    def flush_settlements(self) -> None:
-        """Write the settlements that wait."""
-        settlement, connection = self._settlement, self.connection
-        if settlement is not None:
-            self._settlement = None
-            connection.output.add(settlement.write(self.channel, connection.remote_frame_bytes_max))
-
     def flush(self) -> None:
         """Write what waits for the end of the tick: settlements, and a window that is due."""
-        self.flush_settlements()
+        self.settlements.flush()
         windows = self.windows
         if windows.left <= windows.low and self.state is _MAPPED and windows.is_due(self._room):
             self.send_flow()
@@ -267,7 +261,6 @@ class Session:
         self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_END]
         if self.state is SessionState.UNMAPPED:
             return False
-        self._settlement = None
         self.connection.send(self.channel, End())
         self.state = SESSION_TABLE[self.state, SessionInput.SEND_END]
         self._forget()
@@ -332,16 +325,6 @@ class Session:
     def _room(self) -> int:
         return self.unsettled_max - self.received.count
 
-    def _say(self, settlement: Settlement) -> None:
-        """Join a settlement to the one that waits, or let that one go first."""
-        waiting = self._settlement
-        if waiting is not None:
-            if waiting.extend(settlement):
-                return
-            self.flush_settlements()
-        self._settlement = settlement
-        self.mark_dirty()
-
     def mark_dirty(self) -> None:
         """Be asked to flush when the output is taken."""
         self.connection.dirty[self] = None
@@ -363,7 +346,7 @@ class Session:
     def _forget(self) -> None:
         """Drop what the session held; its links stay for who asks."""
         self.connection.recogniser = None
-        self._settlement = None
+        self.settlements.drop()
         self._waiting = None
         self.sent = DeliveryRing()
         self.received = DeliveryRing()

@@ -1,68 +1,80 @@
-"""Settlements that wait for the end of the tick, so that what belongs together leaves as one range.
+"""What a session says of deliveries, kept until the end of the tick, so that what belongs together leaves as one range.
 
     size u32 | 02 00 channel u16 | 00 53 15 c0 size u8 | 06 role 70 | first u32 | 70 last u32 | settled | state | 42
+    head: constant while what is said is alike                      |                         | tail: constant
 
 Rule 1: only consecutive deliveries with the same state, in the same direction, are one range; their order is kept.
-Rule 2: the frame decodes to what the general encoder would have written at full width; ids always take five bytes.
+Rule 2: head and tail are those of a frame that the general encoder wrote, at full width; ids always take five bytes.
 """
 
-import struct
-from typing import Final
+from __future__ import annotations
 
-from msgspec import Struct
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 from protocol.fitting import fitted
 from protocol.frames import encode_frame
 from protocol.performatives import DeliveryState, Disposition
 from protocol.serial import MASK
 
-__all__ = ["Settlement"]
+if TYPE_CHECKING:
+    from protocol.deliveries import Run
+    from protocol.session import Session
 
-_HEAD: Final = struct.Struct(">IHHIB3sIBIB").pack
-_DESCRIBED_LIST8: Final = 0x005315C0
-_SENDER: Final = b"\x06\x42\x70"
-_RECEIVER: Final = b"\x06\x41\x70"
-_TRUE: Final = 0x41
-_FALSE: Final = 0x42
+__all__ = ["Settlements"]
+
 _UINT: Final = 0x70
-_UNCOUNTED_BYTES: Final = 13
-"""What stands in the frame before that which its list counts."""
+_range: Final = Struct(">IBI").pack
+_LEARNT_RANGE: Final = _range(MASK, _UINT, MASK)
+"""No size and no channel in front of it looks like this."""
 
 
-class Settlement(Struct):
-    """A disposition that may still grow."""
+class Settlements:
+    """The dispositions that one session sends; one range of deliveries at most waits."""
 
-    first_id: int
-    count: int
-    state: DeliveryState | None
-    settled: bool
-    role: bool
-    """As protocol.spec.Role: who says it."""
+    __slots__ = ("_count", "_first_id", "_head", "_role", "_session", "_settled", "_state", "_tail")
 
-    def extend(self, behind: "Settlement") -> bool:
-        """Take what follows, when it does follow and is alike."""
-        state = self.state
-        if (
-            behind.first_id != (self.first_id + self.count) & MASK
-            or behind.settled != self.settled
-            or behind.role != self.role
-            or (behind.state is not state and behind.state != state)
-        ):
-            return False
-        self.count += behind.count
-        return True
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._first_id = 0
+        self._count = 0
+        """Deliveries that wait."""
+        self._state: DeliveryState | None = None
+        self._settled = False
+        self._role: bool | None = None
+        """What was said last; None: nothing yet."""
+        self._head = self._tail = b""
 
-    def write(self, channel: int, frame_bytes_max: int) -> bytes:
-        """Write it as a frame that the peer takes: what an error says is cut where it would be too long."""
-        first_id, state = self.first_id, self.state
-        last_id = (first_id + self.count - 1) & MASK
-        encoded = b"\x40" if state is None else state.encode()
-        list_bytes = 14 + len(encoded)
-        if list_bytes > 255:
-            said = Disposition(role=self.role, first=first_id, last=last_id, settled=self.settled, state=state)
-            return fitted(channel, said, frame_bytes_max) or encode_frame(channel, said)
-        head = _HEAD(
-            _UNCOUNTED_BYTES + list_bytes, 0x0200, channel, _DESCRIBED_LIST8, list_bytes,
-            _RECEIVER if self.role else _SENDER, first_id, _UINT, last_id, _TRUE if self.settled else _FALSE,
-        )  # fmt: skip
-        return head + encoded + b"\x42"
+    def say(self, run: Run, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
+        """Join a run to what waits, or let that go first; `role` is ours, and the state must not change any more."""
+        first_id = run.first_id
+        if (state is not self._state and state != self._state) or settled != self._settled or role != self._role:
+            self.flush()
+            self._learn(state, settled=settled, role=role)
+        elif self._count and first_id != (self._first_id + self._count) & MASK:
+            self.flush()
+        if not self._count:
+            self._first_id = first_id
+            self._session.mark_dirty()
+        self._count += run.count
+
+    def flush(self) -> None:
+        """Write what waits."""
+        count = self._count
+        if count:
+            last_id = (self._first_id + count - 1) & MASK
+            frame = self._head + _range(self._first_id, _UINT, last_id) + self._tail
+            self._session.connection.output.add(frame)
+            self._count = 0
+
+    def drop(self) -> None:
+        """Forget what waits."""
+        self._count = 0
+
+    def _learn(self, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
+        """Write a frame that the peer takes: what an error says is cut where it would be too long."""
+        channel, connection = self._session.channel, self._session.connection
+        said = Disposition(role=role, first=MASK, last=MASK, settled=settled, state=state)
+        frame = fitted(channel, said, connection.remote_frame_bytes_max) or encode_frame(channel, said)
+        self._head, _, self._tail = frame.partition(_LEARNT_RANGE)
+        self._state, self._settled, self._role = state, settled, role

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from protocol.composite import Composite
 from protocol.connection import Connection, ConnectionRole
+from protocol.deliveries import Run
 from protocol.events import LinkAttached, LinkDetached, Opened
 from protocol.fitting import fitted
 from protocol.frames import AMQP_HEADER, decode_frame_body, encode_frame
 from protocol.limits import ConnectionLimits
 from protocol.performatives import Attach, Begin, Close, Detach, Disposition, End, Error, Open, Rejected, Source, Target
-from protocol.serial import MASK
-from protocol.settlement import Settlement
+from protocol.sender import Sender
+from protocol.session import Session
 from protocol.spec import MIN_MAX_FRAME_SIZE
 from protocol.values import Symbol
 
@@ -58,9 +59,14 @@ def test_what_has_nothing_to_spare_does_not_fit() -> None:
 def test_a_settlement_is_cut_too() -> None:
     """Where a peer takes so little; else it is whole."""
     state = Rejected(error=Error(condition=Symbol("amqp:not-found"), description="x" * 1000))
-    settlement = Settlement(1, 2, state, True, True)
-    assert len(settlement.write(0, MIN_MAX_FRAME_SIZE)) == MIN_MAX_FRAME_SIZE
-    assert len(settlement.write(0, MASK)) > 1000
+    for frame_bytes_max in (MIN_MAX_FRAME_SIZE, 2000):
+        connection = Connection(ConnectionRole.SERVER, ConnectionLimits(), now_ms=0)
+        connection.remote_frame_bytes_max = frame_bytes_max
+        session = Session(connection, 0, 0)
+        session.settlements.say(Run(Sender(session, "link", 0), 1, 2, None, 0, False), state, settled=True, role=True)
+        (frame,) = connection.take_output()
+        assert (len(frame) == MIN_MAX_FRAME_SIZE) == (frame_bytes_max == MIN_MAX_FRAME_SIZE)
+        assert MIN_MAX_FRAME_SIZE <= len(frame) <= frame_bytes_max
 
 
 def served(name: str) -> Connection:

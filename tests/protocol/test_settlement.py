@@ -3,11 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.connection import Connection, ConnectionRole
+from protocol.deliveries import Run
+from protocol.limits import ConnectionLimits
 from protocol.performatives import Accepted, DeliveryState, Disposition, Error, Modified, Rejected, Released
+from protocol.sender import Sender
 from protocol.serial import MASK
-from protocol.settlement import Settlement
+from protocol.session import Session
 from tests.protocol.peers import cut, fields_written
 
+CHANNEL = 3
 STATES = st.sampled_from(
     (
         None,
@@ -17,28 +22,58 @@ STATES = st.sampled_from(
         Rejected(error=Error(condition="amqp:not-found", description="x" * 300)),
     )
 )
-SETTLEMENTS = st.builds(
-    Settlement, st.sampled_from((0, 1, 2, MASK)), st.integers(1, 3), STATES, settled=st.booleans(), role=st.booleans()
-)
+SAID = st.tuples(st.sampled_from((0, 1, 2, 3, MASK)), st.integers(1, 3), STATES, st.booleans(), st.booleans())
+
+
+def session() -> Session:
+    """Of a peer that takes frames of any size."""
+    connection = Connection(ConnectionRole.SERVER, ConnectionLimits(), now_ms=0)
+    connection.remote_frame_bytes_max = MASK
+    return Session(connection, CHANNEL, 0)
+
+
+def say(session: Session, first_id: int, count: int, state: DeliveryState | None, settled: bool, role: bool) -> None:
+    """Say it of a run of any link."""
+    run = Run(Sender(session, "link", 0), first_id, count, None, 0, False)
+    session.settlements.say(run, state, settled=settled, role=role)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, MASK), st.integers(1, MASK), STATES, st.booleans(), st.booleans())
 def test_disposition(first: int, count: int, state: DeliveryState | None, role: bool, settled: bool) -> None:
     """A disposition is written with all its fields, whatever the size of its state."""
-    frame = Settlement(first, count, state, settled, role).write(3, MASK)
+    ours = session()
+    say(ours, first, count, state, settled, role)
+    ours.settlements.flush()
+    (frame,) = map(bytes, ours.connection.take_output())
     last = (first + count - 1) & MASK
     expected = Disposition(role=role, first=first, last=last, settled=settled, state=state)
-    assert cut(frame) == [(3, expected, b"")]
+    assert cut(frame) == [(CHANNEL, expected, b"")]
     assert fields_written(frame) == len(Disposition.FIELDS)
 
 
 @settings(max_examples=300, deadline=None)
-@given(SETTLEMENTS, SETTLEMENTS)
-def test_only_what_follows_and_is_alike_is_one_range(one: Settlement, two: Settlement) -> None:
-    """Else neither changes."""
-    follows = two.first_id == (one.first_id + one.count) & MASK
-    are_alike = (one.state, one.settled, one.role) == (two.state, two.settled, two.role)
-    count = one.count
-    assert one.extend(two) is (follows and are_alike)
-    assert one.count == count + (two.count if follows and are_alike else 0)
+@given(st.lists(SAID, max_size=5), st.integers(0, 5))
+def test_only_what_follows_and_is_alike_is_one_range(
+    said: list[tuple[int, int, DeliveryState, bool, bool]], at: int
+) -> None:
+    """In the order in which it was said, however often the output is taken."""
+    ours = session()
+    expected: list[Disposition] = []
+    written = b""
+    is_open = False
+    for index, (first, count, state, settled, role) in enumerate(said):
+        if index == at:
+            written += b"".join(map(bytes, ours.connection.take_output()))
+            is_open = False
+        say(ours, first, count, state, settled, role)
+        last = expected[-1] if is_open else None
+        alike = last and (last.state, last.settled, last.role) == (state, settled, role)
+        if last and last.last is not None and alike and first == (last.last + 1) & MASK:
+            last.last = (last.last + count) & MASK
+        else:
+            end = (first + count - 1) & MASK
+            expected.append(Disposition(role=role, first=first, last=end, settled=settled, state=state))
+        is_open = True
+    written += b"".join(map(bytes, ours.connection.take_output()))
+    assert [performative for _, performative, _ in cut(written)] == expected
