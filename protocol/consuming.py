@@ -46,6 +46,7 @@ class Consuming:
 
     __slots__ = (
         "_backlog",
+        "_granted_low",
         "backlog_count",
         "consumer",
         "granted",
@@ -69,6 +70,8 @@ class Consuming:
         self._backlog: deque[_Delivery] = deque()
         self.granted = 0
         """What the engine was told last, less what it has sent since."""
+        self._granted_low = peer.gateway.limits.grant_messages // 2
+        """With less than that it should hear more, where there is more."""
         self.message_bytes = 0
         """About the size of its messages: that of the queue's at first, then of the large ones among those sent."""
         self.backlog_count = 0
@@ -112,7 +115,7 @@ class Consuming:
             self.granted -= count
             if link.drain:
                 self.end_drain()
-            return self.granted < self.peer.gateway.limits.grant_messages // 2 and link.credit > self.granted
+            return self.granted < self._granted_low and link.credit > self.granted
         self._backlog.append(_Delivery(effect.words, payloads, effect.settled))
         self.backlog_count += count
         return True

@@ -47,8 +47,9 @@ class Sender(Link):
         """Yours: messages that wait, as told in flows."""
         self.tag_prefix = bytes(8)
         """Yours: the first eight bytes of every delivery-tag; set it before the first send."""
-        self._template: TransferTemplate | None = None
+        self._template: TransferTemplate
         self._template_key: tuple[int, bool] | None = None
+        """Message format and whether it is settled; None while there is no template."""
         self._large_bytes = 0
         """Payloads of so many bytes are not joined with their frames, or do not fit one."""
 
@@ -80,18 +81,15 @@ class Sender(Link):
         count = len(payloads)
         if count > self.sendable:
             return False
-        if count != len(tokens):
-            raise LocalError(f"{count} messages with {len(tokens)} tokens")
-        template = self._template
-        if template is None or self._template_key != (message_format, settled):
-            template = self._new_template(message_format, settled=settled)
+        if self._template_key != (message_format, settled):
+            self._learn_template(message_format, settled=settled)
         session = self.session
         first_id = session.next_sent_id
         if max(map(len, payloads), default=0) < self._large_bytes:
+            session.connection.output.add(self._template.join(first_id, tokens, payloads))
             session.windows.sent(count)
-            session.connection.output.add(template.join(first_id, tokens, payloads))
         else:
-            self._send_large(template, first_id, tokens, payloads)
+            self._send_large(first_id, tokens, payloads)
         self.credit -= count
         self.delivery_count = (self.delivery_count + count) & MASK
         session.next_sent_id = (first_id + count) & MASK
@@ -127,7 +125,7 @@ class Sender(Link):
         if echo and not drain and self.state is _ATTACHED:
             self.session.send_flow(self)
 
-    def _new_template(self, message_format: int, *, settled: bool) -> TransferTemplate:
+    def _learn_template(self, message_format: int, *, settled: bool) -> None:
         forbidden = SenderSettleMode.UNSETTLED if settled else SenderSettleMode.SETTLED
         if self.sender_settle_mode == forbidden:
             raise LocalError(f"settled={settled} on a link with snd-settle-mode {self.sender_settle_mode}")
@@ -137,13 +135,10 @@ class Sender(Link):
         template = TransferTemplate(channel, self.handle, self.tag_prefix, message_format, settled=settled)
         self._template, self._template_key = template, (message_format, settled)
         self._large_bytes = min(LARGE_BYTES, self.session.connection.remote_frame_bytes_max - template.head_bytes + 1)
-        return template
 
-    def _send_large(
-        self, template: TransferTemplate, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]
-    ) -> None:
+    def _send_large(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> None:
         """Send messages of which one is too large to be joined with its frame, or for any frame."""
-        session = self.session
+        session, template = self.session, self._template
         frame_bytes_max = session.connection.remote_frame_bytes_max
         if template.head_bytes + max(map(len, payloads)) <= frame_bytes_max:
             session.windows.sent(len(payloads))
@@ -151,11 +146,12 @@ class Sender(Link):
             for piece in template.pieces(first_id, tokens, payloads):
                 output.add(piece)
             return
-        for index, payload in enumerate(payloads):
-            delivery_id = (first_id + index) & MASK
+        ids = range(first_id, first_id + len(payloads))
+        for unmasked_id, token, payload in zip(ids, tokens, payloads, strict=True):
+            delivery_id = unmasked_id & MASK
             if template.head_bytes + len(payload) <= frame_bytes_max:
-                head = template.frame(delivery_id, tokens[index], len(payload))
+                head = template.frame(delivery_id, token, len(payload))
                 session.send_or_wait(self, head, payload)
                 continue
-            for head, piece in template.cut(delivery_id, tokens[index], payload, frame_bytes_max):
+            for head, piece in template.cut(delivery_id, token, payload, frame_bytes_max):
                 session.send_or_wait(self, head, piece)

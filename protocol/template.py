@@ -8,7 +8,6 @@ Rule 2: small payloads are joined with their frames; large ones stay buffers of 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 from struct import Struct
 from typing import Final
 
@@ -63,17 +62,18 @@ class TransferTemplate:
     def join(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> bytes:
         """One frame a payload, all in one piece; for payloads that are small."""
         if len(payloads) == 1:
-            payload = payloads[0]
+            (payload,), (token,) = payloads, tokens
             size = self.head_bytes + len(payload)
-            return self._pack(size, self._head, first_id, self._tag, tokens[0], self._tail) + payload
+            return self._pack(size, self._head, first_id, self._tag, token, self._tail) + payload
         return b"".join(self.pieces(first_id, tokens, payloads))
 
     def pieces(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> list[Buffer]:
         """One frame a payload, its head and the payload in turn; the payloads are not copied."""
         pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
         pieces: list[Buffer] = []
-        # The loop runs once a message: one pack, nothing else. That there are as many tokens was checked.
-        for delivery_id, token, payload in zip(count(first_id), tokens, payloads, strict=False):
+        ids = range(first_id, first_id + len(payloads))
+        # The loop runs once a message: one pack, nothing else.
+        for delivery_id, token, payload in zip(ids, tokens, payloads, strict=True):
             pieces += pack(head_bytes + len(payload), head, delivery_id & MASK, tag, token, tail), payload
         return pieces
 
