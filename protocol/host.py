@@ -263,10 +263,9 @@ class Host:
             self._arm()
 
     def _flush(self) -> None:
-        gateway, sockets = self.gateway, self._server.sockets
-        # A peer that reads while it is written to is touched anew, and leaves with the tick that it has asked for.
-        touched, gateway.touched = gateway.touched, {}
-        for peer in touched:
+        touched, sockets = self.gateway.touched, self._server.sockets
+        while touched:
+            peer, _ = touched.popitem()
             socket = sockets.get(peer)
             if socket is not None:
                 socket.flush()

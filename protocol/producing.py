@@ -37,7 +37,7 @@ class Producing:
     """One producer of the engine and the link that it sends on."""
 
     __slots__ = (
-        *("_head", "_head_of", "_is_durable"),
+        *("_credit_low", "_head", "_head_of", "_is_durable"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -50,6 +50,8 @@ class Producing:
         """The engine's id, 0 until it is attached."""
         self.unfinished = 0
         """Messages taken whose outcome has not left yet."""
+        self._credit_low = limits.credit_max - limits.credit_max // 2
+        """With more than that left no credit is due."""
         self.is_open = True
         self._head = b""
         """The first bytes of the last message, where they alone decide its outline; else empty."""
@@ -126,7 +128,8 @@ class Producing:
         if not done.settled:
             self.link.session.settle(done.first_id, done.count, state_of(done))
         self.unfinished -= done.count
-        self.top_up()
+        if self.link.credit <= self._credit_low:
+            self.top_up()
 
     def top_up(self) -> None:
         """Grant credit up to the limit less what is unfinished, once half of it is used."""

@@ -3,7 +3,7 @@
 Rule 1: after our end everything is ignored until the peer's; after the peer's end nothing is sent any more.
 Rule 2: settlements wait until the output is taken, so those of one tick leave as ranges; but before any goodbye.
 Rule 3: a fault is raised where it is found and ends its scope in `Incoming.receive` or in the connection: nowhere else.
-Rule 4: every call on a dead session does nothing.
+Rule 4: every call on a dead session does nothing; it holds no delivery.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Session:
 
         They are settled with it, but for receiver-settle-mode second: those stay until the peer settles.
         """
-        if self.state is not _MAPPED or count <= 0:
+        if count <= 0:
             return
         last_id = (first_id + count - 1) & MASK
         if not self.has_second:
@@ -155,7 +155,7 @@ class Session:
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle deliveries that we sent, with the state that holds in the end; what is not held is left out."""
-        if self.state is not _MAPPED or count <= 0:
+        if count <= 0:
             return
         for run in self.sent.take(first_id, (first_id + count - 1) & MASK):
             self.settlements.say(run, state, settled=True, role=Role.SENDER)
