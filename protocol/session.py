@@ -139,7 +139,8 @@ class Session:
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Say what became of received deliveries with consecutive ids; what is not held is left out.
 
-        They are settled with it, but for receiver-settle-mode second: those stay until the peer settles.
+        They are settled with it, but for receiver-settle-mode second: those stay until the peer settles. The state must
+        not change any more.
         """
         if count <= 0:
             return
