@@ -15,10 +15,11 @@ Rule 3. While a broker writes, the past ends where its log is durable: what is t
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, Self
+
+from msgspec.structs import replace
 
 from engine.apply import apply
 from engine.errors import EngineError

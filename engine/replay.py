@@ -5,8 +5,9 @@ Rule 2. What was compacted while somebody reads is refused from then on: it woul
 Rule 3. A piece has an end: at about `events_max` events or `bytes_max` bytes of words, for no batch is cut.
 """
 
-from dataclasses import replace
 from typing import final
+
+from msgspec.structs import replace
 
 from engine.errors import EngineError
 from engine.events import Event, Published

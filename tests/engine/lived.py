@@ -4,6 +4,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from engine.apply import apply
 from engine.commands import (
     AttachConsumer,
@@ -187,7 +189,7 @@ def singles(events: list[Event]) -> list[Event]:
             for offset in range(event.offset, next_after(event)):
                 word = event.words[(offset - event.offset) * 8 :][:8]
                 size = (int.from_bytes(word[:2], "little") & 0x7FF) << (word[1] >> 3)
-                alone.append(replace(event, offset=offset, words=word, size=size))
+                alone.append(structs.replace(event, offset=offset, words=word, size=size))
         else:
             alone.append(event)
     return alone
