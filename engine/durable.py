@@ -163,11 +163,11 @@ class DurableLoop:
     def due(self) -> Due:
         """When a step is wanted, by what was gathered."""
         gathered = self._gathered
+        if not gathered.is_due and not self.demand.dirty:
+            return LATER if gathered else NEVER
         if gathered.is_full:
             return FULL
-        if gathered.is_due or self.demand.dirty:
-            return SOON if self._waiting.line or gathered.size > _ALONE_BYTES_MAX else ALONE
-        return LATER if gathered else NEVER
+        return SOON if self._waiting.line or gathered.size > _ALONE_BYTES_MAX else ALONE
 
     def may_wait(self, now_us: int) -> bool:
         """Tell whether what is due ALONE waits for company: until `deadline_us`, or until it is due anew."""
@@ -175,6 +175,11 @@ class DurableLoop:
             return False
         self.deadline_us = min(self._gathered.company.by_us, self._gathered.settle_by_us, self.deadline_us)
         return True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a step is wanted SOON at least."""
+        return self._gathered.is_due or bool(self.demand.dirty)
 
     @property
     def is_waiting(self) -> bool:
@@ -196,38 +201,34 @@ class DurableLoop:
         if self.failure:
             raise self.failure
         try:
-            return self._step(now_us)
+            gathered, log = self._gathered, self.log
+            self._write_by_us = min(self._write_by_us, gathered.settle_by_us)
+            effects = self._decide_all(max(now_us, self.state.time_us), gathered.take(now_us))
+            if self.demand.dirty and not (gathered.rest and type(gathered.rest[0]) is Spreading):
+                self._dispatch(now_us, effects)
+            takes_snapshot = self.snapshots.is_due(now_us)
+            if (
+                effects
+                or takes_snapshot
+                or now_us >= self._write_by_us
+                or log.draft.byte_count >= self.config.tick_bytes_max
+            ):
+                self._write(now_us)
+            elif log.draft.record_count and self._write_by_us == FOREVER_US:
+                self._write_by_us = now_us + self.config.lazy_write_ms * 1000
+            if now_us >= self._sync_by_us:
+                self._sync(now_us)
+            if now_us >= self._mark_by_us:
+                self._mark(now_us)
+            if takes_snapshot:
+                effects += self.snapshots.step(self.state, now_us)
+                self._has_jobs = True
+            ready = self._let_wait(effects, now_us) if effects else effects
+            self.deadline_us = min(gathered.settle_by_us, self._write_by_us, self._sync_by_us, self._mark_by_us)
+            return self._leaving.release(ready) if ready else ready
         except Exception as error:
             self._failed(error)
             raise
-
-    def _step(self, now_us: int) -> list[Effect]:
-        gathered = self._gathered
-        self._write_by_us = min(self._write_by_us, gathered.settle_by_us)
-        effects = self._decide_all(max(now_us, self.state.time_us), gathered.take(now_us))
-        if not gathered.rest or type(gathered.rest[0]) is not Spreading:
-            self._dispatch(now_us, effects)
-        log = self.log
-        takes_snapshot = self.snapshots.is_due(now_us)
-        if (
-            effects
-            or takes_snapshot
-            or now_us >= self._write_by_us
-            or log.draft.byte_count >= self.config.tick_bytes_max
-        ):
-            self._write(now_us)
-        elif log.draft.record_count and self._write_by_us == FOREVER_US:
-            self._write_by_us = now_us + self.config.lazy_write_ms * 1000
-        if now_us >= self._sync_by_us:
-            self._sync(now_us)
-        if now_us >= self._mark_by_us:
-            self._mark(now_us)
-        if takes_snapshot:
-            effects += self.snapshots.step(self.state, now_us)
-            self._has_jobs = True
-        ready = self._let_wait(effects, now_us) if effects else effects
-        self.deadline_us = min(gathered.settle_by_us, self._write_by_us, self._sync_by_us, self._mark_by_us)
-        return self._leaving.release(ready) if ready else ready
 
     def completed(self, now_us: int) -> list[Effect]:
         """Take what the log has finished; return the effects that no longer wait.
@@ -237,31 +238,27 @@ class DurableLoop:
         if self.failure:
             raise self.failure
         try:
-            return self._completed(now_us)
+            log, leaving, waiting = self.log, self._leaving, self._waiting
+            before = log.durable_end
+            log.completed()
+            if before != log.durable_end >= log.log_end:
+                self._sync_by_us = FOREVER_US
+                self._mark_by_us = now_us + self.config.mark_ms * 1000
+                by_us = min(self._gathered.settle_by_us, self._gathered.company.by_us)
+                self.deadline_us = min(by_us, self._write_by_us, self._mark_by_us)
+            thawed = leaving.thaw() if leaving.lines else []
+            if self.demand.parked:
+                self.demand.unpark()
+            ready = waiting.release(log.durable_end)
+            if waiting.line:
+                log.request_sync()
+            if self._has_jobs:
+                ready += self._go_on_with_jobs(now_us)
+            leaves = leaving.release(ready)
+            return thawed + leaves if thawed else leaves
         except Exception as error:
             self._failed(error)
             raise
-
-    def _completed(self, now_us: int) -> list[Effect]:
-        log = self.log
-        before = log.durable_end
-        log.completed()
-        if before != log.durable_end >= log.log_end:
-            self._sync_by_us = FOREVER_US
-            self._mark_by_us = now_us + self.config.mark_ms * 1000
-            gathered = self._gathered
-            by_us = min(gathered.settle_by_us, gathered.company.by_us)
-            self.deadline_us = min(by_us, self._write_by_us, self._mark_by_us)
-        leaving = self._leaving
-        thawed = leaving.thaw() if leaving.lines else []
-        if self.demand.parked:
-            self.demand.unpark()
-        ready = self._waiting.release(log.durable_end)
-        if self._waiting.line:
-            log.request_sync()
-        if self._has_jobs:
-            ready += self._go_on_with_jobs(now_us)
-        return thawed + leaving.release(ready)
 
     def _go_on_with_jobs(self, now_us: int) -> list[Effect]:
         """Go on with snapshots, and with what compactions ask for; return the answers."""
@@ -308,10 +305,9 @@ class DurableLoop:
 
     def _decide_all(self, now_us: int, ahead: deque[Command | Spreading]) -> list[Effect]:
         effects: list[Effect] = []
-        log, config, router = self.log, self.config, self.router
-        draft, batch_bytes_max = log.draft, log.config.batch_bytes_max
+        config, draft, batch_bytes_max = self.config, self.log.draft, self.log.config.batch_bytes_max
         changes_left = config.tick_changes_max
-        room_bytes = log.room_bytes()
+        room_bytes = self.log.room_bytes() if ahead else 0
         while ahead and changes_left > 0:
             command = ahead.popleft()
             if type(command) is Spreading:
@@ -327,36 +323,30 @@ class DurableLoop:
             else:
                 left = room_bytes - draft.byte_count
                 try:
-                    moment = Moment(now_us, draft.next_offset, left, config, router, batch_bytes_max)
+                    moment = Moment(now_us, draft.next_offset, left, config, self.router, batch_bytes_max)
                     events, answers = decide(self.state, command, moment)
                 except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                     events, answers = [], [CommandFailed(command, error)]
+            stands_alone = type(command) is Publish
             following = iter(events)
             for event in following:
-                if type(event) is Published and len(event.queues) > config.tick_changes_max:
+                changes = len(event.queues) if type(event) is Published else 1
+                if changes > config.tick_changes_max:
                     ahead.appendleft(Spreading(command, event, list(following), answers))
                     answers = []
                     break
                 self._happened(event)
-                changes_left -= len(event.queues) if type(event) is Published else 1
-                if type(command) is Publish:
-                    # Messages stand alone, and a large one is more than a batch may hold.
+                changes_left -= changes
+                if stands_alone:
+                    # As messages do, and a large one is more than a batch may hold.
                     draft.end_command()
                 else:
                     # So may be what deletes a muxer with all its attachments.
                     draft.end_part()
-            if events and type(command) is not Publish:
-                draft.end_command()
-            for effect in answers:
-                if type(effect) is ConsumerReady and type(command) is AttachConsumer:
-                    consumer = self.state.consumers[effect.consumer]
-                    scan = None if effect.selector is None else Scan(effect.selector)
-                    self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
-                elif type(effect) is ConsumerEnded:
-                    self._take_back(effect.consumer)
-                    changes_left -= 1
-                elif type(effect) is ProducersEnded:
-                    changes_left -= len(effect.producers)
+            if not stands_alone:
+                if events:
+                    draft.end_command()
+                changes_left -= self._heed(command, answers)
             if answers and type(last := answers[-1]) is Unfinished:
                 ahead.appendleft(last.command)
                 del answers[-1]
@@ -364,6 +354,21 @@ class DurableLoop:
         if ahead:
             self._gathered.give_back(ahead)
         return effects
+
+    def _heed(self, command: Command, answers: list[Effect]) -> int:
+        """Let demand know who comes and goes with a command; return how many changes that is beyond its events."""
+        changes = 0
+        for effect in answers:
+            if type(effect) is ConsumerReady and type(command) is AttachConsumer:
+                consumer = self.state.consumers[effect.consumer]
+                scan = None if effect.selector is None else Scan(effect.selector)
+                self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
+            elif type(effect) is ConsumerEnded:
+                self._take_back(effect.consumer)
+                changes += 1
+            elif type(effect) is ProducersEnded:
+                changes += len(effect.producers)
+        return changes
 
     def _happened(self, event: Event, after: State | None = None) -> None:
         """Let an event be; `after` is the state after it, where that is known."""
@@ -397,16 +402,11 @@ class DurableLoop:
         return pack_words(words)
 
     def _dispatch(self, now_us: int, effects: list[Effect]) -> None:
-        demand = self.demand
-        if not demand.dirty:
-            return
-        draft = self.log.draft
-        now_us = max(now_us, self.state.time_us)
-        config = self.config
+        draft, config = self.log.draft, self.config
         dealt = dispatch(
             self.state,
-            demand,
-            now_us,
+            self.demand,
+            max(now_us, self.state.time_us),
             draft.next_offset,
             config.dispatch_messages_max,
             config.dispatch_bytes_max,

@@ -23,11 +23,11 @@ _JOINED_WORD_BYTES_MAX: Final = 16_384
 
 @final
 class Gathered:
-    """Commands that wait for the next tick; plain columns, for they are asked twice a message."""
+    """Commands that wait for the next tick; plain columns, for they are asked with each read."""
 
     __slots__ = (
         *("_commands", "_config", "_count_max", "_joined_bytes_max", "_settles", "_size_max"),
-        *("company", "count", "is_urgent", "publish_count", "rest", "settle_by_us", "size"),
+        *("company", "count", "is_due", "is_urgent", "publish_count", "rest", "settle_by_us", "size"),
     )
 
     def __init__(self, config: EngineConfig, *, batch_bytes_max: int) -> None:
@@ -40,8 +40,10 @@ class Gathered:
         self.company = Company(config.gather_us)
         self.rest: deque[Command | Spreading] = deque()
         """What the last tick had no changes left for."""
+        self.is_due = False
+        """There is something that may not wait."""
         self.is_urgent = False
-        """Somebody waits for something else than publishing."""
+        """Somebody waits for something else than publishing, or it is as much as a tick takes."""
         self.publish_count = 0
         self.count = 0
         """Messages and settlements."""
@@ -59,11 +61,6 @@ class Gathered:
         """Whether it is as much as a tick takes."""
         return self.count >= self._count_max or self.size >= self._size_max
 
-    @property
-    def is_due(self) -> bool:
-        """Whether there is something that may not wait."""
-        return self.is_urgent or self.publish_count > self.company.count
-
     def add(self, command: Command) -> None:
         """Gather what somebody waits for."""
         self.hurry()
@@ -71,27 +68,30 @@ class Gathered:
 
     def hurry(self) -> None:
         """Let nothing wait any more: what does goes before what comes from now on."""
-        self.is_urgent = True
+        self.is_urgent = self.is_due = True
         if self._settles:
             self._commands += self._settles.values()
             self._settles = {}
 
     def publish(self, command: Publish) -> None:
         """Gather messages; they join those before them where both are parts of one run."""
+        self.is_due = True
         self.count += len(command.bodies)
         self.size += command.size
         self.publish_count += 1
         if self.company.count:
             self.company.meet(command.link)
         commands = self._commands
-        last = commands[-1] if commands else None
-        if type(last) is not Publish or not last.join(command, bytes_max=self._config.chunk_bytes):
-            commands.append(command)
+        if commands:
+            last = commands[-1]
+            if type(last) is Publish and last.join(command, bytes_max=self._config.chunk_bytes):
+                return
+        commands.append(command)
 
     def settle(self, command: Settle) -> None:
         """Gather a settlement; it joins what the same consumer said before, where both are alike."""
         self.count += 1
-        if command.outcome is not ACCEPTED or command.reply is not None:
+        if command.outcome is not ACCEPTED or command.reply is not None or self.count >= self._count_max:
             self.hurry()
         if self.is_urgent:
             last = self._commands[-1] if self._commands else None
@@ -111,12 +111,16 @@ class Gathered:
             self.settle_by_us = now_us + self._config.lazy_write_ms * 1000
 
     def may_wait(self, now_us: int) -> bool:
-        """Tell whether the one message that there is waits for company: until `company.by_us`, or until it has it."""
+        """Let the one message that there is wait for company: until `company.by_us`, or until it has it.
+
+        Returns False where it is not alone, or nobody is to be expected.
+        """
         if self.is_urgent or self.publish_count != 1:
             return False
         last = self._commands[-1]
         if type(last) is not Publish or not last.durable or not self.company.may_wait(now_us, last.link):
             return False
+        self.is_due = False
         if self._settles:
             # What has come with it waits no longer for that.
             self.put_off(now_us)
@@ -124,8 +128,9 @@ class Gathered:
 
     def take(self, now_us: int) -> deque[Command | Spreading]:
         """Take what this tick decides, and begin anew."""
-        ahead, self.rest = self.rest, deque()
+        ahead = self.rest
         ahead += self._commands
+        self.rest, self._commands = deque(), []
         if self._settles and self.publish_count and now_us < self.settle_by_us:
             self.put_off(now_us)
         else:
@@ -134,9 +139,8 @@ class Gathered:
             self.settle_by_us = FOREVER_US
         if self.publish_count:
             self.company.decided(now_us, self.publish_count)
-        self._commands = []
         self.count = self.publish_count = self.size = 0
-        self.is_urgent = False
+        self.is_due = self.is_urgent = False
         return ahead
 
     def give_back(self, rest: deque[Command | Spreading]) -> None:

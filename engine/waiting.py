@@ -34,7 +34,9 @@ class Waiting:
         """Put those that wait in line at the close of their tick; return the others, which leave now."""
         ready: list[Effect] = []
         for effect in effects:
-            after = log_end if effect.after == AT_CLOSE else effect.after
+            after = effect.after
+            if after == AT_CLOSE:
+                after = log_end
             if type(effect) is Deliver or type(effect) is Drained:
                 after = self._delivery_after(effect, after, durable_end)
             if after <= durable_end:
@@ -48,8 +50,13 @@ class Waiting:
         """Return what need not wait any more, now that so much is durable."""
         if self.volatile.ends:
             self.volatile.forget_below(durable_end)
-        ready: list[Effect] = []
         line = self.line
+        if self._last_after <= durable_end:
+            # All of it, as where the log is quiet.
+            ready: list[Effect] = list(line)
+            line.clear()
+            return ready
+        ready = []
         while line and line[0].after <= durable_end:
             ready.append(line.popleft())
         return ready

@@ -116,7 +116,7 @@ class Host:
     @property
     def is_quiet(self) -> bool:
         """Whether everything has left that was promised."""
-        return self.engine.due < SOON and not self.engine.is_waiting
+        return not self.engine.is_due and not self.engine.is_waiting
 
     def tick_soon(self) -> None:
         """Let a tick follow when this iteration of the event loop has read everything."""
@@ -229,7 +229,7 @@ class Host:
         gateway, engine = self.gateway, self.engine
         if gateway.mistakes:
             self._log_mistakes()
-        if engine.due >= SOON:
+        if engine.is_due:
             self.tick_soon()
         if gateway.sources.ready:
             self.turn_soon()

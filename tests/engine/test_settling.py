@@ -10,7 +10,7 @@ from engine.commands import (
     Settle,
 )
 from engine.config import EngineConfig
-from engine.durable import LATER, SOON
+from engine.durable import FULL, LATER, SOON
 from engine.effects import ConsumerReady
 from engine.lifetime import Dynamic, Lifetime
 from engine.muxer import MuxerKind
@@ -137,11 +137,26 @@ def test_more_than_a_run_takes_is_decided_with_the_next_tick() -> None:
     consumer, words = held(rig, 2100)
     producer = rig.producer()
     rig.loop.set_credit(consumer, 0)
-    for word in words:
-        accept(rig, consumer, [word])
+    for start in range(0, len(words), 3):
+        accept(rig, consumer, words[start : start + 3])
     rig.step(rig.publish(producer, b"new"))
     assert 0 < len(rig.queue().held_by(consumer)) < 100
     assert rig.loop.is_waiting
+
+
+def test_as_many_as_a_tick_takes_wait_for_no_others() -> None:
+    """They are due like anything else, and decided with the messages that come beside them."""
+    rig = Rig(config=EngineConfig(tick_messages_max=3))
+    consumer, words = held(rig, 3)
+    producer = rig.producer()
+    rig.loop.set_credit(consumer, 0)
+    for word in words[:2]:
+        accept(rig, consumer, [word])
+    assert rig.loop.due == LATER
+    accept(rig, consumer, words[2:])
+    assert rig.loop.due == FULL
+    rig.step(rig.publish(producer, b"new"))
+    assert not rig.queue().held_by(consumer)
 
 
 def test_nothing_is_settled_between_the_parts_of_a_command() -> None:
