@@ -7,8 +7,8 @@ Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by,
         What nobody here may have is looked through once, not again until something has changed.
 Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way.
 Rule 5. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
-        that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick, and so
-        do those beyond as many queues, for to look at one where nobody may have anything is work too.
+        that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick, behind
+        the others, and so do those beyond as many queues, for to look at one where nobody may have anything is work too.
 """
 
 from bisect import bisect_left
@@ -68,6 +68,8 @@ def dispatch(
             queue = dealt.state.queues[queue_id]
         if ring is not None:
             if queue is not None and not dealt.serve(queue, ring):
+                # Behind the others the next time: one with endless credit would always have all.
+                demand.dirty[queue_id] = demand.dirty.pop(queue_id)
                 break
             for want in ring:
                 if want.draining:
