@@ -8,7 +8,7 @@ Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by,
 Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way.
 Rule 5. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
         that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick, behind
-        the others, and so do those beyond as many queues, for to look at one where nobody may have anything is work too.
+        the others, and so do those beyond as many queues: to look at one where nobody may have anything is work too.
 """
 
 from bisect import bisect_left

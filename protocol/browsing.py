@@ -115,7 +115,10 @@ class Browsing:
             self._send(words, self._selected(bodies, entries))
             turn.take(len(words), sum(map(size_of, words)))
         end_drain(self.link, has_more=bool(self._words))
-        return Wait.TURN if self._words and self.link.sendable else Wait.PEER
+        if self._words and self.link.sendable:
+            return Wait.TURN
+        self.link.session.await_room()
+        return Wait.PEER
 
     def disposed(self, event: Disposed) -> None:
         """Settle what the peer has not settled itself."""

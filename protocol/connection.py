@@ -135,8 +135,7 @@ class Connection:
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
         self.recogniser: Recogniser | None = None
-        """Who took the last frame and is shown the next read; None where that begins within a frame, or a session has
-        ended since."""
+        """Is shown the next read; None where that begins within a frame, or a session has ended since."""
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
         self._close_by_ms: int | None = None

@@ -101,6 +101,7 @@ class Links:
         for link in self._local.values():
             self.forget_name(link)
             link.drop_partial()
+            link.shape = None
             link.state = LinkState.DETACHED
         self.by_handle = {}
         self._count_out(self._counted)

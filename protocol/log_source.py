@@ -93,6 +93,7 @@ class LogSource:
             self._read_on()
         end_drain(link, has_more=bool(messages) or is_behind)
         if messages:
+            link.session.await_room()
             return Wait.TURN if link.sendable else Wait.PEER
         return Wait.PEER if is_behind else Wait.EVENTS
 

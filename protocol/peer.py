@@ -154,8 +154,8 @@ class Peer:
         consuming.flush()
         if consuming.is_open and consuming.consumer and not self.is_paused:
             credit = consuming.next_grant()
-            if not credit and consuming.link.session.is_full:
-                consuming.link.session.is_awaited = True
+            if not credit:
+                consuming.link.session.await_room()
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
             consuming.end_drain()
 
@@ -165,6 +165,9 @@ class Peer:
         for consuming in self._consuming.values():
             if consuming.link.session is session and consuming.is_starved:
                 self.top_up(consuming)
+        for source in self._sources.values():
+            if source.link.session is session:
+                self.gateway.sources.wake(source)
 
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
@@ -215,7 +218,7 @@ class Peer:
         """End a link that another connection has attached anew."""
         self._forget(link)
         why = f"link {link.name!r:.80} was attached by another connection"
-        link.detach(closed=True, error=Error(condition=Symbol(LinkCondition.STOLEN), description=why))
+        self._end(link, Error(condition=Symbol(LinkCondition.STOLEN), description=why))
         self.gateway.touched[self] = None
 
     def consumer_ended(self, consuming: Consuming, error: Error) -> None:
@@ -223,7 +226,7 @@ class Peer:
         consuming.is_open = False
         self._consuming.pop(consuming.link, None)
         self._let_go(consuming.link)
-        consuming.link.detach(closed=True, error=error)
+        self._end(consuming.link, error)
 
     def producer_ended(self, producing: Producing, error: Error) -> None:
         """End a producer whose queue or muxer is gone."""
@@ -237,7 +240,7 @@ class Peer:
         self._sources.pop(source.link, None)
         self._let_go(source.link)
         self.gateway.sources.forget(source)
-        source.link.detach(closed=True, error=error)
+        self._end(source.link, error)
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a command that was refused, or one about wiring."""
@@ -392,10 +395,10 @@ class Peer:
         consuming = self._consuming.get(event.link)
         if consuming is None:
             self._browsed(event)
-            return
-        command = consuming.command(event)
-        if command is not None:
-            self.gateway.engine.submit(command)
+        else:
+            command = consuming.command(event)
+            if command is not None:
+                self.gateway.engine.submit(command)
         if event.settled and event.link.session.is_awaited:
             self.relieve(event.link.session)
 
@@ -421,6 +424,12 @@ class Peer:
         self._forget(event.link, is_closed=event.closed and event.error is None)
         if event.link.session.is_awaited:
             self.relieve(event.link.session)
+
+    def _end(self, link: Link, error: Error) -> None:
+        """End a link of ours; the others of its session have the room that it leaves."""
+        link.detach(closed=True, error=error)
+        if link.session.is_awaited:
+            self.relieve(link.session)
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():

@@ -141,10 +141,10 @@ class Sender(Link):
         session, template = self.session, self._template
         frame_bytes_max = session.connection.remote_frame_bytes_max
         if template.head_bytes + max(map(len, payloads)) <= frame_bytes_max:
-            session.windows.sent(len(payloads))
             output = session.connection.output
             for piece in template.pieces(first_id, tokens, payloads):
                 output.add(piece)
+            session.windows.sent(len(payloads))
             return
         ids = range(first_id, first_id + len(payloads))
         for unmasked_id, token, payload in zip(ids, tokens, payloads, strict=True):

@@ -93,7 +93,7 @@ class Session:
         self.sent = DeliveryRing()
         """What we sent and is not settled."""
         self.is_awaited = False
-        """Yours: it was full when somebody had something to send."""
+        """Somebody could send nothing more for all that was unsettled; whoever frees some clears it."""
         self.received = DeliveryRing()
         """What we received and is not settled."""
         self.has_second = False
@@ -113,6 +113,11 @@ class Session:
     def is_full(self) -> bool:
         """Whether nothing more may leave until the peer settles something."""
         return self.sent.count >= self.unsettled_max
+
+    def await_room(self) -> None:
+        """Note, where it is full, that somebody waits for room."""
+        if self.is_full:
+            self.is_awaited = True
 
     def links(self) -> list[Link]:
         """List the links that are not detached at both ends; of an ended session those that it had."""
@@ -222,6 +227,9 @@ class Session:
             self._links.forget_name(link)
         self.sent.drop(link)
         self.received.drop(link)
+        if self.windows.left <= self.windows.low:
+            # What it held was counted in the window.
+            self.mark_dirty()
         link.drop_partial()
         link.shape = None
         if self._waiting:

@@ -3,7 +3,7 @@
     size u32 | 02 00 channel u16 | 00 53 15 c0 size u8 | 06 role 70 | first u32 | 70 last u32 | settled | state | 42
     head: constant while what is said is alike                      |                         | tail: constant
 
-Rule 1: only consecutive deliveries with the same state, in the same direction, are one range; their order is kept.
+Rule 1: only consecutive deliveries of which the same is said, byte for byte, are one range; their order is kept.
 Rule 2: head and tail are those of a frame that the general encoder wrote, at full width; ids always take five bytes.
 """
 
@@ -48,10 +48,9 @@ class Settlements:
     def say(self, run: Run, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
         """Join a run to what waits, or let that go first; `role` is ours, and the state must not change any more."""
         first_id = run.first_id
-        if (state is not self._state and state != self._state) or settled != self._settled or role != self._role:
-            self.flush()
+        if state is not self._state or settled != self._settled or role != self._role:
             self._learn(state, settled=settled, role=role)
-        elif self._count and first_id != (self._first_id + self._count) & MASK:
+        if self._count and first_id != (self._first_id + self._count) & MASK:
             self.flush()
         if not self._count:
             self._first_id = first_id
@@ -72,9 +71,15 @@ class Settlements:
         self._count = 0
 
     def _learn(self, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
-        """Write a frame that the peer takes: what an error says is cut where it would be too long."""
+        """Write a frame that the peer takes: what an error says is cut where it would be too long.
+
+        What waits and is alike, byte for byte, goes on waiting: equal values need not be the same ones to AMQP.
+        """
         channel, connection = self._session.channel, self._session.connection
         said = Disposition(role=role, first=MASK, last=MASK, settled=settled, state=state)
         frame = fitted(channel, said, connection.remote_frame_bytes_max) or encode_frame(channel, said)
-        self._head, _, self._tail = frame.partition(_LEARNT_RANGE)
+        head, _, tail = frame.partition(_LEARNT_RANGE)
+        if head != self._head or tail != self._tail:
+            self.flush()
+            self._head, self._tail = head, tail
         self._state, self._settled, self._role = state, settled, role

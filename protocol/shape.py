@@ -38,7 +38,10 @@ _FLOW_KINDS: Final = b"uuuuuuuubb"
 
 
 class Recogniser(Protocol):
-    """Who took the last frame of a connection, and takes more like it before they are cut into frames."""
+    """Who took the last transfer or plain disposition of a connection, and takes more like it before they are cut.
+
+    Asked only while its session is mapped: the session forgets it as it ends.
+    """
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
         """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""

@@ -1,9 +1,12 @@
 """Credit, drain and turns between proton's receivers and the broker; and credit for its senders."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
 import pytest
 from proton import Delivery
 
-from protocol.performatives import Accepted, Detach, Disposition, Flow, Transfer
+from protocol.performatives import Accepted, Attach, Detach, Disposition, Flow, Source, Target, Transfer
 from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
@@ -132,29 +135,58 @@ def test_settling_makes_room(start_broker: StartBroker, queue: str) -> None:
             wire.say(Disposition(role=RECEIVER, first=ids[0], last=ids[-1], settled=True, state=Accepted()))
 
 
-@pytest.mark.parametrize("goes", [False, True])
-def test_the_other_links_get_the_room(start_broker: StartBroker, queue: str, goes: bool) -> None:
-    """A receiver that has used its credit up settles, or goes: another of its session waits, and gets what it can."""
+@contextmanager
+def full_session(
+    start_broker: StartBroker, queue: str, modes: tuple[str | None, str | None]
+) -> Iterator[tuple[str, TcpWire, list[int], int]]:
+    """A session where one receiver holds all that may be unsettled and another has credit; with "copy" it browses.
+
+    Yields the broker's URL, the wire, the ids of what the first holds, and the handle of the second.
+    """
     broker = start_broker(config="[connection]\nunsettled_max = 10\n")
     with TcpWire.begun(broker.url) as wire:
         for number, name in enumerate("ab"):
             wire.attach(queue + name, role=not RECEIVER, handle=number, name=f"to {name}")
             for at in range(10):
                 wire.send(10 * number + at, b"\x00\x53\x77\x54\x01", handle=number, settled=True)
-        handles = [
-            wire.attach(queue + name, role=RECEIVER, handle=2 + number, name=f"from {name}").handle
-            for number, name in enumerate("ab")
-        ]
+        handles = []
+        for number, (name, mode) in enumerate(zip("ab", modes, strict=True)):
+            source = Source(address=queue + name, distribution_mode=mode)
+            wire.say(Attach(name=f"from {name}", handle=2 + number, role=RECEIVER, source=source, target=Target()))
+            handles.append(wire.expect(Attach).handle)
         wire.flow(handle=2, delivery_count=0, link_credit=10)
         ids = [wire.expect(Transfer).delivery_id for _ in range(10)]
         wire.flow(handle=3, delivery_count=0, link_credit=10)
-        if goes:
-            wire.say(Detach(handle=2, closed=True))
-            assert [wire.expect(Transfer).handle for _ in range(10)] == handles[1:] * 10
-            return
+        wire.flow(echo=True)
+        wire.expect(Flow)
+        yield broker.url, wire, ids, handles[1]
+
+
+@pytest.mark.parametrize("modes", [(None, None), ("copy", None), (None, "copy")])
+def test_the_other_links_get_the_room(
+    start_broker: StartBroker, queue: str, modes: tuple[str | None, str | None]
+) -> None:
+    """A receiver that has used its credit up settles: another of its session waits, and gets what it can."""
+    with full_session(start_broker, queue, modes) as (_, wire, ids, handle):
         for delivery_id in ids:
             wire.say(Disposition(role=RECEIVER, first=delivery_id, settled=True, state=Accepted()))
-            assert wire.expect(Transfer).handle == handles[1]
+            assert wire.expect(Transfer).handle == handle
+
+
+@pytest.mark.parametrize("ends", ["it detaches", "it is stolen", "its queue is deleted"])
+def test_the_other_links_get_the_room_of_one_that_ends(
+    start_broker: StartBroker, connect: Connect, queue: str, ends: str
+) -> None:
+    """Whoever ends it."""
+    with full_session(start_broker, queue, (None, None)) as (url, wire, _, handle), ExitStack() as others:
+        if ends == "it detaches":
+            wire.say(Detach(handle=2, closed=True))
+        elif ends == "it is stolen":
+            other = others.enter_context(TcpWire.begun(url))
+            other.attach(queue + "a", role=RECEIVER, handle=0, name="from a")
+        else:
+            Manager(connect(url)).ask("DELETE", queue + "a", None, type="org.ambermq.queue")
+        assert [wire.expect(Transfer).handle for _ in range(10)] == [handle] * 10
 
 
 def test_credit_behind_a_closed_window_acquires_nothing(broker: ChildBroker, connect: Connect, queue: str) -> None:

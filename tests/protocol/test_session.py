@@ -91,6 +91,18 @@ def test_unsettled_bounds_the_window() -> None:
     assert sender.sendable == 8
 
 
+def test_what_a_link_held_is_room_when_it_goes() -> None:
+    """The window that it had filled is renewed for the others of its session, whoever ends it."""
+    wire = Wire(ConnectionLimits(unsettled_max=8, window_frames=8), credit=50)
+    wire.say(wire.attach(role=SENDER, name="a", handle=0), wire.attach(role=SENDER, name="b", handle=1))
+    for index in range(8):
+        wire.say(transfer((FIRST_ID + index) & 0xFFFFFFFF), payload=b"x")
+    assert wire.session().windows.left == 0
+    wire.session().links()[0].detach()
+    flows = [performative for _, performative, _ in wire.read() if type(performative) is Flow]
+    assert [each.incoming_window for each in flows] == [8]
+
+
 def test_settlements_merge() -> None:
     """Consecutive settlements of one tick with the same state leave as one range, also across the wrap of ids."""
     wire = Wire()

@@ -1,5 +1,6 @@
 """Settlements become ranges, and a range means what the general encoder writes, at full width."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from protocol.performatives import Accepted, DeliveryState, Disposition, Error, 
 from protocol.sender import Sender
 from protocol.serial import MASK
 from protocol.session import Session
+from protocol.values import Symbol
 from tests.protocol.peers import cut, fields_written
 
 CHANNEL = 3
@@ -77,3 +79,16 @@ def test_only_what_follows_and_is_alike_is_one_range(
         is_open = True
     written += b"".join(map(bytes, ours.connection.take_output()))
     assert [performative for _, performative, _ in cut(written)] == expected
+
+
+@pytest.mark.parametrize(("one", "other"), [(True, 1), ("text", Symbol("text")), (0.0, -0.0)])
+def test_what_is_equal_but_another_value_is_said_as_it_is(one: object, other: object) -> None:
+    """Python calls them equal; a peer that reads them does not."""
+    ours = session()
+    for first_id, value in enumerate((one, other)):
+        say(ours, first_id, 1, Modified(message_annotations={Symbol("x"): value}), True, False)
+    frames = cut(b"".join(map(bytes, ours.connection.take_output())))
+    assert [repr(performative.state.message_annotations[Symbol("x")]) for _, performative, _ in frames] == [
+        repr(one),
+        repr(other),
+    ]
