@@ -84,7 +84,7 @@ def _published_to_many(state: State, event: Published) -> State:
 
 
 def acquired(state: State, event: Acquired) -> State:
-    """Return what `apply` does, where it is known what has happened."""
+    """Return the state in which consumers hold what they were dealt; `apply` without the look at the event's type."""
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
@@ -93,7 +93,7 @@ def acquired(state: State, event: Acquired) -> State:
 
 
 def settled(state: State, event: Settled) -> State:
-    """Return what `apply` does, where it is known what has happened."""
+    """Return the state in which a consumer holds no more what it settled; `apply` without that look."""
     queue = state.queues.get(event.queue)
     if queue is None:
         return state

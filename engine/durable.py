@@ -63,7 +63,7 @@ from log.log import Log
 __all__ = ["ALONE", "FOREVER_US", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
 
 Due = Literal[0, 1, 2, 3, 4]
-"""When a step is wanted; plain numbers, since it is asked twice a message."""
+"""When a step is wanted; plain numbers, since it is asked with each read."""
 NEVER: Final = 0
 """Nothing was gathered."""
 LATER: Final = 1

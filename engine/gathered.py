@@ -2,8 +2,8 @@
 
 Rule 1. What is left of the last tick goes first: nothing is decided between the parts of a command.
 Rule 2. Settlements that nobody waits for wait beside publishing alone for others like them, a run a consumer,
-        `lazy_write_ms` at most. They overtake nothing, for a queue may end with its last message; and what somebody
-        waits for is decided behind them.
+        `lazy_write_ms` at most, or until they are as many as a tick takes. They overtake nothing, for a queue may end
+        with its last message; and what somebody waits for is decided behind them.
 Rule 3. One durable message may wait for one other, while nothing else is gathered (company.py).
 """
 
@@ -43,7 +43,7 @@ class Gathered:
         self.is_due = False
         """There is something that may not wait."""
         self.is_urgent = False
-        """Somebody waits for something else than publishing, or it is as much as a tick takes."""
+        """Somebody waits for something else than publishing, or settlements are as many as a tick takes."""
         self.publish_count = 0
         self.count = 0
         """Messages and settlements."""

@@ -290,4 +290,4 @@ WRITE: Final[Mapping[type, _Add]] = {
     Reset: _seldom(RESET),
     Compacted: _seldom(COMPACTED, ref="horizon", meta=lambda event: pack_words(_counts_of(event))),
 }
-"""By the type of an event what `write_event` calls for it, for who writes many."""
+"""By the type of an event what `write_event` calls for it: the loop looks there itself."""

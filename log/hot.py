@@ -11,10 +11,10 @@ from typing import Final
 
 from log.buffer import Buffer
 
-__all__ = ["HotBodies"]
+__all__ = ["RUNS_MAX", "HotBodies"]
 
 _ENTRY_OVERHEAD_BYTES: Final = 150
-_RUNS_MAX: Final = 4096
+RUNS_MAX: Final = 4096
 _DROPPED_SHARE: Final = 64
 """One in so many runs goes at once when there is too much."""
 
@@ -37,7 +37,7 @@ class HotBodies:
         self._bodies.update(enumerate(bodies, first_offset))
         self._runs.append(range(first_offset, first_offset + count))
         self.size_bytes += body_bytes + _ENTRY_OVERHEAD_BYTES * count
-        while self.size_bytes > self._bytes_max or len(self._runs) > _RUNS_MAX:
+        while self.size_bytes > self._bytes_max or len(self._runs) > RUNS_MAX:
             self._drop_oldest()
 
     def forget(self, offsets: Iterable[int]) -> None:
@@ -62,6 +62,11 @@ class HotBodies:
             return list(map(self._bodies.__getitem__, offsets))
         except KeyError:
             return None
+
+    @property
+    def run_count(self) -> int:
+        """Runs that it knows, those that have left by themselves included."""
+        return len(self._runs)
 
     def __len__(self) -> int:
         return len(self._bodies)

@@ -220,7 +220,10 @@ class Log:
         return True
 
     def request_sync(self) -> None:
-        """Ask for what is written to be made durable; while a sync runs, all further requests ride the next one."""
+        """Ask for what is written to be made durable; while a sync runs, all further requests ride the next one.
+
+        Raises LogFailed, also where no sync can begin.
+        """
         if self._failure:
             raise self._failure
         written_bytes = self.written_bytes
@@ -231,6 +234,8 @@ class Log:
             earlier = tuple([(sealing.file, sealing.written_bytes) for sealing in self._sealing])
         self._syncer.target = SyncTarget(self.log_end, written_bytes, self._active.file, earlier)
         self._sync_lane.wake()
+        if self._sync_lane.error:
+            self._check_lanes()
 
     def completed(self) -> bool:
         """Take what ended beside the loop: syncs, cold reads, spares; tell whether the first or second did.

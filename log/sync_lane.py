@@ -115,17 +115,18 @@ class SyncLane:
 
     def _begin(self) -> None:
         """Begin to sync the next file, the first of the present target where none is left of the last one."""
-        if not self._files:
-            self._is_awake = False
-            target, synced_bytes = self._syncer.target, self._syncer.synced.written_bytes
-            if target.written_bytes - synced_bytes >= LARGE_SYNC_BYTES:
-                self._begin_thread()
-                return
-            self._target, self._files = target, target.unsynced_files(synced_bytes)
-            if not self._files:
-                return
         self._is_busy = True
         try:
+            if not self._files:
+                self._is_awake = False
+                target, synced_bytes = self._syncer.target, self._syncer.synced.written_bytes
+                if target.written_bytes - synced_bytes >= LARGE_SYNC_BYTES:
+                    self._begin_thread()
+                    return
+                self._target, self._files = target, target.unsynced_files(synced_bytes)
+                if not self._files:
+                    self._is_busy = False
+                    return
             self._kernel.begin(self._files[0].fileno())
         except OSError as error:
             self.error = error
@@ -133,8 +134,7 @@ class SyncLane:
     def _begin_thread(self) -> None:
         if callable(self._thread):
             self._thread = self._thread(self._run)
-        self._is_busy = self._is_threaded = True
-        self._has_ended = False
+        self._is_threaded, self._has_ended = True, False
         self._thread.wake()
 
     def _run(self) -> None:

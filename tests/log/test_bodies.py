@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from log.cold import DAMAGED
-from log.hot import HotBodies
+from log.hot import RUNS_MAX, HotBodies
 from log.positions import SPACING_BYTES, Positions
 from log.segment import segment_path
 from tests.log.lives import DIRECTORY, Life, body_of
@@ -34,6 +34,17 @@ def test_the_hot_cache_is_bounded_and_tells_the_truth(
     assert hot.size_bytes == sum(len(body) + 150 for body in held.values() if body is not None)
     assert not forgotten & held.keys()
     assert hot.get_run(sorted(held)) == [held[offset] for offset in sorted(held)]
+
+
+def test_the_hot_cache_holds_a_bounded_number_of_runs() -> None:
+    """However small they are, and though all have left it already."""
+    hot = HotBodies(1 << 30)
+    for offset in range(3 * RUNS_MAX):
+        hot.keep(offset, [b""], body_bytes=0)
+        if offset % 2:
+            hot.forget([offset])
+    assert hot.run_count <= RUNS_MAX
+    assert RUNS_MAX // 4 < len(hot) <= RUNS_MAX
 
 
 @given(st.lists(st.integers(1, 3 * SPACING_BYTES), min_size=1, max_size=50))

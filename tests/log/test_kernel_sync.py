@@ -5,6 +5,7 @@ import os
 import select
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -129,6 +130,24 @@ def test_a_failed_sync_ends_the_lane(tmp_path: Path, size: int) -> None:
     lane.wake()
     assert syncer.synced.end == 0
     workers.close()
+
+
+def test_a_thread_that_cannot_start_ends_the_lane(tmp_path: Path, kernel: KernelSync) -> None:
+    """As a sync that failed: where no more files may be open there is none for it."""
+
+    def refuse(_run: object) -> NoReturn:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    file = DiskStorage().open(str(tmp_path / "a"), create=True)
+    syncer = Syncer(0, file)
+    lane = SyncLane(syncer, kernel, refuse)
+    syncer.target = SyncTarget(1, LARGE_SYNC_BYTES, file)
+    lane.wake()
+    assert isinstance(lane.error, OSError)
+    syncer.target = SyncTarget(2, 1, file)
+    lane.wake()
+    assert not kernel.is_busy
+    file.close()
 
 
 def test_a_thread_syncs_where_the_kernel_does_not(tmp_path: Path) -> None:
