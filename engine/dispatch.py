@@ -58,12 +58,12 @@ def dispatch(
     """
     dealt = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, look, looks_max)
     for queue_id in list(islice(demand.dirty, budget)):
+        if dealt.is_spent:
+            break
         queue = dealt.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
         if queue is not None and scanning:
-            if dealt.is_spent:
-                break
             has_more = dealt.select(queue, scanning)
             queue = dealt.state.queues[queue_id]
         if ring is not None:

@@ -5,7 +5,7 @@ other things in between, in the same thread: a build goes on where it was.
 Rule 2. An index is derived from its segment: one that cannot be built is left out, and whoever looks for something
 reads the segment.
 Rule 3. What was read leaves the page cache when the index is there: nobody has asked for it. So does the memory that
-it took leave the process: with 1,000,000 messages waiting it was a third of what they cost.
+it took leave the process: with 1,000,000 messages waiting it was 8 to 14 of the 36 MiB that they cost.
 """
 
 from collections import deque

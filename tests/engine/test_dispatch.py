@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from engine.config import EngineConfig
+from engine.demand import Want
+from engine.dispatch import dispatch
 from engine.effects import AT_CLOSE, Deliver, Drained
 from engine.events import Acquired, Settled
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from engine.routing.selector import parse_selector
+from engine.scanning import Scan
 from engine.word import size_of, unpack_words
 from tests.engine.world import World
 
@@ -160,6 +164,33 @@ def test_a_queue_that_uses_up_each_budget_keeps_none_waiting() -> None:
     world.publish(world.producer("one"), 10)
     dealt = [set(world.dealt(budget=5)) for _ in range(3)]
     assert dealt == [{many}, {one, many}, {many}]
+
+
+def test_who_selects_all_of_each_budget_keeps_no_queue_waiting() -> None:
+    """A queue that finds the budget used up keeps its place: it is next."""
+    world = World()
+    selecting, plain = world.consumer("many"), world.consumer("one", credit=9)
+    queue = world.demand.wants[selecting].queue
+    world.demand.remove(selecting)
+    scan = Scan(parse_selector("a = 1", bytes_max=100))
+    world.demand.add(Want(selecting, queue, "link", credit=1000, scan=scan))
+    world.publish(world.producer("many"), *[10] * 50)
+    world.publish(world.producer("one"), 10)
+    dealt = []
+    for _ in range(3):
+        tick = dispatch(
+            world.state,
+            world.demand,
+            0,
+            world.next_offset,
+            2,
+            1 << 20,
+            lambda _queue, words, _: [{"a": 1}] * len(words),
+        )
+        for event in tick.events:
+            world.happened(event)
+        dealt.append({effect.consumer for effect in tick.effects if type(effect) is Deliver})
+    assert dealt == [{selecting}, {plain, selecting}, {selecting}]
 
 
 def test_a_budget_is_shared_by_queues_in_turn() -> None:
