@@ -312,6 +312,18 @@ def test_closing_after_a_failed_sync_repeats_none() -> None:
     assert storage.calls["datasync"] == 1
 
 
+def test_a_sync_that_cannot_begin_fails_the_request() -> None:
+    """Whoever asks hears of it: nobody would wake the loop to tell."""
+    log = _open(SimulatedStorage())
+    log.completed()
+    _write(log, 10)
+    log._sync_lane.error = OSError(errno.EMFILE, "too many open files")
+    with pytest.raises(LogFailed, match="sync failed"):
+        log.request_sync()
+    with pytest.raises(LogFailed, match="sync failed"):
+        log.write(0)
+
+
 def test_a_change_of_the_manifest_is_committed_beside_the_loop() -> None:
     """What others want changed goes through the one who edits the manifest."""
     storage = SimulatedStorage()
