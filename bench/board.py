@@ -33,6 +33,8 @@ class Phase(IntEnum):
     """Load runs, latencies are kept."""
     DRAIN = 2
     """The sender has stopped, the receiver empties the queue."""
+    PAUSE = 3
+    """The sender waits for another phase."""
 
 
 class Board:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
@@ -70,9 +71,20 @@ class AmberMQ:
 
     name = "ambermq"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        command: Sequence[str] = (),
+        options: Sequence[str] = (),
+        tree: Path | None = None,
+    ) -> None:
+        """Run on a directory; by another command, with options of `serve`, from another checkout where told."""
         self.url = ""
         self._directory = directory
+        self._command = command
+        self._options = options
+        self._tree = tree
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, probe: Path | None = None) -> float:
@@ -80,7 +92,7 @@ class AmberMQ:
 
         With `probe` its event loop's lateness is noted in that file (probed.py).
         """
-        command = [str(Path(sys.executable).with_name("ambermq"))]
+        command = [*self._command] or [str(Path(sys.executable).with_name("ambermq"))]
         if probe is not None:
             command = [sys.executable, "-m", "bench.probed", str(probe)]
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -88,10 +100,22 @@ class AmberMQ:
         began = time.monotonic()
         with errors.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [*command, "serve", "--data", str(self._directory), "--host", "127.0.0.1", "--port", "0"],
+                [
+                    *command,
+                    "serve",
+                    "--data",
+                    str(self._directory),
+                    "--host",
+                    "127.0.0.1",
+                    "--port",
+                    "0",
+                    *self._options,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
+                cwd=self._tree,
+                env=None if self._tree is None else os.environ | {"PYTHONPATH": str(self._tree)},
                 start_new_session=True,
             )
         words = _first_line(self._process, _START_SECONDS).split()

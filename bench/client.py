@@ -23,6 +23,8 @@ __all__ = ["main"]
 _UNBOUNDED = 1 << 62
 _LOOK_SECONDS = 0.1
 """How often a process without traffic looks at the board's phase."""
+_PAUSED_SECONDS = 0.005
+"""How often a sender that pauses looks at the board's phase."""
 _STALLED_SECONDS = 0.001
 """How often a sender held back by the queue's length looks at the receiver's progress."""
 _BURSTS_PER_S = 1000
@@ -94,6 +96,10 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
     total = options.count or _UNBOUNDED
     each = -(-total // len(senders))
     while slots[Slot.PHASE] != Phase.DRAIN:
+        if slots[Slot.PHASE] == Phase.PAUSE:
+            _exchange(senders, _PAUSED_SECONDS)
+            _tell_sent(senders, board)
+            continue
         left = total - sum(sender.sent for sender in senders)
         if left <= 0:
             break
@@ -114,7 +120,10 @@ def _send_paced(sender: Sender, board: Board, rate: int) -> None:
     due = time.monotonic()
     while slots[Slot.PHASE] != Phase.DRAIN:
         wait = due - time.monotonic()
-        if wait <= 0:
+        if slots[Slot.PHASE] == Phase.PAUSE:
+            wait = _PAUSED_SECONDS
+            due = time.monotonic() + interval
+        elif wait <= 0:
             sender.send_timed(keep=slots[Slot.PHASE] == Phase.MEASURE)
             _fill_up(sender, burst - 1)
             due += interval

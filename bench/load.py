@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,18 @@ import psutil  # type: ignore[import-untyped]  # its types are a package of thei
 from bench.board import Board, Phase, Slot
 from bench.brokers import Broker
 
-__all__ = ["Load", "LoadFailed", "Window", "drain_queue", "fill_queue", "hold_connections", "run_load"]
+__all__ = [
+    "Load",
+    "LoadFailed",
+    "Reading",
+    "Running",
+    "Window",
+    "drain_queue",
+    "fill_queue",
+    "hold_connections",
+    "run_load",
+    "start_load",
+]
 
 _READY_SECONDS = 120.0
 _END_SECONDS = 300.0
@@ -56,13 +67,60 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class Reading:
+    """Counters and CPU seconds at one moment."""
+
     time: float
     settled: int
     received: int
     broker_cpu: float
     sender_cpu: float
     receiver_cpu: float
+
+
+class Running:
+    """A load that runs: a sender, a receiver, and the board that all look at."""
+
+    def __init__(
+        self, broker: Broker, board: Board, sender: subprocess.Popen[bytes], receiver: subprocess.Popen[bytes]
+    ) -> None:
+        self._broker = broker
+        self._board = board
+        self._sender = sender
+        self._receiver = receiver
+
+    def phase(self, phase: Phase) -> None:
+        """Tell sender and receiver what to do from now on."""
+        self._board.slots[Slot.PHASE] = phase
+
+    def read(self) -> Reading:
+        """Read counters and CPU together. Raises LoadFailed."""
+        return Reading(
+            time=time.monotonic(),
+            settled=self._board.slots[Slot.SETTLED],
+            received=self._board.slots[Slot.RECEIVED],
+            broker_cpu=self._broker.usage().cpu_seconds,
+            sender_cpu=_cpu_seconds(self._sender),
+            receiver_cpu=_cpu_seconds(self._receiver),
+        )
+
+    def end(self) -> dict[str, float]:
+        """End it, and return percentiles of what was sent while it was measured, in milliseconds. Raises LoadFailed."""
+        self.phase(Phase.DRAIN)
+        settle, delivery = _report(self._sender), _report(self._receiver)
+        return _percentiles("settle", settle) | _percentiles("delivery", delivery)
+
+
+@contextmanager
+def start_load(broker: Broker, load: Load, directory: Path) -> Iterator[Running]:
+    """Start a load, and return when the first message has arrived. Raises LoadFailed."""
+    with _board(directory) as board:
+        options = _options(broker, _new_queue(), board, load)
+        with _client("receive", options) as receiver:
+            _await_ready(receiver)
+            with _client("send", options) as sender:
+                _await_traffic(board, sender, receiver)
+                yield Running(broker, board, sender, receiver)
 
 
 def run_load(
@@ -72,20 +130,14 @@ def run_load(
 
     The window closes when `wait` returns, which is told its length. Raises LoadFailed.
     """
-    with _board(directory) as board, ExitStack() as stack:
-        options = _options(broker, _new_queue(), board, load)
-        receiver = stack.enter_context(_client("receive", options))
-        _await_ready(receiver)
-        sender = stack.enter_context(_client("send", options))
-        _await_traffic(board, sender, receiver)
+    with start_load(broker, load, directory) as running:
         time.sleep(window.warm_seconds)
-        board.slots[Slot.PHASE] = Phase.MEASURE
-        opened = _read(board, broker, sender, receiver)
+        running.phase(Phase.MEASURE)
+        opened = running.read()
         wait(window.seconds)
-        closed = _read(board, broker, sender, receiver)
-        board.slots[Slot.PHASE] = Phase.DRAIN
-        settle, delivery = _report(sender), _report(receiver)
-    return _rates(opened, closed) | _percentiles("settle", settle) | _percentiles("delivery", delivery)
+        closed = running.read()
+        latencies = running.end()
+    return _rates(opened, closed) | latencies
 
 
 def fill_queue(
@@ -182,17 +234,6 @@ def _await_traffic(board: Board, *processes: subprocess.Popen[bytes]) -> None:
         time.sleep(0.01)
 
 
-def _read(board: Board, broker: Broker, sender: subprocess.Popen[bytes], receiver: subprocess.Popen[bytes]) -> _Reading:
-    return _Reading(
-        time=time.monotonic(),
-        settled=board.slots[Slot.SETTLED],
-        received=board.slots[Slot.RECEIVED],
-        broker_cpu=broker.usage().cpu_seconds,
-        sender_cpu=_cpu_seconds(sender),
-        receiver_cpu=_cpu_seconds(receiver),
-    )
-
-
 def _cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     try:
         times = psutil.Process(process.pid).cpu_times()
@@ -212,7 +253,7 @@ def _report(process: subprocess.Popen[bytes]) -> dict[str, float]:
     return report
 
 
-def _rates(opened: _Reading, closed: _Reading) -> dict[str, float]:
+def _rates(opened: Reading, closed: Reading) -> dict[str, float]:
     seconds = closed.time - opened.time
     received = closed.received - opened.received
     if not received:

@@ -1,0 +1,180 @@
+"""`python -m bench.paired SIDE SIDE...`: the same load on several brokers, each a moment at a time, in turn.
+
+A machine that is shared doubles its speed and halves it within seconds, so what is measured one after the other cannot
+tell five per cent apart. Here every side has a broker, a sender and a receiver of its own; all stay up, and one at a
+time is sent to, in another order each turn. What a side did in all its windows is divided by what the first did.
+
+A side is `rabbitmq`, or the directory of a checkout with options behind commas: `.`, `../before`,
+`.,engine.gather_us=0`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file;
+python= is the interpreter that runs it, which must have the packages.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.board import Phase
+from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
+from bench.load import Load, LoadFailed, Running, start_load
+
+__all__ = ["Side", "main"]
+
+_SETTLE_SECONDS: Final = 0.03
+"""Behind each window: what was sent in it is delivered meanwhile, and belongs to it."""
+_LOADS: Final = {
+    "paced": Load(1024, rate=1000),
+    "one-100": Load(100),
+    "one-1k": Load(1024),
+    "one-64k": Load(65_536, backlog=2_000),
+    "ten-1k": Load(1024, connections=10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A broker to measure, as it was told on the command line."""
+
+    word: str
+    tree: Path | None
+    """The checkout; None for RabbitMQ."""
+    python: str
+    config: str
+    """What its configuration file holds."""
+
+    @classmethod
+    def parse(cls, word: str) -> "Side":
+        """Read a side. Raises ArgumentTypeError."""
+        if word == RabbitMQ.name:
+            return cls(word, None, "", "")
+        directory, *options = word.split(",")
+        tree, python, lines = Path(directory).resolve(), sys.executable, []
+        if not (tree / "tools" / "__main__.py").exists():
+            raise argparse.ArgumentTypeError(f"{directory} is no checkout: there is no tools/__main__.py in it")
+        for option in options:
+            name, _, value = option.partition("=")
+            table, _, key = name.partition(".")
+            if name == "python" and value:
+                python = shutil.which(value) or value
+            elif key and value:
+                lines.append(f"{table}.{key} = {value}\n")
+            else:
+                raise argparse.ArgumentTypeError(f"{option!r} is neither TABLE.KEY=VALUE nor python=FILE")
+        return cls(word, tree, python, "".join(lines))
+
+    def broker(self, place: Path) -> Broker:
+        """Return the broker, not started, with its files at and beside a path."""
+        if self.tree is None:
+            return RabbitMQ(place)
+        config = place.with_suffix(".toml")
+        config.write_text(self.config)
+        options = ("--config", str(config))
+        return AmberMQ(place, command=(self.python, "-m", "tools"), options=options, tree=self.tree)
+
+
+@dataclass(slots=True)
+class _Measured:
+    """A side that runs, and what it did in its windows."""
+
+    side: Side
+    running: Running
+    count: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def measure(self, seconds: float) -> None:
+        self.running.phase(Phase.MEASURE)
+        before = self.running.read()
+        time.sleep(seconds)
+        self.running.phase(Phase.PAUSE)
+        self.seconds += time.monotonic() - before.time
+        time.sleep(_SETTLE_SECONDS)
+        after = self.running.read()
+        self.count += after.received - before.received
+        self.cpu_seconds += after.broker_cpu - before.broker_cpu
+
+    def figures(self) -> dict[str, float]:
+        """End the load, and return what came of it: a rate a second, microseconds a message, milliseconds."""
+        latencies = self.running.end()
+        count = max(self.count, 1)
+        return {"rate": self.count / self.seconds, "broker_cpu": self.cpu_seconds / count * 1e6, **latencies}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure all sides and print what came of it; return 0, or 1 when one could not run."""
+    options = _parser().parse_args(arguments)
+    try:
+        figures = _run(options)
+    except (BrokerFailed, LoadFailed) as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    if options.output == "json":
+        rows = [{"side": side.word, **one} for side, one in zip(options.side, figures, strict=True)]
+        print(json.dumps(rows, indent=2))
+    else:
+        _print_table(options.side, figures)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.paired", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("side", nargs="+", type=Side.parse, help="rabbitmq, or DIRECTORY[,OPTION]...")
+    parser.add_argument("--load", choices=_LOADS, default="paced", help="a scenario of `python -m bench`")
+    parser.add_argument("--turns", type=int, default=40, help="windows of each side")
+    parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")
+    parser.add_argument("--warm", type=float, default=3.0, help="seconds of load on each before the first turn")
+    parser.add_argument("--output", choices=("table", "json"), default="table")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> list[dict[str, float]]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ambermq-paired-", ignore_cleanup_errors=True) as directory,
+        ExitStack() as stack,
+    ):
+        sides: list[_Measured] = []
+        for number, side in enumerate(options.side):
+            broker = side.broker(Path(directory) / f"side-{number}")
+            stack.callback(broker.kill)
+            broker.start()
+            running = stack.enter_context(start_load(broker, _LOADS[options.load], Path(directory)))
+            time.sleep(options.warm)
+            running.phase(Phase.PAUSE)
+            sides.append(_Measured(side, running))
+        for turn in range(options.turns):
+            print(f"turn {turn + 1} of {options.turns}", file=sys.stderr, flush=True)
+            for measured in random.sample(sides, len(sides)):
+                measured.measure(options.window)
+        return [measured.figures() for measured in sides]
+
+
+def _print_table(sides: Sequence[Side], figures: Sequence[dict[str, float]]) -> None:
+    table = Table("side", "messages/s", "ratio", "broker CPU, us/message", "ratio", "settle p50, ms", "settle p99, ms")
+    first = figures[0]
+    for side, one in zip(sides, figures, strict=True):
+        table.add_row(
+            side.word,
+            f"{one['rate']:,.0f}",
+            f"{one['rate'] / first['rate']:.3f}",
+            f"{one['broker_cpu']:.3g}",
+            f"{one['broker_cpu'] / first['broker_cpu']:.3f}",
+            *(f"{one[name]:.2f}" if name in one else "" for name in ("settle_p50", "settle_p99")),
+        )
+    Console(width=None if sys.stdout.isatty() else 132).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
