@@ -73,6 +73,10 @@ class SyncLane:
         """See Lane; nothing waits here."""
         raise NotImplementedError
 
+    def rest(self, seconds: float) -> bool:
+        """See Lane; nothing waits here."""
+        raise NotImplementedError
+
     def tell(self) -> None:
         """See Lane; no function runs here."""
         raise NotImplementedError

@@ -35,6 +35,9 @@ class Lane(Protocol):
     def pause(self, seconds: float) -> bool:
         """Wait, called by the function itself; tell, at once, when the lane is being closed."""
 
+    def rest(self, seconds: float) -> bool:
+        """Wait, called by the function itself; tell, at once, when it was woken or the lane is being closed."""
+
     def tell(self) -> None:
         """Let the loop look now, called by the function itself: the end of its run is far."""
 
@@ -83,6 +86,10 @@ class ThreadLane:
     def pause(self, seconds: float) -> bool:
         """See Lane."""
         return self._closing.wait(seconds)
+
+    def rest(self, seconds: float) -> bool:
+        """See Lane."""
+        return bool(self._poll.poll(1000 * seconds))
 
     def tell(self) -> None:
         """See Lane."""
@@ -187,6 +194,10 @@ class InlineLane:
     def pause(self, seconds: float) -> bool:  # noqa: ARG002 - time stands still here
         """See Lane."""
         return False
+
+    def rest(self, seconds: float) -> bool:  # noqa: ARG002 - as above
+        """See Lane."""
+        return self._is_awake
 
     def tell(self) -> None:
         """See Lane; whoever runs it looks when it has ended."""

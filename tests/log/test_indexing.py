@@ -51,19 +51,19 @@ def _indexing(segments: list[Segment]) -> Indexing:
 def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy log makes the builder rest, and no more: its sealed segments get their indexes all the same."""
     life = Life(DiskStorage(), str(tmp_path))
-    rests = 0
+    rested_s = 0.0
 
-    def pause(lane: InlineLane, seconds: float) -> bool:
-        nonlocal rests
-        rests += seconds > 0
+    def rest(lane: InlineLane, seconds: float) -> bool:
+        nonlocal rested_s
+        rested_s += seconds
         life.log.written_bytes += 1 << 30
         return False
 
-    monkeypatch.setattr(InlineLane, "pause", pause)
+    monkeypatch.setattr(InlineLane, "rest", rest)
     _write_segments(life)
     assert len(_sealed(tmp_path)) > 1
     assert all(map(_has_index, _sealed(tmp_path)))
-    assert rests > 10 * len(_sealed(tmp_path))
+    assert rested_s > 0.1 * len(_sealed(tmp_path))
     life.log.close()
 
 
@@ -71,21 +71,39 @@ def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytes
 def test_a_builder_rests_by_how_much_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_each_time: int, expected: int
 ) -> None:
-    """In times of 5 ms: one where nobody writes, ten where little is written, three at more than 4 MiB a second so that
-    indexes keep up, forty at more than 64 MiB a second, where they do not.
+    """In two waits, together times of 5 ms: one where nobody writes, ten where little is written, three at more than
+    4 MiB a second so that indexes keep up, forty at more than 64 MiB a second, where they do not.
     """
     life = Life(DiskStorage(), str(tmp_path))
-    rests = 0
+    rests: list[float] = []
 
-    def pause(lane: InlineLane, seconds: float) -> bool:
-        nonlocal rests
-        rests += seconds > 0
+    def rest(lane: InlineLane, seconds: float) -> bool:
+        rests.append(seconds)
         life.log.written_bytes += bytes_each_time
         return False
 
-    monkeypatch.setattr(InlineLane, "pause", pause)
+    monkeypatch.setattr(InlineLane, "rest", rest)
     assert not life.log._housekeeper._rests()
-    assert rests == expected
+    assert sum(rests) == pytest.approx(0.005 * expected)
+    assert len(rests) == 2
+    life.log.close()
+
+
+def test_a_build_rests_until_the_thread_is_woken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for meanwhile goes first; the build goes on in the next run, which has been asked for."""
+    life = Life(DiskStorage(), str(tmp_path))
+    asked: list[bool] = []
+
+    def rest(lane: InlineLane, seconds: float) -> bool:
+        asked.append(len(asked) % 4 == 3)
+        if asked[-1]:
+            lane.wake()
+        return asked[-1]
+
+    monkeypatch.setattr(InlineLane, "rest", rest)
+    _write_segments(life)
+    assert any(asked)
+    assert all(map(_has_index, _sealed(tmp_path)))
     life.log.close()
 
 

@@ -96,6 +96,28 @@ def test_a_pause_ends_when_the_lane_is_closed() -> None:
     assert told == [True]
 
 
+def test_a_rest_ends_when_the_lane_is_woken_and_it_runs_again() -> None:
+    """Whoever rests within a run is told at once that there is more to do; so is one that is to end."""
+    workers = ThreadWorkers()
+    told: list[bool] = []
+    began = threading.Semaphore(0)
+
+    def run() -> None:
+        told.append(lane.rest(0))
+        began.release()
+        told.append(lane.rest(3600))
+
+    lane = workers.lane("test", run)
+    lane.wake()
+    for _ in range(2):
+        assert began.acquire(timeout=WAIT_S)
+        lane.wake()
+    assert began.acquire(timeout=WAIT_S)
+    workers.close()
+    assert told[:4] == [False, True, False, True]
+    assert set(told[1::2]) == {True}
+
+
 def test_inline_lanes_run_when_collected() -> None:
     """Nothing runs before `collect`; then each lane runs, in the order they were opened, until none is awake."""
     workers = InlineWorkers()
