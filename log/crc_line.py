@@ -1,19 +1,21 @@
-r"""Text files that say by their last line whether they are whole.
+r"""Text files that say by their last line whether they are whole, and the documents in them.
 
-The last line is `crc32c XXXXXXXX\n`: CRC-32C of every byte before it, in 8 hex digits.
+The last line is `crc32c XXXXXXXX\n`: CRC-32C of every byte before it, in 8 hex digits. A document is a JSON object with
+a `version`, which is looked at before anything else: what a later program writes may have any fields.
 """
 
 import json
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from log.checksum import crc32c
-from log.errors import DamageError
+from log.errors import DamageError, ForeignError
 
-__all__ = ["json_with_crc_line", "with_crc_line", "without_crc_line"]
+__all__ = ["Document", "json_with_crc_line", "read_document", "with_crc_line", "without_crc_line"]
 
+Document = TypeVar("Document")
 _CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
 
 
@@ -39,3 +41,26 @@ def without_crc_line(text: bytes, *, file: str) -> bytes:
     if expected != found:
         raise DamageError(file, line.start(), f"crc32c {expected:08x}", f"{found:08x}")
     return body
+
+
+def read_document(
+    text: bytes, type_: type[Document], *, file: str, what: str, version: int, hex_field: str | None = None
+) -> Document:
+    """Return the document before the line, which people call `what`; `hex_field` names bytes told in hex digits.
+
+    Raises DamageError naming `file` where it is not what was written, ForeignError where it is of another version.
+    """
+    body = without_crc_line(text, file=file)
+    try:
+        document: dict[str, Any] = json.loads(body)
+        found = document["version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
+    if found != version:
+        raise ForeignError(f"{file} has {what} version {found!r:.20}, this program reads version {version}")
+    try:
+        if hex_field is not None:
+            document[hex_field] = bytes.fromhex(document[hex_field])
+        return msgspec.convert(document, type=type_)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamageError(file, 0, f"the fields of a {what}", str(error)) from error

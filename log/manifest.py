@@ -15,15 +15,12 @@ damage, never a tail. An edit that seals a segment is therefore committed only a
 """
 
 import errno
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import msgspec
-
-from log.crc_line import json_with_crc_line, without_crc_line
-from log.errors import DamageError, ForeignError, LogError, LogFailed
+from log.crc_line import json_with_crc_line, read_document
+from log.errors import DamageError, LogError, LogFailed
 from log.segment import Segment, segment_path
 from log.storage import Hold, Storage
 
@@ -197,19 +194,7 @@ def encode(manifest: Manifest) -> bytes:
 
 def decode(text: bytes, *, file: str) -> Manifest:
     """Return the manifest in `text`; raise DamageError naming `file`, or ForeignError for a version we do not know."""
-    body = without_crc_line(text, file=file)
-    try:
-        document: dict[str, Any] = json.loads(body)
-        version = document["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
-    if version != VERSION:
-        raise ForeignError(f"{file} has manifest version {version}, this program reads version {VERSION}")
-    try:
-        document["log_id"] = bytes.fromhex(document["log_id"])
-        return msgspec.convert(document, type=Manifest)
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamageError(file, 0, "the fields of a manifest", str(error)) from error
+    return read_document(text, Manifest, file=file, what="manifest", version=VERSION, hex_field="log_id")
 
 
 def load(storage: Storage, directory: str) -> Manifest | None:

@@ -14,10 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from log.crc_line import json_with_crc_line, without_crc_line
-from log.errors import DamageError, ForeignError, LockedError
+from log.crc_line import json_with_crc_line, read_document
+from log.errors import ForeignError, LockedError
 from log.manifest import Horizon
 from log.rewriting import Rewritten
 from log.storage import Lock, Storage
@@ -124,15 +122,10 @@ def read_proposal(storage: Storage, directory: str, job: str) -> Proposal:
     path = f"{job_path(directory, job)}/{_TABLE_NAME}"
     file = storage.open(path)
     try:
-        text = without_crc_line(file.read(file.size(), 0), file=path)
+        text = file.read(file.size(), 0)
     finally:
         file.close()
-    try:
-        proposal = msgspec.json.decode(text, type=Proposal)
-    except msgspec.DecodeError as error:
-        raise DamageError(path, 0, "the table of a job", str(error)) from error
-    if proposal.version != _VERSION:
-        raise ForeignError(f"{path} has version {proposal.version}, this program reads version {_VERSION}")
+    proposal = read_document(text, Proposal, file=path, what="job", version=_VERSION)
     for segment in proposal.segments:
         _checked(segment.name, "a new segment")
     return proposal

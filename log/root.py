@@ -12,15 +12,12 @@ deleted; what is neither named nor on it is reported, never deleted.
 Rule 4. A damaged root manifest is refused: an old truth would silently lose whole virtual hosts.
 """
 
-import json
 import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import msgspec
-
-from log.crc_line import json_with_crc_line, without_crc_line
-from log.errors import DamageError, ForeignError, LogError
+from log.crc_line import json_with_crc_line, read_document
+from log.errors import DamageError, LogError
 
 __all__ = [
     "DEFAULT_VHOST",
@@ -105,18 +102,7 @@ def encode(root: Root) -> bytes:
 
 def decode(text: bytes, *, file: str) -> Root:
     """Return the root manifest in `text`; DamageError naming `file`, or ForeignError for a version we do not know."""
-    body = without_crc_line(text, file=file)
-    try:
-        document: dict[str, Any] = json.loads(body)
-        version = document["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
-    if version != VERSION:
-        raise ForeignError(f"{file} has root manifest version {version}, this program reads version {VERSION}")
-    try:
-        root = msgspec.convert(document, type=Root)
-    except msgspec.ValidationError as error:
-        raise DamageError(file, 0, "the fields of a root manifest", str(error)) from error
+    root = read_document(text, Root, file=file, what="root manifest", version=VERSION)
     for directory in (*(vhost.directory for vhost in root.vhosts), *root.removed):
         # What is deleted is deleted whole: a name that leads elsewhere must not be followed.
         if not _DIRECTORY.match(directory):

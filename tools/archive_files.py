@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from log.crc_line import with_crc_line, without_crc_line
-from log.errors import DamageError, ForeignError
+from log.crc_line import read_document, with_crc_line
 from tools.file_systems import joined, place_of
 from tools.history_log import HistoryLog
 from tools.history_schema import schema_of
@@ -107,16 +106,10 @@ def load_archive(listing: str) -> Archive:
     path = f"{place.path}/{name}"
     file = place.storage.open(path)
     try:
-        content = without_crc_line(file.read(file.size(), 0), file=listing)
+        content = file.read(file.size(), 0)
     finally:
         file.close()
-    try:
-        archive = msgspec.json.decode(content, type=Archive)
-    except msgspec.DecodeError as error:
-        raise DamageError(listing, 0, "the fields of an archive", str(error)) from error
-    if archive.version != _VERSION:
-        raise ForeignError(f"{listing} has archive version {archive.version}, this program reads version {_VERSION}")
-    return archive
+    return read_document(content, Archive, file=listing, what="archive", version=_VERSION)
 
 
 def archive_parts(log: HistoryLog) -> Iterator[ArchivePart]:

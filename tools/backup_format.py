@@ -42,7 +42,7 @@ import msgspec
 from msgspec import Meta
 
 from log.checksum import crc32c
-from log.crc_line import with_crc_line, without_crc_line
+from log.crc_line import read_document, with_crc_line
 from log.errors import DamageError, ForeignError
 
 __all__ = [
@@ -189,12 +189,6 @@ class Table(msgspec.Struct, frozen=True):
         return Head(bytes.fromhex(self.log_id), self.end, self.time_us)
 
 
-class _Version(msgspec.Struct):
-    """As much of a table as every version has."""
-
-    version: int
-
-
 def part_bytes_max(number: int) -> int:
     """Return how long what a part holds may be, by its number."""
     return SEGMENT_BYTES_MAX if number else SNAPSHOT_BYTES_MAX
@@ -258,14 +252,7 @@ def encode_table(table: Table) -> bytes:
 
 def decode_table(text: bytes, file: str) -> Table:
     """Return the table in `text`; raise DamageError naming `file`, or ForeignError where it is newer."""
-    body = without_crc_line(text, file=file)
-    try:
-        version = msgspec.json.decode(body, type=_Version).version
-        if version != VERSION:
-            raise _newer(file, version)
-        table = msgspec.json.decode(body, type=Table)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DamageError(file, 0, "the fields of a table", str(error)) from error
+    table = read_document(text, Table, file=file, what="backup", version=VERSION)
     _check_table(table, file)
     return table
 
