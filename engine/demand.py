@@ -48,7 +48,7 @@ class Demand:
     Who goes stays in its ring without credit until half of that has gone: looking for each of 100,000 would be minutes.
     """
 
-    __slots__ = ("_gone", "_in_vain", "dirty", "parked", "rings", "scanning", "wants")
+    __slots__ = ("_gone", "_in_vain", "dirty", "parked", "passed_over", "rings", "scanning", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
@@ -57,6 +57,8 @@ class Demand:
         """Queues where something became available or wanted, in order."""
         self.parked: dict[int, None] = {}
         """Queues of which messages must be read before it is known who wants them."""
+        self.passed_over: set[int] = set()
+        """Queues where those who take not everything used up a tick before the others: these go first in the next."""
         self.rings: dict[int, deque[Want]] = {}
         """By queue its consumers; whose turn it is stands first. Those that have gone have no credit."""
         self.scanning: dict[int, deque[Want]] = {}
@@ -91,6 +93,7 @@ class Demand:
         else:
             del rings[want.queue]
             self._in_vain.pop(want.queue, None)
+            self.passed_over.discard(want.queue)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> Want | None:
         """Say how many deliveries a consumer can take from now on, those held for it included; returns its wish."""

@@ -5,7 +5,8 @@ Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; t
         next turn is that of whoever follows the one served last.
 Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by, and never blocks what stands behind it.
         What nobody here may have is looked through once, not again until something has changed.
-Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way.
+Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way:
+        where that uses up a tick, the others go first in the queue's next one.
 Rule 5. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
         that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick, behind
         the others, and so do those beyond as many queues: to look at one where nobody may have anything is work too.
@@ -64,7 +65,7 @@ def dispatch(
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
         if queue is not None and scanning:
-            has_more = dealt.select(queue, scanning)
+            has_more = dealt.share(queue, scanning, ring)
             queue = dealt.state.queues[queue_id]
         if ring is not None:
             if queue is not None and not dealt.serve(queue, ring):
@@ -103,6 +104,22 @@ class Dispatch(Struct):
     def is_spent(self) -> bool:
         """Whether no more is dealt."""
         return self.budget <= 0 or self.bytes_left <= 0
+
+    def share(self, queue: Queue, scanning: deque[Want], ring: deque[Want] | None) -> bool:
+        """Deal what consumers select, the others first where they were passed over; return what `select` returns.
+
+        The others are served behind it in any case: who went first has no credit then, or nothing left to get.
+        """
+        passed_over = self.demand.passed_over
+        if queue.id in passed_over:
+            passed_over.discard(queue.id)
+            if ring is not None and not self.serve(queue, ring):
+                return True
+            return self.select(self.state.queues[queue.id], scanning)
+        has_more = self.select(queue, scanning)
+        if ring is not None and self.is_spent:
+            passed_over.add(queue.id)
+        return has_more
 
     def select(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deal what consumers select from a queue; return whether they may have more in the next tick."""

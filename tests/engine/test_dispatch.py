@@ -10,7 +10,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from engine.config import EngineConfig
 from engine.demand import Want
-from engine.dispatch import dispatch
 from engine.effects import AT_CLOSE, Deliver, Drained
 from engine.events import Acquired, Settled
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
@@ -30,6 +29,22 @@ def numbers(world: World) -> list[int]:
 def drained(world: World, budget: int = 1000) -> list[int]:
     """Dispatch; return who was told that nothing more is available."""
     return [effect.consumer for effect in world.deal(budget) if type(effect) is Drained]
+
+
+def selecting(world: World, name: str = "q", *, credit: int = 1000) -> int:
+    """Attach a consumer that takes turns among those who select."""
+    consumer = world.consumer(name)
+    queue = world.demand.wants[consumer].queue
+    world.demand.remove(consumer)
+    scan = Scan(parse_selector("a = 1", bytes_max=100))
+    world.demand.add(Want(consumer, queue, "link", scan=scan))
+    world.set_credit(consumer, credit)
+    return consumer
+
+
+def selected(world: World, budget: int, bytes_max: int = 1 << 20) -> dict[int, list[int]]:
+    """Dispatch once, where all messages are selected; return the words that each consumer got, in order, all left."""
+    return world.dealt(budget, bytes_max, lambda _queue, words, _: [{"a": 1}] * len(words))
 
 
 @given(count=st.integers(1, 5), messages=st.integers(0, 40))
@@ -169,28 +184,75 @@ def test_a_queue_that_uses_up_each_budget_keeps_none_waiting() -> None:
 def test_who_selects_all_of_each_budget_keeps_no_queue_waiting() -> None:
     """A queue that finds the budget used up keeps its place: it is next."""
     world = World()
-    selecting, plain = world.consumer("many"), world.consumer("one", credit=9)
-    queue = world.demand.wants[selecting].queue
-    world.demand.remove(selecting)
-    scan = Scan(parse_selector("a = 1", bytes_max=100))
-    world.demand.add(Want(selecting, queue, "link", credit=1000, scan=scan))
+    select, plain = selecting(world, "many"), world.consumer("one", credit=9)
     world.publish(world.producer("many"), *[10] * 50)
     world.publish(world.producer("one"), 10)
-    dealt = []
-    for _ in range(3):
-        tick = dispatch(
-            world.state,
-            world.demand,
-            0,
-            world.next_offset,
-            2,
-            1 << 20,
-            lambda _queue, words, _: [{"a": 1}] * len(words),
-        )
-        for event in tick.events:
-            world.happened(event)
-        dealt.append({effect.consumer for effect in tick.effects if type(effect) is Deliver})
-    assert dealt == [{selecting}, {plain, selecting}, {selecting}]
+    assert [set(selected(world, 2)) for _ in range(3)] == [{select}, {plain, select}, {select}]
+
+
+@pytest.mark.parametrize(("budget", "bytes_max"), [(1, 1 << 20), (6, 1 << 20), (1000, 1), (1000, 60), (1000, 61)])
+def test_who_selects_all_of_each_budget_keeps_nobody_of_the_queue_waiting(budget: int, bytes_max: int) -> None:
+    """Where those who select use up a tick the others go first in the next, and the other way round, whatever it is."""
+    world = World()
+    select, plain = selecting(world), world.consumer(credit=1000)
+    world.publish(world.producer(), *[10] * 50)
+    words = numbers(world)
+    ticks = [selected(world, budget, bytes_max) for _ in range(4)]
+    assert [set(tick) for tick in ticks] == [{select}, {plain}, {select}, {plain}]
+    got = [word for tick in ticks for share in tick.values() for word in share]
+    assert got == words[: len(got)]
+
+
+def test_turns_go_on_where_those_who_select_use_up_each_budget() -> None:
+    """Who takes everything has turns as if those who select were not there, and they among themselves."""
+    world = World()
+    selects = [selecting(world), selecting(world)]
+    plains = [world.consumer(credit=9) for _ in range(3)]
+    world.publish(world.producer(), *[10] * 12)
+    expected = [[each] for turn in range(6) for each in (selects[turn % 2], plains[turn % 3])]
+    assert [list(selected(world, 1)) for _ in expected] == expected
+
+
+def test_a_queue_where_who_selects_used_up_a_tick_stands_behind_the_others_with_all_its_consumers() -> None:
+    """That others of it go first is among themselves."""
+    world = World()
+    select, waiting, plain = selecting(world, "many"), world.consumer("many", credit=9), world.consumer("one", credit=9)
+    world.publish(world.producer("many"), *[10] * 50)
+    world.publish(world.producer("one"), *[10] * 4)
+    expected = [{select}, {plain}, {waiting}, {plain}, {select}, {waiting}]
+    assert [set(selected(world, 2)) for _ in expected] == expected
+
+
+def test_who_selects_goes_before_the_others_where_it_leaves_some_of_a_tick() -> None:
+    """And so it does behind a tick in which the others went first and left some."""
+    world = World()
+    select, plain = selecting(world, credit=2), world.consumer(credit=2)
+    world.publish(world.producer(), *[10] * 12)
+    words = numbers(world)
+    assert selected(world, 2) == {select: words[:2]}
+    world.set_credit(select, 2)
+    assert selected(world, 9) == {plain: words[2:4], select: words[4:6]}
+    for position in (6, 9):
+        world.set_credit(select, 1)
+        world.set_credit(plain, 2)
+        assert selected(world, 9) == {
+            select: words[position : position + 1],
+            plain: words[position + 1 : position + 3],
+        }
+
+
+def test_a_queue_without_those_who_take_everything_leaves_nothing_behind() -> None:
+    """Nobody has to go first where nobody is, or is left."""
+    world = World()
+    selecting(world)
+    world.publish(world.producer(), *[10] * 9)
+    selected(world, 1)
+    assert not world.demand.passed_over
+    plain = world.consumer(credit=9)
+    selected(world, 1)
+    assert world.demand.passed_over
+    world.demand.remove(plain)
+    assert not world.demand.passed_over
 
 
 def test_a_budget_is_shared_by_queues_in_turn() -> None:

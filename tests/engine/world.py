@@ -5,7 +5,7 @@ from engine.commands import AttachConsumer, AttachProducer, Command, Publish
 from engine.config import EngineConfig
 from engine.decide import decide, started
 from engine.demand import Demand, Want
-from engine.dispatch import dispatch
+from engine.dispatch import dispatch, look_at_nothing
 from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
 from engine.events import Event, Published, Settled
 from engine.mode import Mode
@@ -13,6 +13,7 @@ from engine.moment import Moment
 from engine.outcome import Outcome
 from engine.queue import Queue
 from engine.routing.router import WIRING, FieldsOf, Router, no_fields
+from engine.scanning import Look
 from engine.state import EMPTY_STATE
 from engine.word import WORD_BYTES, pack_words
 
@@ -100,20 +101,20 @@ class World:
         self.happened(Settled(self.next_offset, self.now_us, queue, consumer, outcome, pack_words(words)))
         self.demand.touch(queue)
 
-    def deal(self, budget: int = 1000) -> list[Effect]:
+    def deal(self, budget: int = 1000, bytes_max: int = 0, look: Look = look_at_nothing) -> list[Effect]:
         """Dispatch once."""
-        bytes_max = self.config.dispatch_bytes_max
-        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget, bytes_max)
+        bytes_max = bytes_max or self.config.dispatch_bytes_max
+        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget, bytes_max, look)
         before = self.state
         for event in dealt.events:
             self.happened(event)
         assert self.state == dealt.state or before is self.state
         return dealt.effects
 
-    def dealt(self, budget: int = 1000) -> dict[int, list[int]]:
+    def dealt(self, budget: int = 1000, bytes_max: int = 0, look: Look = look_at_nothing) -> dict[int, list[int]]:
         """Dispatch once; return the words that each consumer got, all of which have left now."""
         words: dict[int, list[int]] = {}
-        for effect in self.deal(budget):
+        for effect in self.deal(budget, bytes_max, look):
             if type(effect) is Deliver:
                 words.setdefault(effect.consumer, []).extend(effect.words)
                 want = self.demand.wants[effect.consumer]
