@@ -326,6 +326,21 @@ def test_a_thousand_excluded_entries_block_nothing_behind_them(budget: int) -> N
     assert got == words[:1000]
 
 
+@pytest.mark.parametrize(("budget", "bytes_max"), [(1, 1 << 20), (1000, 10)])
+def test_what_somebody_excluded_stays_within_a_budget(budget: int, bytes_max: int) -> None:
+    """One that those who select used up too: it waits for the next tick, as everything does."""
+    world = World()
+    select, plain, producer = selecting(world), world.consumer(), world.producer()
+    world.publish(producer, 10, 10)
+    words = selected(world, 3)[select]
+    world.settle(world.queue().id, select, words, HERE)
+    world.publish(producer, 10, 10)
+    fresh = numbers(world)
+    world.set_credit(plain, 9)
+    expected = [{select: fresh[:1]}, {plain: words[:1]}, {select: fresh[1:]}, {plain: words[1:]}]
+    assert [selected(world, budget, bytes_max) for _ in expected] == expected
+
+
 def test_what_was_looked_through_in_vain_is_looked_through_again_when_something_changed() -> None:
     """A consumer that comes later, or an entry that comes back later, is not overlooked."""
     world = World()
