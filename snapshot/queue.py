@@ -74,12 +74,19 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`; those of the lists are not copied."""
         if self._start < len(self._head):
             yield self._head[self._start :]
-        for link in (self._front, reverse(self._back)):
-            while link is not None:
-                chunk, link = link  # noqa: PLW2901 - a list is walked by moving along its links
-                yield chunk.words
+        yield from _words_of(self._front)
+        yield from _words_of(reverse(self._back))
         if self._tail:
             yield self._tail
+
+    def chunks_backward(self) -> Iterator[bytes]:
+        """Yield the same runs from the last one to the first."""
+        if self._tail:
+            yield self._tail
+        yield from _words_of(self._back)
+        yield from _words_of(reverse(self._front))
+        if self._start < len(self._head):
+            yield self._head[self._start :]
 
     def to_bytes(self) -> bytes:
         """Return all words in order, packed."""
@@ -212,6 +219,13 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         back = reverse(self._back)
         sifted = _sift_list(back, removal)
         return (front, self._back) if sifted is back else (front, reverse(sifted))
+
+
+def _words_of(link: Link) -> Iterator[bytes]:
+    """Yield the words of each chunk of a list."""
+    while link is not None:
+        chunk, link = link
+        yield chunk.words
 
 
 def _sift_list(link: Link, removal: Removal) -> Link:

@@ -1,19 +1,25 @@
 """Consumers that take not everything: they get what they select, and stand in nobody's way."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from engine.commands import AttachConsumer, DetachConsumer, PurgeQueue, Settle
 from engine.config import EngineConfig
 from engine.effects import Deliver, Drained, Effect, RefusedCommand
 from engine.entry import Entry
 from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from engine.queue import Queue, Settings, new_queue
 from engine.routing.fields import ABSENT, Added, Fields
-from engine.word import pack_words
+from engine.routing.selector import parse_selector
+from engine.scanning import Scan
+from engine.word import WORD_BYTES, make_words, pack_words, unpack_words
 from log.buffer import Buffer
 from tests.engine.rig import Rig, delivered
 
@@ -158,6 +164,94 @@ def test_everybody_gets_what_he_selects(steps: Sequence[tuple[Any, ...]], looks:
                 broker.do(DetachConsumer(consumer))
             case "purge":
                 broker.do(PurgeQueue("key", "q"))
+
+
+def walked(scan: Scan, queue: Queue, count: int) -> list[int]:
+    """Go on along a queue by one part, where nothing is taken; return the words looked at, none at its end."""
+    words = scan.ahead(queue, count)
+    assert len(words) <= count
+    for word in words:
+        scan.pass_by(word, queue.entries.get(word >> 16))
+    return words
+
+
+class WalkMachine(RuleBasedStateMachine):
+    """A walk along a queue of many chunks, which grows and loses words while it lasts."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.scan = Scan(parse_selector("kind = 'a'", bytes_max=100))
+        self.queue = new_queue(1, "q", Settings())
+        self.next_offset = 10
+        self.looked: list[int] = []
+
+    @rule(count=st.one_of(st.integers(1, 9), st.sampled_from([1023, 1024, 1025, 3000])))
+    def publish(self, count: int) -> None:
+        self.queue = self.queue.pushed(make_words(self.next_offset, [100] * count), 100 * count)
+        self.next_offset += count
+
+    @rule(count=st.one_of(st.integers(1, 9), st.integers(1, 4000)))
+    def acquire_first(self, count: int) -> None:
+        self.queue = self.queue.acquire((7,), self.queue.ready.head(count))
+
+    @rule(start=st.floats(0, 1), count=st.one_of(st.integers(1, 9), st.integers(1, 4000)), step=st.integers(1, 5))
+    def acquire_between(self, start: float, count: int, step: int) -> None:
+        words = list(self.queue.ready)
+        first = int(start * len(words))
+        self.queue = self.queue.acquire((7,), pack_words(words[first : first + count : step]))
+
+    @rule(before=st.floats(0, 1))
+    def purge(self, before: float) -> None:
+        self.queue = self.queue.purged(int(before * self.next_offset))
+
+    @rule(count=st.sampled_from([1, 200, 2000]), parts=st.integers(1, 9))
+    def walk(self, count: int, parts: int) -> None:
+        for _ in range(parts):
+            self.looked += walked(self.scan, self.queue, count)
+
+    @rule(count=st.sampled_from([200, 2000]))
+    def walk_to_the_end(self, count: int) -> None:
+        while words := walked(self.scan, self.queue, count):
+            self.looked += words
+        assert set(self.queue.ready).issubset(self.looked)
+
+    @invariant()
+    def each_is_looked_at_once_in_order(self) -> None:
+        assert self.looked == sorted(set(self.looked))
+
+
+TestWalk = WalkMachine.TestCase
+TestWalk.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Return how many calls of Python's and C's functions, and turns of generators, a call makes."""
+    events: list[str] = []
+    sys.setprofile(lambda _frame, event, _argument: events.append(event))
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return events.count("call") + events.count("c_call")
+
+
+def test_a_message_more_costs_the_same_whatever_waits_before_it() -> None:
+    """What was looked at is neither read again nor walked along, be it a part of a chunk or many chunks."""
+    costs = set()
+    for count in (10, 1000, 5000, 50_000):
+        scan, queue = Scan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
+        queue = queue.pushed(make_words(10, [100] * count), 100 * count)
+        while walked(scan, queue, 200):
+            pass
+        for offset in range(10 + count, 15 + count):
+            word = make_words(offset, [100])
+            queue = queue.pushed(word, 100)
+            with mock.patch("engine.scanning.unpack_words", wraps=unpack_words) as reads:
+                costs.add(calls_of(lambda scan=scan, queue=queue: scan.ahead(queue, 200)))
+            assert max(len(call.args[0]) for call in reads.call_args_list) == WORD_BYTES
+            assert pack_words(walked(scan, queue, 200)) == word
+            assert not walked(scan, queue, 200)
+    assert max(costs) < 100
 
 
 def test_who_selects_nothing_does_not_stand_in_the_way() -> None:

@@ -121,6 +121,10 @@ class QueueMachine(RuleBasedStateMachine):
         assert list(self.model)[-1:] == list(unpack_words(self.queue.last()))
 
     @invariant()
+    def its_runs_are_the_same_backward(self) -> None:
+        assert list(self.queue.chunks()) == list(self.queue.chunks_backward())[::-1]
+
+    @invariant()
     def no_two_neighbours_in_a_list_fit_in_one_chunk(self) -> None:
         for chunks in (linked(self.queue._front), linked(self.queue._back)[::-1]):
             assert all(0 < len(chunk.words) <= CHUNK_BYTES for chunk in chunks)
