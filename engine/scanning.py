@@ -4,8 +4,8 @@ Rule 1. What was never acquired is looked at once, in order: a message does not 
         looked at again when its count of failed deliveries or its annotations have changed.
 Rule 2. The walk is along the queue as it was when the walk reached its end last. What is gone meanwhile is found out
         when it is to be acquired; what has come is the next walk's.
-Rule 3. A walk begins behind what the one before has looked at, found from the end of the queue: what one message more
-        costs does not depend on how many wait.
+Rule 3. A walk begins behind what the one before has looked at, found from the end of the queue, and what came back is
+        looked through once, not again until something has changed: one message more costs the same, however many wait.
 Rule 4. It is demand: lost with its consumer and at a restart, and never in the log.
 """
 
@@ -18,7 +18,7 @@ from engine.queue import Queue
 from engine.routing.fields import Added, Fields
 from engine.routing.selector import Selector
 from engine.word import WORD_BYTES, pack_words, size_of, unpack_words
-from snapshot.queue import PersistentQueue
+from snapshot.queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["Counted", "Look", "Scan"]
 
@@ -51,7 +51,7 @@ class Counted:
 class Scan:
     """Where one consumer stands on its queue."""
 
-    __slots__ = ("_passed", "_position", "_walk", "_words", "selector")
+    __slots__ = ("_passed", "_passed_all", "_position", "_walk", "_words", "selector")
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
@@ -63,6 +63,8 @@ class Scan:
         """Those of the chunk that the walk is at, the next one last."""
         self._passed: dict[int, _Seen] = {}
         """Words that came back and were not taken, as they were then."""
+        self._passed_all = EMPTY_QUEUE
+        """What had come back when all of it had been looked at: as long as it is the same, there is nothing new."""
 
     def ahead(self, queue: Queue, count: int) -> list[int]:
         """Return the words to look at next, `count` at most and not many bytes; none when the end is reached."""
@@ -93,16 +95,20 @@ class Scan:
 
     def _back_again(self, queue: Queue, count: int) -> list[int]:
         """Return words that came back and were not looked at as they are now."""
-        passed, entries = self._passed, queue.entries
-        if len(passed) > max(_FORGETTING_MIN, 2 * queue.returned.count):
-            self._passed = passed = {word: passed[word] for word in queue.returned if word in passed}
+        passed, entries, returned = self._passed, queue.entries, queue.returned
         found: list[int] = []
-        for word in queue.returned:
+        if returned is self._passed_all:
+            return found
+        if len(passed) > max(_FORGETTING_MIN, 2 * returned.count):
+            self._passed = passed = {word: passed[word] for word in returned if word in passed}
+        for word in returned:
             entry = entries.get(word >> 16)
             if passed.get(word) != _seen(entry):
                 found.append(word)
                 if len(found) == count:
                     break
+        if not found:
+            self._passed_all = returned
         return found
 
     def _advance(self, queue: Queue) -> bool:

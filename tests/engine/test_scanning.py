@@ -235,13 +235,17 @@ def calls_of(function: Callable[[], object]) -> int:
     return events.count("call") + events.count("c_call")
 
 
-def test_a_message_more_costs_the_same_whatever_waits_before_it() -> None:
+@pytest.mark.parametrize("came_back", [False, True])
+def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bool) -> None:
     """What was looked at is neither read again nor walked along, be it a part of a chunk or many chunks."""
     costs = set()
     for count in (10, 1000, 5000, 50_000):
         scan, queue = Scan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
-        queue = queue.pushed(make_words(10, [100] * count), 100 * count)
-        while walked(scan, queue, 200):
+        words = make_words(10, [100] * count)
+        queue = queue.pushed(words, 100 * count)
+        if came_back:
+            queue = queue.acquire((7,), words).settle(7, words, RELEASED)
+        while walked(scan, queue, count):
             pass
         for offset in range(10 + count, 15 + count):
             word = make_words(offset, [100])
@@ -252,6 +256,19 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it() -> None:
             assert pack_words(walked(scan, queue, 200)) == word
             assert not walked(scan, queue, 200)
     assert max(costs) < 100
+
+
+def test_what_came_back_is_looked_at_again_whenever_it_has_changed() -> None:
+    """It is looked through once as it is: after one more failure it is not as it was, though the words are the same."""
+    scan, queue = Scan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
+    words = make_words(10, [100, 100, 100])
+    queue = queue.pushed(words, 300)
+    for _ in range(3):
+        queue = queue.acquire((7,), words).settle(7, words, MODIFIED_FAILED)
+        assert pack_words(walked(scan, queue, 5)) == words
+        assert not walked(scan, queue, 5)
+        queue = queue.acquire((7,), words[:WORD_BYTES]).settle(7, words[:WORD_BYTES], RELEASED)
+        assert not walked(scan, queue, 5)
 
 
 def test_who_selects_nothing_does_not_stand_in_the_way() -> None:
