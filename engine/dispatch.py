@@ -153,7 +153,7 @@ class Dispatch(Struct):
             self.looks -= 1
             scan.pass_by(word, entry)
             is_wanted = fields is not None and scan.selector.matches(fields)
-            if is_wanted and want.consumer not in (entry.excluded if entry else ()) and scan.is_there(queue, word):
+            if is_wanted and want.consumer not in (entry.excluded if entry else ()) and scan.take(queue, word):
                 self.bytes_left -= size_of(word)
                 queue = self._acquire(queue, [want], pack_words([word]))
                 if want.credit <= 0 or self.is_spent:

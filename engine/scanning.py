@@ -1,7 +1,7 @@
 """A consumer that takes not everything of a queue: a walk along it, behind a cursor, a bounded part at a time.
 
 Rule 1. What was never acquired is looked at once, in order: a message does not change while it waits. What came back is
-        looked at again when its count of failed deliveries or its annotations have changed.
+        looked at again when its count of failed deliveries or its annotations have changed, and when it was taken.
 Rule 2. The walk is along the queue as it was when the walk reached its end last. What is gone meanwhile is found out
         when it is to be acquired; what has come is the next walk's.
 Rule 3. A walk begins behind what the one before has looked at, found from the end of the queue, and what came back is
@@ -88,8 +88,9 @@ class Scan:
         else:
             self._passed[word] = _seen(entry)
 
-    def is_there(self, queue: Queue, word: int) -> bool:
-        """Return whether a word that was looked at is available still."""
+    def take(self, queue: Queue, word: int) -> bool:
+        """Return whether a word that is wanted is available still: it is taken then, and new when it comes back."""
+        self._passed.pop(word, None)
         packed = pack_words([word])
         return bool(queue.returned.remove(packed)[0] or queue.ready.remove(packed)[0])
 

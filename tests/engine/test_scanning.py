@@ -335,6 +335,19 @@ def test_counts_are_those_of_the_queue() -> None:
     assert failing != again
 
 
+@pytest.mark.parametrize("outcome", [RELEASED, MODIFIED_FAILED])
+def test_what_is_given_back_comes_again_each_time(outcome: Outcome) -> None:
+    """Who selects it and gave it back has it again as often as anybody else would, also where nothing has changed."""
+    broker = Selecting()
+    consumer = broker.consumer("kind = 'a'", 5)
+    broker.publish(b"a", b"b")
+    (held,) = broker.held
+    for _ in range(4):
+        broker.settle(0, outcome)
+        assert broker.held == [held]
+    assert broker.credit[consumer] == 0
+
+
 def test_annotations_are_those_that_it_has_now() -> None:
     """A message that a receiver has modified is looked at again, though its count of failures is what it was."""
     rig = Rig(fields_of=fields_of)
