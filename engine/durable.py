@@ -112,6 +112,7 @@ class DurableLoop:
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
+            self.log.draft.end_part()
         log = self.log
         moment = Moment(
             event_us, log.draft.next_offset, log.room_bytes(), self.config, self.router, log.config.batch_bytes_max

@@ -16,9 +16,12 @@ from engine.state import State
 from engine.word import WORD_BYTES, unpack_words
 from snapshot.queue import PersistentQueue
 
-__all__ = ["damage_of"]
+__all__ = ["RUN_WORDS_MAX", "damage_of"]
 
-_RUN_BYTES: Final = 4096 * WORD_BYTES
+RUN_WORDS_MAX: Final = 1024
+"""Entries that one event sets aside, which is one record."""
+
+_RUN_BYTES: Final = RUN_WORDS_MAX * WORD_BYTES
 _WORD_SHIFT: Final = 16
 
 _Ranges = Sequence[tuple[int, int]]

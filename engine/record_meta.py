@@ -13,7 +13,10 @@ from engine.queue import Settings
 from engine.sending import Sending
 from engine.subscription import Subscription
 
-__all__ = ["Names", "OutcomeRest", "decode_names", "decode_rest", "encode_meta"]
+__all__ = ["JSON_FACTOR", "Names", "OutcomeRest", "decode_names", "decode_rest", "encode_meta"]
+
+JSON_FACTOR: Final = 6
+"""Bytes of JSON that one byte of text becomes at most: a control character is written as \\u001f."""
 
 
 class Names(msgspec.Struct, omit_defaults=True):

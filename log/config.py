@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 
+from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES
 from log.errors import LogError
 
 __all__ = ["LogConfig"]
@@ -9,6 +10,8 @@ __all__ = ["LogConfig"]
 _KIB = 1024
 _MIB = 1024 * _KIB
 _PAGE_BYTES = 4096
+_FRAME_BYTES = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
+"""What a batch has beside its records, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,16 @@ class LogConfig:
         self._require("segment_bytes_max", at_least=self.segment_bytes_min, reason="segment_bytes_min")
         self._require("segment_bytes_max", at_most=1 << 40)
         self._require("unsynced_bytes_max", at_least=_PAGE_BYTES)
+
+    @property
+    def record_bytes_max(self) -> int:
+        """The largest record that fits in any case: behind others of its command, which are less than the target."""
+        return self.batch_bytes_max - self.batch_bytes_target - _FRAME_BYTES
+
+    @property
+    def half_bytes(self) -> int:
+        """Half of a batch, as much of it as there is for bodies where what is beside them has the other half."""
+        return self.batch_bytes_max // 2 - _FRAME_BYTES
 
     def _require(self, name: str, *, at_least: int = 0, at_most: int | None = None, reason: str = "") -> None:
         value: int = getattr(self, name)

@@ -22,9 +22,10 @@ from protocol.serial import MASK
 if TYPE_CHECKING:
     from protocol.link import Link
 
-__all__ = ["DeliveryRing", "Run"]
+__all__ = ["RUN_COUNT_MAX", "DeliveryRing", "Run"]
 
-_RUN_COUNT_MAX: Final = 1024
+RUN_COUNT_MAX: Final = 1024
+"""Deliveries up to which a run is extended; one that was sent as more stays as it is."""
 
 
 class Run(Struct, eq=False):
@@ -65,14 +66,14 @@ class Run(Struct, eq=False):
         if (
             link is not self.link
             or first_id != (self.first_id + self.count) & MASK
-            or self.count + count > _RUN_COUNT_MAX
+            or self.count + count > RUN_COUNT_MAX
             or is_second != self.is_second
         ):
             return False
         if tokens is not None:
             mine = self._tokens
             # A run whose tail was taken shares its list with nobody who could use it: its next token stands elsewhere.
-            if mine is None or len(mine) != self._start + self.count or len(mine) > 4 * _RUN_COUNT_MAX:
+            if mine is None or len(mine) != self._start + self.count or len(mine) > 4 * RUN_COUNT_MAX:
                 return False
             mine.extend(tokens)
         self.count += count

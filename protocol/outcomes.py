@@ -4,11 +4,13 @@ from collections.abc import Iterable
 
 from engine.effects import PublishDone
 from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from engine.record_meta import JSON_FACTOR
+from protocol.decode import LIMITS
 from protocol.encode import encode
 from protocol.performatives import Accepted, DeliveryState, Error, Modified, Rejected, Released
 from protocol.values import Symbol
 
-__all__ = ["outcome_of", "state_of"]
+__all__ = ["outcome_bytes_max", "outcome_of", "state_of"]
 
 _ACCEPTED = Accepted()
 _RELEASED = Released()
@@ -49,6 +51,15 @@ def _rejected(error: Error | None) -> Outcome:
 def _encoded(annotations: dict[object, object]) -> tuple[tuple[bytes, bytes], ...]:
     pairs: Iterable[tuple[bytes, bytes]] = ((encode(key), encode(value)) for key, value in annotations.items())
     return tuple(sorted(pairs))
+
+
+def outcome_bytes_max(performative_bytes_max: int) -> int:
+    """Return how much JSON the log has at most of what an outcome says.
+
+    Annotations are base64, so they grow less than texts do, short ones with their brackets too. Elements of an array
+    that had no width are written in two bytes each (encode.py, rule 2), which are less than three then.
+    """
+    return JSON_FACTOR * performative_bytes_max + 3 * LIMITS.elements
 
 
 def state_of(done: PublishDone) -> DeliveryState:

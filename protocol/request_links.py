@@ -20,9 +20,10 @@ from protocol.serial import MASK
 from protocol.session import Session
 from protocol.spec import LinkCondition, ReceiverSettleMode
 
-__all__ = ["RequestLinks", "target_of"]
+__all__ = ["REQUEST_BYTES_MAX", "RequestLinks", "target_of"]
 
-_REQUEST_BYTES_MAX: Final = 64 * 1024
+REQUEST_BYTES_MAX: Final = 64 * 1024
+"""A larger request ends its link."""
 
 
 @final
@@ -43,7 +44,7 @@ class RequestLinks:
         """Accept a link for requests."""
         source = (link.remote.source if link.remote else None) or Source()
         target, first = Target(address=self._address), ReceiverSettleMode.FIRST
-        link.accept(source, target, receiver_settle_mode=first, max_message_size=_REQUEST_BYTES_MAX)
+        link.accept(source, target, receiver_settle_mode=first, max_message_size=REQUEST_BYTES_MAX)
         self._requests[link] = None
         self.grant()
 
@@ -71,7 +72,7 @@ class RequestLinks:
         for index, payload in enumerate(run.payloads):
             if run.link not in self._requests:
                 return
-            if len(payload) > _REQUEST_BYTES_MAX:
+            if len(payload) > REQUEST_BYTES_MAX:
                 del self._requests[run.link]
                 run.link.fail(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"a request of {len(payload)} bytes")
                 return

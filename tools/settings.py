@@ -20,10 +20,15 @@ from typing import Any, TypeVar
 from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.queue import COUNT_MAX
+from engine.record_bounds import largest_record
 from engine.template import Templates
+from engine.word import WORD_BYTES
 from log.config import LogConfig
 from log.errors import LogError
+from protocol.deliveries import RUN_COUNT_MAX
 from protocol.limits import ConnectionLimits
+from protocol.outcomes import outcome_bytes_max
+from protocol.request_links import REQUEST_BYTES_MAX
 from protocol.server_limits import ServerLimits
 from tools.compaction_schedule import CompactionConfig
 from tools.errors import ToolError
@@ -90,14 +95,15 @@ def read_settings(text: str, path: str) -> Settings:
             raise _wrong(path, name, f"a table [{name}]", repr(table))
     engine = replace(_read_table(EngineConfig, tables.get("engine", {}), f"{path} [engine]"), templates=templates)
     log = _read_table(LogConfig, tables.get("log", {}), f"{path} [log]")
-    if not 0 < engine.chunk_bytes <= log.batch_bytes_max // 2:
-        expected = f"1 to {log.batch_bytes_max // 2}, half of batch_bytes_max"
-        raise _wrong(f"{path} [engine]", "chunk_bytes", expected, str(engine.chunk_bytes))
+    connection = _read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]")
+    server = _read_table(ServerLimits, tables.get("server", {}), f"{path} [server]")
+    _check_pieces(engine, log, connection, path)
+    _check_records(engine, log, connection, server, path)
     return Settings(
         engine=engine,
         log=log,
-        connection=_read_table(ConnectionLimits, tables.get("connection", {}), f"{path} [connection]"),
-        server=_read_table(ServerLimits, tables.get("server", {}), f"{path} [server]"),
+        connection=connection,
+        server=server,
         compaction=_read_table(CompactionConfig, tables.get("compaction", {}), f"{path} [compaction]"),
         retention=_read_table(RetentionConfig, tables.get("retention", {}), f"{path} [retention]"),
         users=_read_users(tables.get("users", {}), f"{path} [users]"),
@@ -115,6 +121,36 @@ def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _C
         return kind(**table)
     except (LogError, EngineError) as error:
         raise _wrong(where, "the table", "values that work together", str(error)) from error
+
+
+def _check_pieces(engine: EngineConfig, log: LogConfig, connection: ConnectionLimits, path: str) -> None:
+    """Hold a large message against half of a batch: one of its pieces, behind the offsets of all of them."""
+    where, found = f"{path} [engine]", engine.chunk_bytes
+    if not 0 < found <= log.half_bytes:
+        expected = f"1 to {log.half_bytes}, half of batch_bytes_max but for a batch's header"
+        raise _wrong(where, "chunk_bytes", expected, str(found))
+    offsets_bytes = WORD_BYTES * (connection.message_bytes_max // found)
+    if found + offsets_bytes > log.half_bytes:
+        expected = f"pieces of which one and the offsets of all are {log.half_bytes} bytes, half of batch_bytes_max"
+        told = f"{found}, with {offsets_bytes} bytes of offsets in a message of message_bytes_max"
+        raise _wrong(where, "chunk_bytes", expected, told)
+
+
+def _check_records(
+    engine: EngineConfig, log: LogConfig, connection: ConnectionLimits, server: ServerLimits, path: str
+) -> None:
+    """Hold the largest record that is never cut against what a batch has for it."""
+    needed = largest_record(
+        engine,
+        deliveries_max=max(server.grant_messages, RUN_COUNT_MAX),
+        link_bytes_max=server.container_id_bytes_max + server.link_name_bytes_max,
+        request_bytes_max=REQUEST_BYTES_MAX,
+        outcome_bytes_max=outcome_bytes_max(connection.performative_bytes_max),
+    )
+    if needed > log.record_bytes_max:
+        least = log.batch_bytes_max + needed - log.record_bytes_max
+        why = f"batch_bytes_target and a record of {needed}, which the limits of what peers and wiring say come to"
+        raise _wrong(f"{path} [log]", "batch_bytes_max", f"at least {least}, for {why}", str(log.batch_bytes_max))
 
 
 def _check_value(expected: Any, name: str, value: Any, where: str) -> None:

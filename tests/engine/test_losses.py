@@ -55,7 +55,7 @@ def test_many_leave_in_runs_that_a_batch_can_hold() -> None:
     state = begun(world)
     first, *_, last = map(entry_of, world.queue().ready)
     events = list(damage_of(state, [(first + 500, last - 1499)], next_offset=20_000, time_us=state.time_us))
-    assert [len(event.words) // WORD_BYTES for event in events] == [4096, 4096, 1808]
+    assert [len(event.words) // WORD_BYTES for event in events] == [1024] * 9 + [784]
     (queue,) = fold(state, events).queues.values()
     assert [entry_of(word) for word in queue.ready] == [*range(first, first + 500), *range(last - 1499, last + 1)]
 

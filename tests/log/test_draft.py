@@ -118,6 +118,20 @@ def test_the_largest_command_fits_and_a_larger_one_is_our_mistake() -> None:
         draft.end_command()
 
 
+def test_the_largest_record_fits_behind_what_its_command_has() -> None:
+    """However much that is, and the commands before it in the batch: a part never ends below the target."""
+    meta = bytes(CONFIG.record_bytes_max - 48)
+    for before in (0, CONFIG.batch_bytes_target - BATCH_HEADER_BYTES - 49):
+        draft = Draft(CONFIG, next_offset=0)
+        draft.add(1, timestamp_us=NOW_US, meta=bytes(before))
+        draft.end_command()
+        draft.add(1, timestamp_us=NOW_US, meta=bytes(CONFIG.batch_bytes_target - 49))
+        draft.end_part()
+        draft.add(1, timestamp_us=NOW_US, meta=meta)
+        draft.end_part()
+        assert [len(_records(batch)) for batch in draft.take()] == [1, 2]
+
+
 def test_byte_count_is_what_will_be_written() -> None:
     """The count grows with every record by 48 bytes, meta and body, over closed batches and the open one."""
     draft = Draft(CONFIG, next_offset=0)

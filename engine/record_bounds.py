@@ -1,0 +1,50 @@
+"""How large a record can be that nothing cuts, by the limits: the log's batches have to hold it.
+
+Rule 1. Messages are not asked about here: a run is cut by what a batch holds (publishing.py), a large one by
+        `chunk_bytes`.
+Rule 2. Every other event is one record, and bounded by limits that have names. A command of many events goes on in
+        another batch between two of them (`Draft.end_part`), so the largest alone counts.
+Rule 3. Settlements that were joined are a quarter of a batch at most (gathered.py), which always fits.
+"""
+
+from typing import Final
+
+from engine.config import EngineConfig
+from engine.losses import RUN_WORDS_MAX
+from engine.record_meta import JSON_FACTOR
+from engine.template import Template
+from engine.word import WORD_BYTES
+from log.record import RECORD
+
+__all__ = ["largest_record"]
+
+_KEYS_BYTES: Final = 256
+"""More than what JSON has beside the texts of one thing or condition: keys, numbers, brackets."""
+
+
+def largest_record(
+    config: EngineConfig, *, deliveries_max: int, link_bytes_max: int, request_bytes_max: int, outcome_bytes_max: int
+) -> int:
+    """Return the bytes of the largest record that an event can be, meta included.
+
+    `deliveries_max` are the deliveries of a link that are settled at a time, or go back with it; `link_bytes_max` is
+    the text that names a link, its container and itself; `request_bytes_max` what asks for an attachment;
+    `outcome_bytes_max` the JSON of what an outcome says.
+    """
+    templates = config.templates.ordered
+    # Each for a consumer of its own, which is named too.
+    acquired = 2 * WORD_BYTES * config.dispatch_messages_max
+    settled = WORD_BYTES * max(deliveries_max, config.dispatch_messages_max, RUN_WORDS_MAX) + outcome_bytes_max
+    names = config.name_bytes_max + config.argument_bytes_max + link_bytes_max + max(map(_name_bytes, templates))
+    arguments = max(request_bytes_max, *map(_argument_bytes, templates))
+    conditions = JSON_FACTOR * arguments + _KEYS_BYTES * config.conditions_max
+    return RECORD.size + _KEYS_BYTES + max(acquired, settled, JSON_FACTOR * names, conditions)
+
+
+def _name_bytes(template: Template) -> int:
+    return len(template.name.encode())
+
+
+def _argument_bytes(template: Template) -> int:
+    """Return the bytes of the longest argument that a template attaches by."""
+    return max((len(repr(one.argument).encode()) for one in template.attach), default=0)
