@@ -80,14 +80,15 @@ class Session:
         self.remote_channel = -1
         self.state = SessionState.UNMAPPED
         self._links = Links(self)
-        self.windows = Windows(connection.limits.window_frames, first_id)
+        limits = connection.limits
+        self.windows = Windows(min(limits.window_frames, limits.unsettled_max), first_id)
         self.incoming = Incoming(self, self._links)
         """Transfers that come."""
         self.dispositions = Dispositions(self)
         """Dispositions that come."""
         self.settlements = Settlements(self)
         """Those that leave."""
-        self.unsettled_max = connection.limits.unsettled_max
+        self.unsettled_max = limits.unsettled_max
         """Deliveries that may be unsettled, in either direction."""
         self.next_sent_id = first_id
         self.sent = DeliveryRing()

@@ -27,6 +27,7 @@ class Windows:
     )
 
     def __init__(self, frames_max: int, first_outgoing_id: int) -> None:
+        """`frames_max` is what the first window promises, and no other is larger."""
         self._frames_max = frames_max
         self.left = frames_max
         """Frames that the peer may still send, as far as it can know."""

@@ -125,11 +125,13 @@ def test_settling_makes_room(start_broker: StartBroker, queue: str) -> None:
     """A receiver whose unsettled deliveries are at the broker's bound gets more as it settles, without a flow."""
     broker = start_broker(config="[connection]\nunsettled_max = 10\n")
     with TcpWire.begun(broker.url) as wire:
-        wire.attach(queue, role=not RECEIVER, handle=0, name="up")
         for number in range(30):
-            wire.send(number, b"\x00\x53\x77\x54\x01", settled=True)
-        wire.attach(queue, role=RECEIVER, handle=1, name="down")
-        wire.flow(handle=1, delivery_count=0, link_credit=100)
+            if number % 10 == 0:
+                # With the answer the window is open again, which is as small as the bound.
+                wire.attach(queue, role=not RECEIVER, handle=number // 10, name=f"up {number}")
+            wire.send(number, b"\x00\x53\x77\x54\x01", handle=number // 10, settled=True)
+        wire.attach(queue, role=RECEIVER, handle=3, name="down")
+        wire.flow(handle=3, delivery_count=0, link_credit=100)
         for _ in range(3):
             ids = [wire.expect(Transfer).delivery_id for _ in range(10)]
             wire.say(Disposition(role=RECEIVER, first=ids[0], last=ids[-1], settled=True, state=Accepted()))

@@ -35,9 +35,15 @@ def flow(**fields: object) -> Flow:
     return Flow(**{"incoming_window": 1000, "next_outgoing_id": FIRST_ID, "outgoing_window": 0, **fields})  # type: ignore[arg-type]
 
 
-def test_window_violation() -> None:
+_WINDOWS_OF_4 = pytest.mark.parametrize(
+    "limits", [ConnectionLimits(window_frames=4), ConnectionLimits(unsettled_max=4)], ids=["frames", "unsettled"]
+)
+
+
+@_WINDOWS_OF_4
+def test_window_violation(limits: ConnectionLimits) -> None:
     """A transfer beyond the incoming window ends the session with window-violation; the connection stays."""
-    wire = Wire(ConnectionLimits(window_frames=4), credit=100)
+    wire = Wire(limits, credit=100)
     wire.say(wire.attach(role=SENDER))
     wire.give(b"".join(wire.frame(transfer((FIRST_ID + i) & 0xFFFFFFFF), b"x") for i in range(5)))
     answers = [performative for _, performative, _ in wire.read()]
@@ -48,9 +54,10 @@ def test_window_violation() -> None:
     assert isinstance(wire.say(wire.begin())[0], Begin)
 
 
-def test_window_is_renewed() -> None:
+@_WINDOWS_OF_4
+def test_window_is_renewed(limits: ConnectionLimits) -> None:
     """A peer that keeps to the window may send for ever: it is renewed when half of it is used."""
-    pair = Pair(limits=ConnectionLimits(window_frames=4), credit=1000)
+    pair = Pair(limits=limits, credit=1000)
     sender, _ = pair.sender(pair.opened())
     sent = 0
     while sent < 100:
@@ -60,6 +67,18 @@ def test_window_is_renewed() -> None:
         sent += count
         pair.run()
     assert sum(len(run.payloads) for run in pair.told(TransferRun)) == 100
+
+
+@_WINDOWS_OF_4
+def test_window_is_renewed_each_half(limits: ConnectionLimits) -> None:
+    """One flow for two transfers that are settled at once, whatever bounds the window."""
+    wire = Wire(limits)
+    wire.say(wire.attach(role=SENDER))
+    windows = []
+    for number in range(8):
+        told = wire.say(transfer((FIRST_ID + number) & 0xFFFFFFFF, settled=True))
+        windows.append([each.incoming_window for each in told if type(each) is Flow])
+    assert windows == [[], [4]] * 4
 
 
 def test_pause_and_resume() -> None:
