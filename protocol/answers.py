@@ -1,7 +1,8 @@
 """Answers of the management node that wait for credit, those of one connection.
 
 Rule 1. What waits is bounded in number a link and in bytes a connection; what comes beyond is dropped.
-Rule 2. The oldest of a link go first, sent settled unless the link is for what is unsettled: nobody sends an answer
+Rule 2. What waits because too much is unsettled in its session leaves when there is less, whoever has settled it.
+Rule 3. The oldest of a link go first, sent settled unless the link is for what is unsettled: nobody sends an answer
         again, whatever is said of it.
 """
 
@@ -10,6 +11,7 @@ from typing import Final, final
 
 from protocol.events import Disposed
 from protocol.sender import Sender
+from protocol.session import Session
 from protocol.spec import SenderSettleMode
 
 __all__ = ["Answers"]
@@ -60,7 +62,7 @@ class Answers:
             self.flush(link)
 
     def flush(self, link: Sender) -> None:
-        """Send what the link has credit for; a drain is answered once its credit or the answers are used up."""
+        """Send what the link has credit for; a drain is answered once that can bring nothing more."""
         waiting = self._by_link.get(link)
         if waiting is None:
             return
@@ -70,5 +72,12 @@ class Answers:
             is_settled = link.sender_settle_mode != SenderSettleMode.UNSETTLED
             link.send_run([self._next_token], [answer], settled=is_settled)
             self._next_token += 1
-        if link.drain and (not link.credit or (not waiting and link.sendable)):
-            link.drained()
+        link.end_drain(has_more=bool(waiting))
+        if waiting:
+            link.session.await_room()
+
+    def relieve(self, session: Session) -> None:
+        """Send what waited for room in a session: less is unsettled there now."""
+        for link in self._by_link:
+            if link.session is session:
+                self.flush(link)

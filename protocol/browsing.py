@@ -34,7 +34,7 @@ from protocol.turn import Turn, Wait
 if TYPE_CHECKING:
     from protocol.peer import Peer
 
-__all__ = ["Browsing", "end_drain", "settle_browsed"]
+__all__ = ["Browsing", "settle_browsed"]
 
 _ENTRY_BYTES: Final = 200
 """About what the columns of an entry take, and their place in a map."""
@@ -114,7 +114,7 @@ class Browsing:
             self.link.available -= len(words)
             self._send(words, self._selected(bodies, entries))
             turn.take(len(words), sum(map(size_of, words)))
-        end_drain(self.link, has_more=bool(self._words))
+        self.link.end_drain(has_more=bool(self._words))
         if self._words and self.link.sendable:
             return Wait.TURN
         self.link.session.await_room()
@@ -191,12 +191,6 @@ def _payloads(bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] |
     if entries is None:
         return list(bodies)
     return [body if body is None else redelivered(body, entry) for body, entry in zip(bodies, entries, strict=True)]
-
-
-def end_drain(link: Sender, *, has_more: bool) -> None:
-    """Answer a drain that can bring nothing more: everything is sent, the credit is used up, or nothing is settled."""
-    if link.drain and (not link.credit or link.session.is_full or (not has_more and link.sendable)):
-        link.drained()
 
 
 def settle_browsed(link: Sender, event: Disposed) -> None:

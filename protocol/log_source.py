@@ -15,7 +15,7 @@ from engine.events import Event, QueueDeclared, QueueDeleted, Reset
 from engine.facts import facts_of, next_after, type_of
 from engine.jobs import Job
 from engine.state import State
-from protocol.browsing import end_drain, settle_browsed
+from protocol.browsing import settle_browsed
 from protocol.events import Disposed
 from protocol.message import AmqpValue, Message
 from protocol.performatives import Properties
@@ -91,7 +91,7 @@ class LogSource:
         is_behind = self._next < self.peer.gateway.engine.durable_end
         if not messages and is_behind and link.credit and self._job is None:
             self._read_on()
-        end_drain(link, has_more=bool(messages) or is_behind)
+        link.end_drain(has_more=bool(messages) or is_behind)
         if messages:
             link.session.await_room()
             return Wait.TURN if link.sendable else Wait.PEER

@@ -74,6 +74,11 @@ class OwnNodes:
         for node in self._nodes.values():
             node.links.flush(link)
 
+    def relieve(self, session: Session) -> None:
+        """Send the answers that waited for room in a session."""
+        for node in self._nodes.values():
+            node.links.relieve(session)
+
     def detached(self, link: Link) -> None:
         """Forget a link."""
         for node in self._nodes.values():

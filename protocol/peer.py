@@ -160,7 +160,9 @@ class Peer:
             consuming.end_drain()
 
     def relieve(self, session: Session) -> None:
-        """Go on where the session's bound on what is unsettled stood in the way: there is less of it now."""
+        """Go on where the session's bound on what is unsettled stood in the way, once there is less of it."""
+        if not session.is_awaited or session.is_full:
+            return
         session.is_awaited = False
         for consuming in self._consuming.values():
             if consuming.link.session is session and consuming.is_starved:
@@ -168,6 +170,7 @@ class Peer:
         for source in self._sources.values():
             if source.link.session is session:
                 self.gateway.sources.wake(source)
+        self._own.relieve(session)
 
     def lost(self) -> None:
         """Tell the engine that everything of this connection is gone."""
@@ -399,7 +402,8 @@ class Peer:
             command = consuming.command(event)
             if command is not None:
                 self.gateway.engine.submit(command)
-        if event.settled and event.link.session.is_awaited:
+        # Asked here too, since a look is less than a call for each outcome.
+        if event.link.session.is_awaited:
             self.relieve(event.link.session)
 
     def _browsed(self, event: Disposed) -> None:
@@ -422,14 +426,12 @@ class Peer:
 
     def _detached(self, event: LinkDetached) -> None:
         self._forget(event.link, is_closed=event.closed and event.error is None)
-        if event.link.session.is_awaited:
-            self.relieve(event.link.session)
+        self.relieve(event.link.session)
 
     def _end(self, link: Link, error: Error) -> None:
         """End a link of ours; the others of its session have the room that it leaves."""
         link.detach(closed=True, error=error)
-        if link.session.is_awaited:
-            self.relieve(link.session)
+        self.relieve(link.session)
 
     def _session_ended(self, event: SessionEnded) -> None:
         for link in event.session.links():

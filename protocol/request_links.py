@@ -101,6 +101,11 @@ class RequestLinks:
         self._answers.flush(link)
         self.grant()
 
+    def relieve(self, session: Session) -> None:
+        """Send the answers that waited for room in a session."""
+        self._answers.relieve(session)
+        self.grant()
+
     def grant(self) -> None:
         """Give credit for requests where half of it is used, unless answers wait to be taken."""
         if self._answers.is_empty:

@@ -105,6 +105,11 @@ class Sender(Link):
             self.session.send_flow(self, drain=True)
             self.drain = False
 
+    def end_drain(self, *, has_more: bool) -> None:
+        """Answer a drain that can bring nothing more: all is sent, the credit is used up, or nothing is settled."""
+        if self.drain and (not self.credit or self.session.is_full or (not has_more and self.sendable)):
+            self.drained()
+
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle deliveries that we sent, as the receiver-settle-mode second asks for."""
         self.session.settle_sent(first_id, count, state)

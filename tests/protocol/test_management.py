@@ -16,7 +16,19 @@ from protocol.limits import ConnectionLimits
 from protocol.management import _cut
 from protocol.message import AmqpSequence, AmqpValue, Data, Message, decode_message
 from protocol.peer import Peer
-from protocol.performatives import Attach, Close, Detach, Flow, Open, Properties, Source, Target, Transfer
+from protocol.performatives import (
+    Accepted,
+    Attach,
+    Close,
+    Detach,
+    Disposition,
+    Flow,
+    Open,
+    Properties,
+    Source,
+    Target,
+    Transfer,
+)
 from protocol.values import Described, Map, Symbol, ULong
 from tests.engine.rig import Rig
 from tests.protocol.amqp_messages import messages
@@ -30,11 +42,11 @@ REQUESTS, REPLIES = 0, 1
 class Managing:
     """A peer with a link for requests and one for answers."""
 
-    def __init__(self, *, credit: int = 1000) -> None:
+    def __init__(self, *, credit: int = 1000, limits: ConnectionLimits | None = None) -> None:
         self.rig = Rig()
         self.gateway = gateway_of(self.rig.loop)
         connection = Connection(
-            ConnectionRole.SERVER, ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
+            ConnectionRole.SERVER, limits or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
         )
         self.peer = Peer(self.gateway, connection, lambda *_: True)
         self._next_id = FIRST_ID
@@ -73,11 +85,18 @@ class Managing:
         (answer,) = [said for said in self.say(attach) if isinstance(said, Attach)]
         return answer
 
+    def attach_replies(self, name: str, handle: int, *, second: bool) -> None:
+        """Attach a link for answers to a name, which are sent unsettled, and give credit."""
+        source, target = Source(address="$management"), Target(address=name)
+        modes = {"snd_settle_mode": 0, "rcv_settle_mode": int(second)}
+        self.say(Attach(name=name, handle=handle, role=True, source=source, target=target, **modes))
+        self.flow(100, handle=handle)
+
     def flow(self, credit: int, **fields: Any) -> list[tuple[Composite | None, bytes]]:
         """Give credit for answers."""
         windows = {"next_incoming_id": 0, "incoming_window": 1 << 20, "next_outgoing_id": self._next_id}
-        counts = {"delivery_count": 0, "outgoing_window": 1000, **fields}
-        return self.give(Wire.frame(Flow(**windows, handle=REPLIES, link_credit=credit, **counts)))
+        counts = {"delivery_count": 0, "outgoing_window": 1000, "handle": REPLIES, **fields}
+        return self.give(Wire.frame(Flow(**windows, link_credit=credit, **counts)))
 
     def frame(self, payload: bytes, *, handle: int = REQUESTS, settled: bool = False) -> bytes:
         """A message in one frame."""
@@ -315,6 +334,37 @@ def test_the_bytes_of_waiting_answers_are_bounded() -> None:
     waiting = [payload for said, payload in managing.flow(1000, delivery_count=500) if isinstance(said, Transfer)]
     total, largest = sum(map(len, waiting)), max(map(len, waiting))
     assert 1 << 20 <= total < (1 << 20) + largest
+
+
+@pytest.mark.parametrize(
+    ("makes_room", "second"),
+    [
+        (Disposition(role=True, first=1, settled=True, state=Accepted()), False),
+        (Disposition(role=True, first=1, settled=False, state=Accepted()), True),
+        (Detach(handle=2, closed=True), False),
+    ],
+    ids=["settled", "second", "detached"],
+)
+def test_answers_have_the_room_that_another_link_of_the_session_leaves(makes_room: Composite, second: bool) -> None:
+    """They wait while too much is unsettled, and for no flow when it is less."""
+    managing = Managing(limits=ConnectionLimits(unsettled_max=2))
+    managing.attach_replies("first", 2, second=second)
+    managing.attach_replies("other", 3, second=False)
+    for name in ("first", "first"):
+        assert len(managing.ask(request(name="q", reply_to=name))) == 1
+    assert managing.ask(request(name="q", reply_to="other")) == []
+    assert len(answers(managing.give(Wire.frame(makes_room)))) == 1
+
+
+def test_a_drain_is_answered_where_nothing_is_settled() -> None:
+    """Its receiver may settle when it has the flow, and no sooner."""
+    managing = Managing(limits=ConnectionLimits(unsettled_max=1))
+    managing.attach_replies("first", 2, second=False)
+    asked = managing.give(managing.frame(request(name="q", reply_to="first")))
+    assert len(answers(asked)) == 1
+    assert managing.ask(request(name="q", reply_to="first")) == []
+    (flow,) = flows(managing.flow(100, handle=2, delivery_count=1, drain=True), handle=2)
+    assert (flow.link_credit, flow.drain) == (0, True)
 
 
 @pytest.mark.parametrize("number", [sys.maxsize + 1, 2**64 - 1, -1])
