@@ -71,11 +71,17 @@ def outline(payload: bytes | memoryview) -> Outline:
             if payload[position] or payload[position + 1] != 0x53:
                 return outline_slowly(payload)
             section = payload[position + 2]
-        while section == 0x71 or section == 0x72:  # noqa: PLR1714  # as above
+        if section == 0x71:
             if payload[position + 3] != 0xC1:
                 return outline_slowly(payload)
-            if section == 0x71:
-                has_delivery_annotations = True
+            has_delivery_annotations = True
+            position += 5 + payload[position + 4]
+            if payload[position] or payload[position + 1] != 0x53:
+                return outline_slowly(payload)
+            section = payload[position + 2]
+        if section == 0x72:
+            if payload[position + 3] != 0xC1:
+                return outline_slowly(payload)
             position += 5 + payload[position + 4]
             if payload[position] or payload[position + 1] != 0x53:
                 return outline_slowly(payload)

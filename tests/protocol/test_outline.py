@@ -1,18 +1,19 @@
 """The outline of a message: the fast way says what the codec says."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import DecodeError
-from protocol.message import Message
+from protocol.message import AmqpValue, Message
 from protocol.outline import message_id_hash, outline, outline_slowly
 from protocol.performatives import Header, Properties
-from protocol.values import ULong
+from protocol.values import Symbol, ULong
 from tests.protocol.amqp_messages import messages
 
 
@@ -38,6 +39,36 @@ def test_trimmed_sections(message: Message, full_width: bool) -> None:
     parts = [part.encode(full_width) for part in (message.header, message.properties) if part is not None]
     data = b"".join(parts) + b"\x00\x53\x75\xa0\x00"
     assert outline_slowly(data)[:3] == outline(data)[:3]
+
+
+_SECTIONS = {
+    "header": Message(header=Header(durable=True), body=()),
+    "empty header": Message(header=Header(), body=()),
+    "delivery-annotations": Message(delivery_annotations={Symbol("a"): 1}, body=()),
+    "message-annotations": Message(message_annotations={Symbol("a"): 1}, body=()),
+    "properties": Message(properties=Properties(message_id="a"), body=()),
+    "application-properties": Message(application_properties={"a": 1}, body=()),
+    "body": Message(body=(AmqpValue(None),)),
+    "footer": Message(footer={Symbol("a"): 1}, body=()),
+}
+"""One section each."""
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(sorted(_SECTIONS)), min_size=1, max_size=5))
+@example(["delivery-annotations", "delivery-annotations"])
+@example(["message-annotations", "delivery-annotations"])
+def test_sections_in_any_order_and_number(names: list[str]) -> None:
+    """What the codec refuses, repeated or behind what it stands before, the fast way refuses too, and nothing else."""
+    payload = b"".join(_SECTIONS[name].encode() for name in names)
+    assert _answer(outline_slowly, payload) == _answer(outline, payload)
+
+
+def _answer(way: Callable[[bytes], tuple[bool, int, bool, int]], payload: bytes) -> tuple[bool, int, bool] | None:
+    try:
+        return way(payload)[:3]
+    except DecodeError:
+        return None
 
 
 @settings(max_examples=300, deadline=None)
