@@ -28,7 +28,7 @@ class EngineConfig:
     """A tick ends early when this many messages were gathered."""
     tick_bytes_max: int = 1 << 20
     """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
-    tick_changes_max: int = 10_000
+    tick_changes_max: int = 2000
     """A tick ends early after so many changes of queues and wiring, a run of messages being one for each queue that it
     reaches: what is left of its commands is for the next. A message for more queues than that reaches them in several
     ticks, and is in none before it is in all."""

@@ -28,6 +28,7 @@ from engine.queue import Settings
 from engine.state import EMPTY_STATE
 from engine.template import Template, TemplateAttachment, Templates
 from log.buffer import Buffer
+from log.config import LogConfig
 from tests.engine.rig import Rig
 from tests.engine.test_publishing import fields_of
 from tests.engine.world import World
@@ -139,6 +140,19 @@ def test_a_part_of_a_deletion_detaches_no_more_than_a_tick_takes() -> None:
     again = rig.next_life()
     assert type(again.do(DeleteQueue("key", "q"))[0]) is Answered
     assert not again.loop.state.queues
+
+
+def test_a_tick_takes_the_changes_of_its_messages_and_no_more() -> None:
+    """By default: as many runs of one message are decided in one tick, more changes of wiring in several."""
+    rig = Rig(log_config=LogConfig(ballast_bytes=0))
+    count = rig.loop.config.tick_messages_max
+    producers = [rig.producer(), rig.producer()]
+    rig.step(*[rig.publish(producers[number % 2], b"x") for number in range(count)])
+    assert rig.queue().available == count
+    before = len(rig.loop.state.muxers)
+    rig.step(*[DeclareMuxer("key", f"m{number}", MuxerKind.SIMPLE) for number in range(count + 1)])
+    assert len(rig.loop.state.muxers) == before + count
+    assert rig.loop.due >= SOON
 
 
 def _attached_often(rig: Rig, count: int) -> None:
