@@ -1,17 +1,23 @@
 """Entries that came back, kept in the order of their offsets: three released in any order return in theirs."""
 
 from bisect import bisect_left
+from typing import Final
 
 from engine.word import WORD_BYTES, pack_words, unpack_words
 from snapshot.queue import PersistentQueue
 
 __all__ = ["merge_returned"]
 
+_SPLICED_SHARE: Final = 16
+"""A run is spliced in where it is less than such a part of what it lies among: a splice costs as much as sorting so
+many words."""
+
 
 def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
     """Return the ordered queue with packed `words` (in any order) put where they belong.
 
-    At either end, the usual places, this costs what the run costs; between others what stands before them is copied.
+    At either end, the usual places, this costs what the run costs; between others what stands before them is copied,
+    and so are those, but as bytes: consumers of one queue hold each a part of everywhere, and may go all together.
     """
     if not words:
         return returned
@@ -29,15 +35,28 @@ def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
 def _between(returned: PersistentQueue, run: tuple[int, ...]) -> PersistentQueue:
     before, rest = returned.pop(_count_below(returned, run[0]))
     among, rest = rest.pop(_count_below(rest, run[-1]))
-    # Two ordered runs: the sort merges them in linear time.
-    return rest.push_front(before + pack_words(sorted(unpack_words(among) + run)))
+    return rest.push_front(before + _merged(among, run))
+
+
+def _merged(among: bytes, run: tuple[int, ...]) -> bytes:
+    """Return two ordered runs as one, packed."""
+    if len(run) * _SPLICED_SHARE * WORD_BYTES >= len(among):
+        # The sort merges them in linear time.
+        return pack_words(sorted(unpack_words(among) + run))
+    numbers, pieces, start = memoryview(among).cast("Q"), list[bytes](), 0
+    for word in run:
+        end = bisect_left(numbers, word, start)
+        pieces += (among[start * WORD_BYTES : end * WORD_BYTES], word.to_bytes(WORD_BYTES, "little"))
+        start = end
+    pieces.append(among[start * WORD_BYTES :])
+    return b"".join(pieces)
 
 
 def _count_below(ordered: PersistentQueue, word: int) -> int:
     count = 0
     for chunk in ordered.chunks():
         if _number(chunk[-WORD_BYTES:]) >= word:
-            return count + bisect_left(unpack_words(chunk), word)
+            return count + bisect_left(memoryview(chunk).cast("Q"), word)
         count += len(chunk) // WORD_BYTES
     return count
 

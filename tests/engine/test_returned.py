@@ -1,10 +1,11 @@
 """Entries that come back stand in the order of their offsets."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.returned import merge_returned
-from engine.word import pack_words
+from engine.word import WORD_BYTES, pack_words, unpack_words
 from snapshot.queue import EMPTY_QUEUE
 
 NUMBERS = st.lists(st.integers(0, 6000), unique=True, max_size=60)
@@ -26,3 +27,21 @@ def test_runs_in_any_order_come_back_in_theirs(runs: list[list[int]], spread: in
         returned = merged
         assert list(returned) == expected
         assert len(returned) == len(expected)
+
+
+def test_what_lies_among_others_takes_none_of_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Consumers of one queue that go together hold each a part of everywhere: each run is looked at, and no more."""
+    seen = 0
+
+    def unpacked(words: bytes) -> tuple[int, ...]:
+        nonlocal seen
+        seen += len(words) // WORD_BYTES
+        return unpack_words(words)
+
+    monkeypatch.setattr("engine.returned.unpack_words", unpacked)
+    returned, consumers, each = EMPTY_QUEUE, 300, 8
+    for consumer in range(consumers):
+        returned = merge_returned(returned, pack_words(range(consumer, consumers * each, consumers)))
+    assert list(returned) == list(range(consumers * each))
+    # The first few are as many as what they lie among, and sorted with it.
+    assert seen <= 2 * consumers * each
