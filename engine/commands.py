@@ -35,6 +35,7 @@ __all__ = [
     "DetachConsumer",
     "DetachMember",
     "DetachProducer",
+    "EndLinks",
     "EndNodes",
     "ExplainRoute",
     "Inspect",
@@ -283,6 +284,21 @@ class EndNodes(Struct):
 
 
 @final
+class EndLinks(Struct):
+    """Links that the state has no more shall hear of it: the rest of a command that took along many.
+
+    The engine alone makes it (ending.py).
+    """
+
+    consumers: tuple[int, ...]
+    producers: tuple[int, ...]
+    why: tuple[str, str]
+    """Condition and description."""
+    then: tuple[Effect, ...]
+    """What leaves when all are told."""
+
+
+@final
 class AttachMember(Struct):
     """A muxer shall pass messages on to a member: a queue, or a muxer named `muxer:NAME`."""
 
@@ -436,6 +452,7 @@ Command = (
     | DeclareMuxer
     | UpdateMuxer
     | DeleteMuxer
+    | EndLinks
     | EndNodes
     | AttachMember
     | DetachMember

@@ -12,6 +12,7 @@ from engine.apply import apply, fold
 from engine.attaching import DECIDE_ATTACHING
 from engine.commands import (
     Command,
+    EndLinks,
     Inspect,
     Publish,
     PurgeQueue,
@@ -22,13 +23,11 @@ from engine.commands import (
 )
 from engine.effects import (
     Answered,
-    ConsumerEnded,
     Effect,
     OutcomeApplied,
-    ProducersEnded,
     RefusedCommand,
 )
-from engine.ending import DECIDE_ENDING, ended, ended_at_start, later
+from engine.ending import DECIDE_ENDING, ended, ended_at_start, later, links_ended
 from engine.errors import Refused
 from engine.events import (
     Compacted,
@@ -112,11 +111,11 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
 def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
     events: list[Event] = [Reset(moment.next_offset, moment.now_us)]
     events += predeclared(EMPTY_STATE.having(mode=state.mode), replace(moment, next_offset=moment.next_offset + 1))
-    why = ("amqp:resource-deleted", "the virtual host was reset")
-    effects: list[Effect] = [ConsumerEnded(consumer, *why) for consumer in sorted(state.consumers.keys())]
-    effects.append(ProducersEnded(frozenset(state.producers.keys()), *why))
     messages = sum(queue.depth for queue in state.queues.values())
-    return events, [*effects, Answered(command.key, {"queues": len(state.queues), "messages": messages})]
+    answer = Answered(command.key, {"queues": len(state.queues), "messages": messages})
+    why = ("amqp:resource-deleted", "the virtual host was reset")
+    links = EndLinks(tuple(state.consumers), tuple(state.producers), why, (answer,))
+    return events, links_ended(links, moment)
 
 
 def _record_compaction(_state: State, command: RecordCompaction, moment: Moment) -> Decision:

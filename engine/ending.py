@@ -5,6 +5,7 @@ Rule 1. A node with an end is looked at where something happens that may be it: 
 Rule 2. What goes with it is dismantling.py's. What passed on to it and has an end is looked at next.
 Rule 3. What is more than a tick takes goes in parts. The rest is a command, EndNodes: decided next, before any other,
         and in the state that the part before it has left.
+Rule 4. Links that went all at once, by one event, are told in parts as well: the command EndLinks.
 """
 
 from collections import deque
@@ -13,15 +14,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from engine.commands import EndNodes
+from engine.commands import EndLinks, EndNodes
 from engine.dismantling import Dismantling
-from engine.effects import Effect, Unfinished
+from engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
 from engine.events import Event
 from engine.lifetime import Lifetime
 from engine.moment import Decision, Moment
 from engine.state import State
 
-__all__ = ["DECIDE_ENDING", "ended", "ended_at_start", "later"]
+__all__ = ["DECIDE_ENDING", "ended", "ended_at_start", "later", "links_ended"]
 
 _ALL: Final = 1 << 62
 """More changes than there can be."""
@@ -67,6 +68,18 @@ def ended_at_start(state: State, moment: Moment) -> list[Event]:
     return ended(state, sorted(nodes), moment, closed=frozenset(nodes), changes_max=_ALL)[0]
 
 
+def links_ended(links: EndLinks, moment: Moment) -> list[Effect]:
+    """Return what tells of links that are gone already, as many as a tick takes; the rest is Unfinished."""
+    changes_max = moment.config.tick_changes_max
+    consumers = links.consumers[:changes_max]
+    producers = links.producers[: changes_max - len(consumers)]
+    effects: list[Effect] = [ConsumerEnded(consumer, *links.why) for consumer in sorted(consumers)]
+    if producers:
+        effects.append(ProducersEnded(frozenset(producers), *links.why))
+    left = links.consumers[len(consumers) :], links.producers[len(producers) :]
+    return [*effects, Unfinished(EndLinks(*left, links.why, links.then))] if any(left) else [*effects, *links.then]
+
+
 def later(moment: Moment, events: list[Event]) -> Moment:
     """Return the moment after events of one record each."""
     return replace(moment, next_offset=moment.next_offset + len(events))
@@ -74,6 +87,10 @@ def later(moment: Moment, events: list[Event]) -> Moment:
 
 def _end_nodes(state: State, command: EndNodes, moment: Moment) -> Decision:
     return ended(state, command.nodes, moment, closed=command.closed, doomed=command.doomed, then=command.then)
+
+
+def _end_links(_state: State, command: EndLinks, moment: Moment) -> Decision:
+    return [], links_ended(command, moment)
 
 
 def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bool:
@@ -102,4 +119,7 @@ def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bo
             return not links and not depth
 
 
-DECIDE_ENDING: dict[type, Callable[[State, Any, Moment], Decision]] = {EndNodes: _end_nodes}
+DECIDE_ENDING: dict[type, Callable[[State, Any, Moment], Decision]] = {
+    EndNodes: _end_nodes,
+    EndLinks: _end_links,
+}

@@ -18,10 +18,11 @@ from engine.commands import (
     DeleteQueue,
     Inspect,
     Publish,
+    ResetHost,
 )
 from engine.config import EngineConfig
 from engine.durable import SOON
-from engine.effects import Answered, ProducerReady, PublishDone
+from engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, ProducersEnded, PublishDone
 from engine.muxer import MuxerKind, Options
 from engine.outcome import OutcomeKind
 from engine.queue import Settings
@@ -140,6 +141,43 @@ def test_a_part_of_a_deletion_detaches_no_more_than_a_tick_takes() -> None:
     again = rig.next_life()
     assert type(again.do(DeleteQueue("key", "q"))[0]) is Answered
     assert not again.loop.state.queues
+
+
+def test_a_reset_tells_its_links_in_several_ticks() -> None:
+    """All is gone at once, by one event; no tick tells more links than it takes changes, and the answer comes last."""
+    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    consumers = [rig.consumer(f"q{number % 3}", credit=2) for number in range(35)]
+    producers = [rig.producer(f"q{number % 3}") for number in range(50)]
+    rig.do(*[rig.publish(producer, b"x") for producer in producers])
+    ticks = [rig.step(ResetHost("key"), DeclareQueue("after", "q0", Settings())) + rig.completed()]
+    state = rig.loop.state
+    assert not any((state.queues, state.consumers, state.producers))
+    while rig.loop.due >= SOON:
+        assert not rig.loop.state.queues
+        ticks.append(rig.step() + rig.completed())
+    told = [_links_told(effects) for effects in ticks]
+    assert max(map(len, told)) <= 20
+    assert sorted(link for each in told for link in each) == sorted(consumers + producers)
+    answers = [one for effects in ticks for one in effects if type(one) is Answered]
+    assert [one.key for one in answers] == ["key", "after"]
+    assert answers[0].value == {"queues": 3, "messages": 50}
+    assert not rig.loop.demand.wants
+
+
+def test_a_kill_while_the_links_of_a_reset_are_told_leaves_it_whole() -> None:
+    """Nothing of before is there again."""
+    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    for number in range(50):
+        rig.consumer(f"q{number}")
+    rig.step(ResetHost("key"))
+    assert rig.loop.due >= SOON
+    again = rig.next_life()
+    assert not again.loop.state.queues
+
+
+def _links_told(effects: Sequence[Effect]) -> list[int]:
+    told: list[int] = [effect.consumer for effect in effects if type(effect) is ConsumerEnded]
+    return told + [link for effect in effects if type(effect) is ProducersEnded for link in effect.producers]
 
 
 def test_a_tick_takes_the_changes_of_its_messages_and_no_more() -> None:
