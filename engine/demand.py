@@ -82,18 +82,21 @@ class Demand:
         return want
 
     def _leave_ring(self, want: Want) -> None:
-        rings, key = self.rings if want.scan is None else self.scanning, (want.queue, want.scan is None)
-        gone = self._gone[key] = self._gone.get(key, 0) + 1
-        if gone * 2 < len(rings[want.queue]):
-            return
-        del self._gone[key]
-        left = deque([one for one in rings[want.queue] if not one.is_gone])
-        if left:
-            rings[want.queue] = left
-        else:
-            del rings[want.queue]
-            self._in_vain.pop(want.queue, None)
-            self.passed_over.discard(want.queue)
+        rings = self.rings if want.scan is None else self.scanning
+        ring = rings[want.queue]
+        if len(ring) > 1:
+            key = (want.queue, want.scan is None)
+            gone = self._gone[key] = self._gone.get(key, 0) + 1
+            if gone * 2 < len(ring):
+                return
+            del self._gone[key]
+            left = deque([one for one in ring if not one.is_gone])
+            if left:
+                rings[want.queue] = left
+                return
+        del rings[want.queue]
+        self._in_vain.pop(want.queue, None)
+        self.passed_over.discard(want.queue)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> Want | None:
         """Say how many deliveries a consumer can take from now on, those held for it included; returns its wish."""

@@ -142,6 +142,10 @@ class DurableLoop:
             gathered.settle(command)
         elif type(command) is Publish:
             gathered.publish(command)
+        elif type(command) is DetachConsumer:
+            # Now, not when it is decided: a sync that ends until then would let go what nobody takes any more.
+            command.unsent += self._take_back(command.consumer)
+            gathered.add(command)
         elif isinstance(command, SnapshotCommand):
             gathered.hurry()
             self.snapshots.submit(command)
@@ -150,9 +154,6 @@ class DurableLoop:
             self._has_jobs = True
             self._compactor.submit(command)
         else:
-            if type(command) is DetachConsumer:
-                # Now, not when it is decided: a sync that ends until then would let go what nobody takes any more.
-                command.unsent += self._take_back(command.consumer)
             gathered.add(command)
 
     def put_off(self, now_us: int) -> None:
@@ -400,7 +401,7 @@ class DurableLoop:
                 words += effect.words
         # What it held comes back, sent or not: the others may have it at once.
         self.demand.touch(want.queue)
-        return pack_words(words)
+        return pack_words(words) if words else b""
 
     def _dispatch(self, now_us: int, effects: list[Effect]) -> None:
         draft, config = self.log.draft, self.config

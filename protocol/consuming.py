@@ -139,7 +139,7 @@ class Consuming:
 
     def unsent(self) -> bytes:
         """Return the words that never reached the peer and go back to the queue, packed."""
-        return b"".join(pack_words(words) for words, _, settled in self._backlog if not settled)
+        return b"".join([pack_words(words) for words, _, settled in self._backlog if not settled])
 
     def command(self, event: Disposed) -> Settle | None:
         """Return the command for the peer's outcome over a run, None where it says nothing final."""

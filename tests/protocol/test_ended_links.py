@@ -1,10 +1,15 @@
 """Links whose queue or muxer goes are ended, each by its own id, and nobody else is asked."""
 
+import sys
+from types import FrameType
+
 from engine.commands import DeclareMuxer, DeleteMuxer
 from engine.effects import ProducersEnded
 from engine.muxer import MuxerKind
-from protocol.performatives import Detach, Target
+from protocol.performatives import Attach, Detach, Source, Target
 from tests.protocol.test_stealing import attach, heard, pair
+
+_QUEUE = Target(address="q")
 
 
 def test_producers_of_what_is_gone_are_ended_and_no_others() -> None:
@@ -27,3 +32,42 @@ def test_producers_of_what_is_gone_are_ended_and_no_others() -> None:
     one.settle()
     assert not one.gateway.producers
     assert not one.rig.loop.state.producers
+
+
+def test_a_lost_connection_lets_all_of_its_links_go() -> None:
+    """Whatever they are: nothing of them is left, what was held is available again, and each goes by few calls."""
+    (peer, _), count = pair("me", "you"), 60
+    producer = peer.rig.producer()
+    peer.rig.do(peer.rig.publish(producer, *[b"\x00\x53\x77\xa1\x01x"] * count))
+    attaches = [
+        Attach(name="browser", handle=3 * count, role=True, source=Source(address="q", distribution_mode="copy"))
+    ]
+    for number in range(count):
+        attaches += [
+            Attach(name=f"r{number}", handle=number, role=True, source=Source(address="q")),
+            Attach(name=f"s{number}", handle=count + number, role=False, target=_QUEUE, initial_delivery_count=0),
+            Attach(name=f"t{number}", handle=2 * count + number, role=True, source=Source(address=f"/topics/{number}")),
+        ]
+    peer.say(*attaches)
+    for number in range(count):
+        peer.flow(1, handle=number)
+    queue = peer.rig.queue()
+    assert (queue.acquired_count, queue.available) == (count, 0)
+    links = len(peer.gateway.links)
+    assert links == 3 * count + 1
+    calls = 0
+
+    def called(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(called)
+    peer.peer.lost()
+    sys.setprofile(None)
+    assert calls <= 11 * links
+    assert not peer.gateway.links
+    peer.settle()
+    assert not peer.gateway.consumers
+    assert list(peer.rig.loop.state.producers) == [producer]
+    assert not peer.rig.loop.state.subscriptions
+    assert peer.rig.queue().available == count
