@@ -30,8 +30,8 @@ class EngineConfig:
     """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
     tick_changes_max: int = 2000
     """A tick ends early after so many changes of queues and wiring, a run of messages being one for each queue that it
-    reaches: what is left of its commands is for the next. A message for more queues than that reaches them in several
-    ticks, and is in none before it is in all."""
+    reaches, and what a link held that goes one a message: what is left of its commands is for the next. A message for
+    more queues than that reaches them in several ticks, and is in none before it is in all."""
     dispatch_messages_max: int = 2000
     """Deliveries handed out in one tick, and queues looked at for it; what is left is dispatched in the next."""
     dispatch_bytes_max: int = 4 << 20

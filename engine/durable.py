@@ -323,6 +323,8 @@ class DurableLoop:
                 draft.end_command()
                 command, events, answers = command.command, command.events, command.answers
             else:
+                if type(command) is DetachConsumer:
+                    changes_left -= self._held_count(command.consumer)
                 left = room_bytes - draft.byte_count
                 try:
                     moment = Moment(now_us, draft.next_offset, left, config, self.router, batch_bytes_max)
@@ -371,6 +373,12 @@ class DurableLoop:
             elif type(effect) is ProducersEnded:
                 changes += len(effect.producers)
         return changes
+
+    def _held_count(self, consumer: int) -> int:
+        """Return how many messages come back where a consumer goes: each is a change."""
+        known = self.state.consumers.get(consumer)
+        queue = None if known is None else self.state.queues.get(known.queue)
+        return 0 if queue is None else queue.held_by(consumer).count
 
     def _happened(self, event: Event, after: State | None = None) -> None:
         """Let an event be; `after` is the state after it, where that is known."""

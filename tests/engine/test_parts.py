@@ -16,6 +16,7 @@ from engine.commands import (
     DeclareQueue,
     DeleteMuxer,
     DeleteQueue,
+    DetachConsumer,
     Inspect,
     Publish,
     ResetHost,
@@ -173,6 +174,21 @@ def test_a_kill_while_the_links_of_a_reset_are_told_leaves_it_whole() -> None:
     assert rig.loop.due >= SOON
     again = rig.next_life()
     assert not again.loop.state.queues
+
+
+def test_what_comes_back_counts_as_changes() -> None:
+    """Of consumers that go together: a tick takes those whose messages are no more than it takes, and one more."""
+    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    consumers = [rig.consumer(f"q{number}", credit=9) for number in range(10)]
+    for number in range(10):
+        rig.do(rig.publish(rig.producer(f"q{number}"), *[b"x"] * 9))
+    assert [rig.queue(f"q{number}").acquired_count for number in range(10)] == [9] * 10
+    rig.step(*[DetachConsumer(consumer) for consumer in consumers])
+    assert len(rig.loop.state.consumers) == 8
+    assert rig.loop.due >= SOON
+    rig.do()
+    assert [rig.queue(f"q{number}").available for number in range(10)] == [9] * 10
+    assert not rig.loop.state.consumers
 
 
 def _links_told(effects: Sequence[Effect]) -> list[int]:
