@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 SEED ?=
 ROUNDS ?= 10
 STAMP := $(VENV)/.installed
+WHICH := -c 'import os, sys; print("Python %d.%d in %s" % (*sys.version_info[:2], os.path.realpath(sys.base_prefix)))'
 RHEA := tests/interop/rhea/node_modules/.installed
 
 .PHONY: help run demo test test-interop spark lint bench crash fuzz spec rhea clean
@@ -57,7 +58,13 @@ $(RHEA): tests/interop/rhea/package.json
 	npm install --prefix tests/interop/rhea --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
+# Over the environment of another interpreter venv makes one that is half of each. It may be somebody's: nothing goes unasked.
 $(STAMP): pyproject.toml
+	@ours="$$($(PYTHON) $(WHICH))" || exit 1; theirs="$$($(BIN)/python $(WHICH) 2>/dev/null)"; \
+	if [ -e $(VENV) ] && [ "$$ours" != "$$theirs" ]; then \
+		echo "$(VENV) is of $${theirs:-a Python that is gone}, not of $$ours: make clean, or name its own with PYTHON=" >&2; \
+		exit 1; \
+	fi
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
