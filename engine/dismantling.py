@@ -131,8 +131,11 @@ class Dismantling:
     def _end_links(self, node: int, what: str) -> bool:
         """End the links to a node; return whether those are all, which go with itself then."""
         receivers, senders = self.state.receivers.get(node, _NOBODY), self.state.links.get(node, _NOBODY)
-        consumers = sorted(islice(receivers, self.changes_left))
-        producers = sorted(islice(senders, self.changes_left - len(consumers)))
+        if len(receivers) + len(senders) <= self.changes_left:
+            consumers, producers = sorted(receivers), sorted(senders)
+        else:
+            consumers = self._first_of(node, receivers)
+            producers = sorted(islice(senders, max(self.changes_left - len(consumers), 0)))
         why = (_DELETED, f"{what} was deleted")
         self.effects += [ConsumerEnded(consumer, *why) for consumer in consumers]
         if producers:
@@ -146,6 +149,17 @@ class Dismantling:
         for producer in producers:
             self._happened(ProducerDetached, producer)
         return False
+
+    def _first_of(self, node: int, receivers: Links) -> list[int]:
+        """Return as many of a node's consumers as this part takes; what they hold comes back, and counts as well."""
+        consumers, queue = list[int](), self.state.queues.get(node)
+        for consumer in receivers:
+            if self.changes_left <= len(consumers):
+                break
+            consumers.append(consumer)
+            if queue is not None:
+                self.changes_left -= queue.held_by(consumer).count
+        return sorted(consumers)
 
     def _happened(self, kind: Callable[..., Event], *what: Any) -> None:
         event = kind(self._moment.next_offset + len(self.events), self._moment.now_us, *what)

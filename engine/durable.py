@@ -354,6 +354,9 @@ class DurableLoop:
             if answers and type(last := answers[-1]) is Unfinished:
                 ahead.appendleft(last.command)
                 del answers[-1]
+                if not stands_alone:
+                    # A part is what a tick takes, whatever its events come to.
+                    changes_left = 0
             effects += answers
         if ahead:
             self._gathered.give_back(ahead)

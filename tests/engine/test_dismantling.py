@@ -241,6 +241,22 @@ def test_links_to_what_is_deleted_are_ended_a_tick_of_them_at_a_time(what: str) 
     assert not rig.loop.demand.wants
 
 
+def test_what_comes_back_of_links_to_what_is_deleted_counts_as_changes() -> None:
+    """Where they are more than a part takes: it ends those whose messages are no more than that."""
+    rig = Rig(config=EngineConfig(tick_changes_max=_CHANGES_MAX))
+    consumers = [rig.consumer(credit=9) for _ in range(_CHANGES_MAX + 5)]
+    rig.do(rig.publish(rig.producer(), *[b"x"] * 9 * len(consumers)))
+    assert rig.queue().acquired_count == 9 * len(consumers)
+    rig.loop.submit(DeleteQueue("key", "q"))
+    counts = []
+    while rig.loop.due >= SOON:
+        counts.append(len(_told(rig.step() + rig.completed())[1]))
+    # With the queue itself nothing comes back.
+    assert counts == [2, 2, 2, 19]
+    assert sum(counts) == len(consumers)
+    assert not rig.loop.state.queues
+
+
 def test_links_that_go_with_a_core_are_changes_too() -> None:
     """A part that ends as many of them as it takes ends nothing more."""
     rig = Rig(config=EngineConfig(tick_changes_max=_CHANGES_MAX))
