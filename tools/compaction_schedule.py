@@ -8,6 +8,7 @@ Rule 2. Between two there is a pause, whatever asks for them.
 
 from dataclasses import dataclass
 
+from protocol.limits import bounded
 from tools.log_facts import LogFacts
 
 __all__ = ["CompactionConfig", "Schedule"]
@@ -19,7 +20,7 @@ class CompactionConfig:
 
     interval_s: int = 0
     """Each time so long has passed since the start or the last one; 0: not for that."""
-    garbage_percent: int = 0
+    garbage_percent: int = bounded(0, most=100)
     """When so much of the log is neither live nor was left by the last one; 0: not for that."""
     garbage_bytes_min: int = 256 << 20
     """Less garbage than that asks for none."""

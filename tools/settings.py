@@ -12,7 +12,7 @@ Rule 2: an unknown name or a bad value is one message with file, table and name;
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from engine.word import WORD_BYTES
 from log.config import LogConfig
 from log.errors import LogError
 from protocol.deliveries import RUN_COUNT_MAX
-from protocol.limits import ConnectionLimits
+from protocol.limits import ConnectionLimits, range_of
 from protocol.outcomes import outcome_bytes_max
 from protocol.request_links import REQUEST_BYTES_MAX
 from protocol.server_limits import ServerLimits
@@ -112,11 +112,11 @@ def read_settings(text: str, path: str) -> Settings:
 
 
 def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _Config:
-    types = {one.name: one.type for one in fields(kind) if one.type is not Templates}
+    known = {one.name: one for one in fields(kind) if one.type is not Templates}
     for name, value in table.items():
-        if name not in types:
-            raise _unknown(where, name, name, tuple(types))
-        _check_value(types[name], name, value, where)
+        if name not in known:
+            raise _unknown(where, name, name, tuple(known))
+        _check_value(known[name], value, where)
     try:
         return kind(**table)
     except (LogError, EngineError) as error:
@@ -153,21 +153,30 @@ def _check_records(
         raise _wrong(f"{path} [log]", "batch_bytes_max", f"at least {least}, for {why}", str(log.batch_bytes_max))
 
 
-def _check_value(expected: Any, name: str, value: Any, where: str) -> None:
-    if expected is bool:
+def _check_value(limit: Field[Any], value: Any, where: str) -> None:
+    name = limit.name
+    if limit.type is bool:
         if not isinstance(value, bool):
             raise _wrong(where, name, "true or false", repr(value))
-    elif expected is str:
+    elif limit.type is str:
         if not isinstance(value, str):
             raise _wrong(where, name, "text in quotes", repr(value))
-    elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _wrong(where, name, "a whole number, at least 0", repr(value))
-    elif value > COUNT_MAX:
-        raise _wrong(where, name, f"at most {COUNT_MAX}", repr(value))
+    else:
+        _check_number(limit, value, where)
+
+
+def _check_number(limit: Field[Any], value: Any, where: str) -> None:
+    least, most = range_of(limit)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise _wrong(where, limit.name, f"a whole number, at least {least}", repr(value))
+    if value > (COUNT_MAX if most is None else most):
+        raise _wrong(where, limit.name, f"at most {COUNT_MAX if most is None else most}", repr(value))
 
 
 def _read_users(table: Mapping[str, Any], where: str) -> dict[str, str]:
     for name, password in table.items():
+        if not name:
+            raise _wrong(where, '""', "a user's name", "none")
         if not isinstance(password, str) or not password:
             raise _wrong(where, name, "a password in quotes", "none" if password == "" else type(password).__name__)
     return dict(table)

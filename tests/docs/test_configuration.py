@@ -8,7 +8,7 @@ import pytest
 from engine.config import EngineConfig
 from engine.template import PREDEFINED
 from log.config import LogConfig
-from protocol.limits import ConnectionLimits
+from protocol.limits import ConnectionLimits, range_of
 from protocol.server_limits import ServerLimits
 from tests.docs.pages import blocks, rows, text_of
 from tools.compaction_schedule import CompactionConfig
@@ -46,6 +46,17 @@ def test_every_bound_is_listed_with_its_default(table: str, kind: type) -> None:
 
 def _bounds(table: str) -> list[list[str]]:
     return list(rows(_PAGE, f"### `[{table}]`"))
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"), [("connection", ConnectionLimits), ("server", ServerLimits), ("compaction", CompactionConfig)]
+)
+def test_every_bound_of_a_bound_is_told(table: str, kind: type) -> None:
+    """Where not every number serves, the meaning says from what to what, and nowhere else."""
+    for (*_, meaning), limit in zip(_bounds(table), fields(kind), strict=True):
+        least, most = range_of(limit)
+        told = dict(re.findall(r"at (least|most) (\d+)", meaning))
+        assert told == {name: str(bound) for name, bound in (("least", least), ("most", most)) if bound}, limit.name
 
 
 def test_sizes_in_words_are_the_defaults() -> None:
