@@ -33,12 +33,15 @@ def writer_of(directory: str) -> int | None:
 def read_holder(directory: str) -> dict[str, Any] | None:
     """Return what the lock file says of the broker that lives and serves the log in `directory`, None: none does.
 
-    What is there is as it was written, but for `pid`, which is one.
+    What is there is as it was written, but for `pid`, which is one. Raises PermissionError where it may not be read,
+    since nobody knows then.
     """
     try:
         with open(lock_path(directory), "rb") as file:  # noqa: PTH123 - paths are texts in this folder
             held = msgspec.json.decode(file.read(), type=dict[str, Any])
             inode = os.fstat(file.fileno()).st_ino
+    except PermissionError:
+        raise
     except (OSError, msgspec.DecodeError):
         return None
     pid = held.get("pid")

@@ -4,6 +4,7 @@ Rule 1. The first damage is reported with file and position; nothing is changed.
 Rule 2. Beside a running broker what is not yet written is no damage, nor is an index that is not yet built.
 Rule 3. Segments below the horizon hold messages with holes between them, marked KEPT; above it that would be damage.
 Rule 4. An index that is there and does not fit is reported, though the log itself is whole without it.
+Rule 5. What may not be read is neither whole nor damaged: that is raised, not reported.
 """
 
 from collections.abc import Callable
@@ -78,7 +79,7 @@ def verify(
     check_snapshot: CheckSnapshot | None = None,
     storage: Storage | None = None,
 ) -> Report:
-    """Check the log in `directory`; never raises for what it finds there.
+    """Check the log in `directory`; raises PermissionError where it may not read, and nothing for what it finds there.
 
     It is read from `storage`, by default the machine's disk. Of snapshots presence and size are checked, and all of
     them where `check_snapshot` is given.
@@ -87,6 +88,8 @@ def verify(
     try:
         with open_reader(directory, config, storage) as reader:
             _Check(reader, report, progress).run(directory, check_snapshot)
+    except PermissionError:
+        raise
     except (LogError, OSError) as error:
         report.damage = error if isinstance(error, LogError) else LogError(str(error))
     return report

@@ -108,6 +108,20 @@ def test_a_damaged_manifest_is_named(closed: Path) -> None:
     assert damage_found(closed)[0] == path
 
 
+def test_a_segment_that_may_not_be_read_is_not_called_damaged(closed: Path) -> None:
+    """Who has no permission is told so: nobody is to repair a log for that."""
+    forbidden = segment_path(str(closed), load(DiskStorage(), str(closed)).sealed[0].file_id)
+
+    class Forbidding(DiskStorage):
+        def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
+            if path == forbidden:
+                raise PermissionError(13, "Permission denied", path)
+            return super().open(path, create=create, direct=direct)
+
+    with pytest.raises(PermissionError, match=forbidden):
+        verify(str(closed), config=CONFIG, storage=Forbidding())
+
+
 def test_a_missing_segment_is_named(closed: Path) -> None:
     """A file that the manifest names and that is not there is damage."""
     manifest = load(DiskStorage(), str(closed))

@@ -77,6 +77,19 @@ def test_both_variables_are_a_wrong_command_line(monkeypatch: pytest.MonkeyPatch
         broker_url(None, None)
 
 
+def test_a_lock_file_that_may_not_be_read_is_not_taken_for_nobodys(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whether a broker runs is not known then, so nobody is told to start one."""
+
+    def forbid(path: str, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("log.holder.open", forbid, raising=False)
+    with pytest.raises(PermissionError, match="lock"):
+        broker_url(None, str(tmp_path))
+
+
 def test_the_text_of_a_dead_broker_names_nobody(tmp_path: Path) -> None:
     """A lock file outlives a SIGKILL; its pid tells."""
     directory = held(tmp_path, pid=dead_pid())
