@@ -78,13 +78,22 @@ def parse_when(text: str, *, now_us: int) -> When:
     if words == "now":
         return AtTime(now_us)
     if words.endswith("ago"):
-        return AtTime(now_us - parse_duration(words.removesuffix("ago"), whole=text))
+        return _at(now_us - parse_duration(words.removesuffix("ago"), whole=text), text)
     try:
         moment = datetime.fromisoformat(text.strip())
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return AtTime((moment - _EPOCH) // timedelta(microseconds=1))
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise _not_understood(text) from error
+    return _at((moment - _EPOCH) // timedelta(microseconds=1), text)
+
+
+def _at(time_us: int, text: str) -> AtTime:
+    """Return a time that can be told in UTC: one in the years 1 to 9999, which its own zone may leave."""
+    try:
+        _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError as error:
+        raise _not_understood(text) from error
+    return AtTime(time_us)
 
 
 def parse_offset(text: str) -> int | None:

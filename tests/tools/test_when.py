@@ -65,8 +65,17 @@ def test_a_time_that_we_print_is_read_back(time_us: int) -> None:
     assert parse_when(iso_time(time_us), now_us=NOW) == AtTime(time_us)
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00+14:00", "999999999999 days ago"])
+def test_a_time_out_of_the_calendar_is_a_wrong_command_line(text: str) -> None:
+    """In UTC it could not be told: years are from 1 to 9999."""
+    with pytest.raises(ToolError, match="no moment that I understand") as caught:
+        parse_when(text, now_us=NOW)
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "10m", "ago", "10 ago", "10x ago", "m ago", "-5", "٣", "1" * 5000, "2026-13-01", "ago 5m"]
+    "text",
+    ["", "yesterday", "10m", "ago", "10 ago", "10x ago", "m ago", "-5", "٣", "1" * 5000, "2026-13-01", "ago 5m"],
 )
 def test_anything_else_is_a_wrong_command_line(text: str) -> None:
     """One message that names the text and what would do."""
