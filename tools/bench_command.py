@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import click
 
+from protocol.limits import UINT_MAX
 from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.load import BODY_BYTES_MIN, Load, Timings
+from tools.numbers import NumberRange
 from tools.output import output_option, print_values
 from tools.target import broker_options, broker_url, holder_of
 
@@ -27,13 +29,17 @@ _PERCENTILES: Final = (("p50", 0.50), ("p99", 0.99), ("max", 1.0))
 @broker_options
 @click.option("--address", default=_ADDRESS, show_default=True, help="Where to send to and receive from.")
 @click.option("--count", type=click.IntRange(1), default=10_000, show_default=True, help="Messages.")
-@click.option("--size", type=click.IntRange(BODY_BYTES_MIN), default=100, show_default=True, help="Bytes of a body.")
 @click.option(
-    "--window", type=click.IntRange(1), default=1000, show_default=True, help="Unsettled messages, and credit."
+    "--size", type=click.IntRange(BODY_BYTES_MIN, UINT_MAX), default=100, show_default=True, help="Bytes of a body."
 )
 @click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="Messages a second; else all it takes."
+    "--window",
+    type=click.IntRange(1, UINT_MAX),
+    default=1000,
+    show_default=True,
+    help="Unsettled messages, and credit.",
 )
+@click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="Messages a second; else all it takes.")
 @click.option("--durable/--no-durable", default=True, show_default=True, help="Whether messages must survive a crash.")
 @click.option("--pid", type=click.IntRange(1), help="The broker's process, for its CPU; known by itself with --data.")
 @output_option

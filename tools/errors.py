@@ -94,6 +94,12 @@ def translated(error: Exception) -> ToolError:
         case OSError():
             where = f"{error.filename}" if error.filename else ""
             return ToolError(error.strerror or str(error), where=where)
+        case UnicodeEncodeError() as text:
+            return _no_text(text)
+        case LocalError(__cause__=UnicodeEncodeError() as text):
+            return _no_text(text)
+        case MemoryError():
+            return ToolError("there is not enough memory for that", advice="ask for less at a time")
         case LogError() | EngineError() | AmqpError() | LocalError():
             return ToolError(str(error))
         case _:
@@ -107,6 +113,11 @@ def _shown_holder(text: str) -> str:
     except msgspec.DecodeError:
         return text or "a broker that is starting, or a repair"
     return ", ".join(f"{name} {value}" for name, value in holder.items() if name != "inode")
+
+
+def _no_text(error: UnicodeEncodeError) -> ToolError:
+    """Return what to tell of bytes on the command line that are no UTF-8: Python carries them as surrogates."""
+    return ToolError("this is no UTF-8", where=repr(error.object[:80]), code=ExitCode.USAGE)
 
 
 def _own_mistake(error: Exception) -> ToolError:

@@ -12,6 +12,7 @@ from engine.muxer import MuxerKind, Options
 from tools.argument_options import member_text, said_by, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
+from tools.numbers import NumberRange
 from tools.output import output_option, print_json, print_line, print_rows, print_values
 from tools.target import broker_options
 from tools.when import at_option
@@ -22,7 +23,7 @@ __all__ = ["muxer"]
 
 _COLUMNS: Final = ("name", "class", "attachments", "producers", "separator", "probability", "seed", "draws")
 _KINDS: Final = {kind.text: kind for kind in MuxerKind}
-_PROBABILITY: Final = click.FloatRange(0, 1)
+_PROBABILITY: Final = NumberRange(0, 1)
 _SEED: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
 
 

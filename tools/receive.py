@@ -8,6 +8,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.messages import body_text, present
+from tools.numbers import NumberRange
 from tools.output import output_option, print_json, print_line
 from tools.subscriber import OUTCOMES, Subscriber
 from tools.target import broker_options, broker_url
@@ -23,7 +24,7 @@ __all__ = ["receive"]
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages; 1 unless --follow.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

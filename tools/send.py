@@ -6,15 +6,20 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import click
 
+from protocol.errors import LocalError
+from protocol.limits import UINT_MAX
 from tools.broker_url import BrokerUrl
 from tools.errors import ToolError
+from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.messages import Draft, message_of, read_draft
+from tools.numbers import NumberRange
 from tools.output import output_option, print_json, print_line
 from tools.publisher import Publisher
 from tools.target import broker_options, broker_url
@@ -32,13 +37,15 @@ _STANDARD_INPUT: Final = "-"
 @click.argument("body", required=False)
 @broker_options
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send the message so many times.")
-@click.option("--size", type=click.IntRange(0), metavar="BYTES", help="A body of so many bytes, instead of BODY.")
+@click.option(
+    "--size", type=click.IntRange(0, UINT_MAX), metavar="BYTES", help="A body of so many bytes, instead of BODY."
+)
 @click.option("--file", "path", metavar="PATH", help="The body from a file, `-` is standard input, instead of BODY.")
 @click.option("--ndjson", is_flag=True, help="Each line of --file (default `-`) is a message, as `receive` prints it.")
 @click.option("--property", "pairs", multiple=True, metavar="K=V", help="An application property; may be repeated.")
 @click.option("--id", "message_id", help="The message-id; with --count, ID-1, ID-2 and so on.")
 @click.option("--durable/--no-durable", default=True, show_default=True, help="Whether it must survive a crash.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), metavar="N", help="At most N messages a second.")
+@click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="At most N messages a second.")
 @output_option
 def send(
     address: str,
@@ -57,7 +64,8 @@ def send(
 ) -> None:
     """Send messages to ADDRESS and wait until the broker has accepted them.
 
-    The body is BODY, --size, --file, or a message a line with --ndjson. Exits 1 when any message was not accepted.
+    The body is BODY, --size, --file, or a message a line with --ndjson. Exits 1 when any message was not accepted, and
+    says how many were where it ends before the last.
     """
     target = BrokerUrl.parse(broker_url(url, data))
     properties = _properties(pairs)
@@ -74,7 +82,8 @@ def send(
         else:
             drafts = _copies(_content(body, size, path), count, message_id)
         began = time.monotonic()
-        _publish(publisher, drafts, properties, durable=durable, rate=rate)
+        with _telling_what_was_sent(publisher, address):
+            _publish(publisher, drafts, properties, durable=durable, rate=rate)
         _report(publisher, address, time.monotonic() - began, output)
 
 
@@ -86,8 +95,40 @@ def _publish(
         draft.properties = {**draft.properties, **properties}
         if rate:
             publisher.wait_until(began + number / rate)
-        publisher.offer(message_of(draft, durable=durable, where=f"message {number + 1}").encode(), number)
+        publisher.offer(_encoded(draft, durable=durable, where=f"message {number + 1}"), number)
     publisher.finish()
+
+
+@contextmanager
+def _telling_what_was_sent(publisher: Publisher, address: str) -> Iterator[None]:
+    """Say how many messages were accepted before the others could not be sent: who begins again would send them twice.
+
+    After a mistake in the input the broker is waited for, so that the number is the last word; else it is what was
+    known.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if not publisher.sent:
+            raise
+        raise ToolError("interrupted", where=address, advice=_accepted_before(publisher)) from error
+    except ToolError as error:
+        if not publisher.sent:
+            raise
+        if error.exit_code == ExitCode.USAGE:
+            publisher.finish()
+        raise ToolError(error.message, advice=_accepted_before(publisher), code=ExitCode(error.exit_code)) from error
+
+
+def _accepted_before(publisher: Publisher) -> str:
+    return f"of {publisher.sent:,} sent before {publisher.outcomes['accepted']:,} were accepted"
+
+
+def _encoded(draft: Draft, *, durable: bool, where: str) -> bytes:
+    try:
+        return message_of(draft, durable=durable, where=where).encode()
+    except LocalError as error:
+        raise ToolError("no message that AMQP can carry", where=where, found=str(error), code=ExitCode.USAGE) from error
 
 
 def _report(publisher: Publisher, address: str, seconds: float, output: str) -> None:
@@ -118,7 +159,8 @@ def _properties(pairs: tuple[str, ...]) -> dict[str, str]:
 
 def _content(body: str | None, size: int | None, path: str | None) -> bytes:
     if body is not None:
-        return body.encode()
+        # Bytes that are no text came as surrogates; they go as they were typed.
+        return body.encode(errors="surrogateescape")
     if size is not None:
         return b"x" * size
     assert path is not None

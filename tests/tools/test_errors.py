@@ -26,6 +26,8 @@ CASES = [
     (LocalError("cannot say"), 1, "cannot say"),
     (FileNotFoundError(errno.ENOENT, "No such file", "a.txt"), 6, "a.txt does not exist"),
     (PermissionError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: Permission denied"),
+    (UnicodeEncodeError("utf-8", "q\udcff", 1, 2, "surrogates not allowed"), 2, r"'q\udcff': this is no UTF-8"),
+    (MemoryError(), 1, "there is not enough memory for that; ask for less at a time"),
     (ZeroDivisionError("by\nzero"), 1, "this is a mistake in ambermq: ZeroDivisionError: by zero; AMBERMQ_TRACEBACK=1"),
 ]
 

@@ -1,10 +1,13 @@
 """`ambermq send` and `ambermq receive` on a running broker."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.tools.conftest import Run
 from tools.child_broker import ChildBroker
@@ -55,6 +58,67 @@ def test_bodies_come_by_size_from_a_file_and_from_standard_input(on_broker: Run,
         {"durable": True, "base64": "/wA="},
         {"durable": True, "text": "from a pipe\n"},
     ]
+
+
+def test_a_body_that_is_no_text_goes_as_it_was_typed(on_broker: Run) -> None:
+    """Python carries such bytes of the command line as surrogates; a property, which is text, cannot have them."""
+    assert on_broker("send", "typed", "bo\udcffdy").exit_code == ExitCode.OK
+    assert received(on_broker, "typed") == [{"durable": True, "base64": "Ym//ZHk="}]
+    refused = on_broker("send", "typed", "x", "--property", "a=\udcff")
+    assert (refused.exit_code, "no message that AMQP can carry" in refused.stderr) == (ExitCode.USAGE, True)
+    assert on_broker("send", "ty\udcff", "x").exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("line", ["no json", '{"priority": 256}', '{"properties": {"a": 18446744073709551616}}'])
+def test_a_line_that_is_no_message_tells_what_was_accepted_before(on_broker: Run, tmp_path: Path, line: str) -> None:
+    """Who sends the rest needs to know where to begin; the exit code is that of a wrong command line."""
+    address = f"broken-{len(line)}"
+    path = tmp_path / "lines"
+    path.write_text(f'{{"text": "a"}}\n{{"text": "b"}}\n{line}\n{{"text": "c"}}\n')
+    sent = on_broker("send", address, "--ndjson", "--file", path)
+    assert sent.exit_code == ExitCode.USAGE
+    assert "3: no message" in sent.stderr
+    assert sent.stderr.endswith("; of 2 sent before 2 were accepted\n")
+    assert [message["text"] for message in received(on_broker, address)] == ["a", "b"]
+
+
+def test_an_interrupted_send_tells_what_was_accepted(on_broker: Run, broker: ChildBroker) -> None:
+    """The messages that were accepted are on the queue, whoever is interrupted."""
+    command = [
+        sys.executable,
+        "-m",
+        "tools",
+        "send",
+        "cut",
+        "x",
+        "--count",
+        "1000",
+        "--rate",
+        "20",
+        "--url",
+        broker.url,
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as sending:
+        assert on_broker("receive", "cut", "--timeout", "60").exit_code == ExitCode.OK
+        sending.send_signal(signal.SIGINT)
+        _, said = sending.communicate(timeout=30)
+    assert sending.returncode == ExitCode.FAILED
+    assert re.fullmatch(r"error: cut: interrupted; of (\d+) sent before \d+ were accepted\n", said)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("send", "q", "x", "--rate", "nan"),
+        ("receive", "q", "--timeout", "nan"),
+        ("bench", "--rate", "nan"),
+        ("bench", "--window", 1 << 32),
+        ("send", "q", "--size", 1 << 32),
+    ],
+)
+def test_numbers_that_are_none_or_that_amqp_cannot_say_are_refused(on_broker: Run, arguments: tuple[str | int]) -> None:
+    """A rate or timeout of nan would wait for ever."""
+    assert on_broker(*arguments).exit_code == ExitCode.USAGE
 
 
 def test_lines_of_json_are_messages_both_ways(on_broker: Run, tmp_path: Path) -> None:

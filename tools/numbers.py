@@ -1,0 +1,19 @@
+"""Numbers of the command line that click takes for what they are not."""
+
+import math
+from typing import Any
+
+import click
+
+__all__ = ["NumberRange"]
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers without `nan`, which lies in every range and makes every wait one without end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number that a text is; BadParameter where it is none, or out of the range."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
