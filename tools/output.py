@@ -3,13 +3,15 @@
 Rule 1: a table is only printed where a table was asked for (it is the default of a listing); no pager, no prompts, and
         no colours without a terminal.
 Rule 2: JSON is one document, NDJSON one document a line, flushed line by line, so that a pipe sees each in time.
-Rule 3: numbers stay numbers in JSON; in a table they are grouped by thousands and set to the right.
+Rule 3: numbers stay numbers in JSON; in a table they are grouped by thousands and set to the right. A terminal that is
+        too narrow cuts nothing: long text is folded, and what does not fit even so goes beyond its edge.
 Rule 4: who connects names links, containers and subscriptions, with any characters. In tables and words they are
         escaped where they are not printable, so that nobody writes lines of ours or moves the cursor.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import StringIO
 from typing import Any, TypeVar
 
 import click
@@ -33,6 +35,10 @@ OUTPUTS = ("table", "json")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WIDE = 1 << 16
 """Columns where there is no terminal to fit: no cell is ever cut for a pipe."""
+_FOLDED = 12
+"""Columns of a terminal below which no text is folded."""
+_GAP = 2
+"""Columns between two of a table's."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -95,18 +101,35 @@ def _print_table(rows: list[list[Any]], columns: Sequence[str]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     is_terminal = sys.stdout.isatty()
+    cells = [[_cell(value) for value in row] for row in rows]
+    needed = 0
     table = Table(box=None, pad_edge=False, show_header=bool(columns), header_style="bold")
     for index in range(len(columns) or 2):
         name = columns[index].replace("_", " ") if columns else ""
         is_numeric = bool(columns) and any(_is_number(row[index]) for row in rows)
-        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=not is_terminal)
-    for row in rows:
-        table.add_row(*[Text(_cell(value)) for value in row])
-    console = Console(file=sys.stdout, width=None if is_terminal else _WIDE, no_color=not is_terminal, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
+        narrowest = _narrowest(name, [row[index] for row in cells], is_whole=is_numeric) if is_terminal else 0
+        needed += narrowest + _GAP
+        table.add_column(
+            name,
+            justify="right" if is_numeric else "left",
+            no_wrap=not is_terminal,
+            overflow="fold",
+            min_width=narrowest,
+        )
+    for row in cells:
+        table.add_row(*[Text(cell) for cell in row])
+    text = StringIO()
+    console = Console(file=text, force_terminal=is_terminal, no_color=not is_terminal, highlight=False)
+    console.width = max(console.width, needed) if is_terminal else _WIDE
+    console.print(table, crop=False)
+    for line in text.getvalue().splitlines():
         print_line(line.rstrip())
+
+
+def _narrowest(name: str, cells: Sequence[str], *, is_whole: bool) -> int:
+    """Return the columns of a terminal that a column of a table keeps: nothing of it is cut, and no number folded."""
+    longest = max(map(len, cells), default=0)
+    return max(longest if is_whole else min(longest, _FOLDED), *map(len, name.split() or [""]))
 
 
 def _is_number(value: Any) -> bool:

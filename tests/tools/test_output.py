@@ -1,9 +1,15 @@
 """Tables and JSON."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from tools.child_broker import ChildBroker
+from tools.exit_codes import ExitCode
 from tools.output import print_json, print_rows, print_values, print_words
 
 ROWS = [
@@ -21,6 +27,30 @@ def test_a_table_has_aligned_columns_and_whole_cells(capsys: pytest.CaptureFixtu
     assert second.split() == ["x" * 300, "5", "no", "[bold]"]
     assert header.index("bytes") + len("bytes") == first.index("1,234,567") + len("1,234,567")
     assert "\x1b" not in header + first + second
+
+
+@pytest.mark.parametrize("columns", [1, 20, 60])
+def test_a_narrow_terminal_cuts_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    """Text is folded and numbers are whole, however little room there is: half a number would be another one."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_rows(ROWS, ("name", "bytes", "is_new", "note"), "table")
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert {"orders", "1,234,567", "[bold]", "bytes"} <= set(shown.split())
+    assert shown.count("x") == 300
+    assert "\u2026" not in shown
+
+
+def test_a_full_disk_is_told_of_standard_output(broker: ChildBroker) -> None:
+    """Tables and JSON alike."""
+    for output in ("table", "json"):
+        command = [sys.executable, "-m", "tools", "queue", "list", "--url", broker.url, "--output", output]
+        with Path("/dev/full").open("w") as full:
+            told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert told.returncode == ExitCode.FAILED
+        assert told.stderr == "error: standard output cannot be written: found No space left on device\n"
 
 
 def test_json_has_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:
