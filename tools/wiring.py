@@ -39,7 +39,7 @@ def wiring() -> None:
 @broker_options
 @output_option
 def export(file: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """Write the wiring to FILE, as TOML or JSON by its suffix; - is standard output, in TOML.
+    """Write the wiring to FILE, as TOML or JSON by its suffix; - is standard output, by --output: TOML, or JSON.
 
     What each broker has is left out: QUEUE, TOPIC, and that queues are attached to QUEUE by their names. So is what
     subscriptions and temporary nodes are made of.
@@ -47,7 +47,7 @@ def export(file: str, at: str | None, url: str | None, data: str | None, output:
     if file != "-":
         check_suffix(file)
     found = wiring_of(wiring_rows(url, data, at))
-    text = write_wiring(found, is_json=file.endswith(".json"))
+    text = write_wiring(found, is_json=output == "json" if file == "-" else file.endswith(".json"))
     if file == "-":
         print_line(text.rstrip("\n"))
         return

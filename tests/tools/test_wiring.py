@@ -71,6 +71,8 @@ def test_what_was_exported_makes_the_same_again(on_broker: Run, tmp_path: Path, 
     assert on_broker("wiring", "export", copy).stdout == f"exported 2 muxers, 1 queues, 2 attachments to {copy}\n"
     if suffix == "toml":
         assert on_broker("wiring", "export", "-").stdout == copy.read_text()
+    else:
+        assert on_broker("wiring", "export", "-", "--output", "json").stdout == copy.read_text()
     graph = on_broker("wiring", "graph").stdout
     pruned = json.loads(on_broker("wiring", "apply", nothing, "--prune", "--output", "json").stdout)
     assert [(change["change"], change["what"]) for change in pruned] == [
