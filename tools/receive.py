@@ -1,5 +1,7 @@
 """`ambermq receive`: messages of one address to standard output, each settled with the outcome asked for."""
 
+import sys
+
 import click
 
 from protocol.message import decode_message
@@ -9,7 +11,7 @@ from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.messages import body_text, present
 from tools.numbers import NumberRange
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_json, print_line, print_words
 from tools.subscriber import OUTCOMES, Subscriber
 from tools.target import broker_options, broker_url
 
@@ -51,7 +53,8 @@ def receive(
 ) -> None:
     """Receive messages from ADDRESS and print them, a line each.
 
-    Exits 3 when the timeout passed before --count messages came, or with --all when none came.
+    Bodies are printed as they are; on a terminal what is not printable is escaped. Exits 3 when the timeout passed
+    before --count messages came, or with --all when none came.
     """
     if everything and (follow or count):
         raise click.UsageError("--all goes neither with --count nor with --follow")
@@ -83,5 +86,7 @@ def _print(payload: bytes | memoryview, *, as_json: bool) -> None:
     message = decode_message(payload)
     if as_json:
         print_json(present(message))
+    elif sys.stdout.isatty():
+        print_words(body_text(message))  # whoever sends to the queue is not to move the cursor of who looks at it
     else:
         print_line(body_text(message))

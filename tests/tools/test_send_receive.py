@@ -1,6 +1,7 @@
 """`ambermq send` and `ambermq receive` on a running broker."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -119,6 +120,19 @@ def test_an_interrupted_send_tells_what_was_accepted(on_broker: Run, broker: Chi
 def test_numbers_that_are_none_or_that_amqp_cannot_say_are_refused(on_broker: Run, arguments: tuple[str | int]) -> None:
     """A rate or timeout of nan would wait for ever."""
     assert on_broker(*arguments).exit_code == ExitCode.USAGE
+
+
+def test_a_body_moves_nobodys_cursor(on_broker: Run, broker: ChildBroker) -> None:
+    """A pipe gets the body as it is; on a terminal what is not printable is escaped."""
+    for _ in range(2):
+        on_broker("send", "shown", "a\x1b[31m\nb")
+    assert on_broker("receive", "shown").stdout == "a\x1b[31m\nb\n"
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "tools", "receive", "shown", "--url", broker.url]
+    assert subprocess.run(command, stdout=theirs, check=False).returncode == ExitCode.OK
+    assert os.read(ours, 100) == b"a\\x1b[31m\\nb\r\n"
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_lines_of_json_are_messages_both_ways(on_broker: Run, tmp_path: Path) -> None:
