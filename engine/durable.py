@@ -161,6 +161,11 @@ class DurableLoop:
         self._gathered.put_off(now_us)
         self.deadline_us = min(self._gathered.settle_by_us, self.deadline_us)
 
+    def hurry(self) -> None:
+        """Put off nothing: the next step writes all that was gathered, and asks for its sync."""
+        self._gathered.hurry()
+        self._write_by_us = self._sync_by_us = self.deadline_us = 0
+
     @property
     def due(self) -> Due:
         """When a step is wanted, by what was gathered."""

@@ -175,6 +175,7 @@ class Server:
         deadline = time.monotonic() + self.server_limits.shutdown_ms / 1000
         while self.failure is None and time.monotonic() < deadline:
             for host in self.hosts.values():
+                host.engine.hurry()
                 host.tick()
             if all(host.is_quiet for host in self.hosts.values()):
                 return

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.commands import Settle
+from engine.config import EngineConfig
 from engine.durable import ALONE, LATER
 from engine.outcome import ACCEPTED, RELEASED
 from engine.word import pack_words
@@ -99,3 +100,18 @@ def test_no_order_of_events_keeps_a_settlement_from_the_disk(events: list[tuple[
         driven.happen(event)
         driven.wait(us)
     driven.wait(100_000)
+
+
+def test_a_hurry_puts_off_nothing() -> None:
+    """What could wait for hours is on disk after the next step and its sync."""
+    rig = Rig(config=EngineConfig(lazy_write_ms=1 << 40, lazy_sync_ms=1 << 40))
+    consumer, words = held(rig, 2)
+    rig.do()
+    rig.loop.submit(Settle(consumer, pack_words(words[:1]), ACCEPTED))
+    rig.loop.put_off(rig.now_us)
+    rig.do()
+    assert rig.loop.is_waiting
+    rig.loop.hurry()
+    rig.do()
+    assert not rig.loop.is_waiting
+    assert rig.loop.deadline_us > rig.now_us

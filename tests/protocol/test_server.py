@@ -425,6 +425,22 @@ def test_a_stop_closes_every_connection(start_broker: StartBroker) -> None:
     assert broker.stop() == 0
 
 
+def test_a_stop_puts_off_nothing(start_broker: StartBroker) -> None:
+    """A settlement that could wait for hours is on disk before the end, which does not wait for its time."""
+    broker = start_broker(
+        "[engine]\nlazy_write_ms = 3600000\nlazy_sync_ms = 3600000\n[server]\nshutdown_ms = 3600000\n"
+    )
+    still_serves(broker)
+    assert broker.stop() == 0
+    broker.start()
+    with TcpWire.begun(broker.url) as wire:
+        wire.attach("good", role=RECEIVER)
+        wire.flow(handle=0, delivery_count=0, link_credit=1, drain=True)
+        said = wire.next()
+        assert said is not None
+        assert isinstance(said[0], Flow), said
+
+
 def test_a_receiver_that_settles_nothing_is_drained_at_the_bound(start_broker: StartBroker) -> None:
     """What cannot be sent until something is settled does not keep a drain waiting."""
     broker = start_broker("[connection]\nunsettled_max = 10\n")
