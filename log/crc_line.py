@@ -53,14 +53,14 @@ def read_document(
     body = without_crc_line(text, file=file)
     try:
         document: dict[str, Any] = json.loads(body)
-        found = document["version"]
+        found = msgspec.convert(document["version"], type=int)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamageError(file, 0, "a JSON object with a version", f"{body[:40]!r}") from error
     if found != version:
-        raise ForeignError(f"{file} has {what} version {found!r:.20}, this program reads version {version}")
+        raise ForeignError(f"{file} has {what} version {found}, this program reads version {version}")
     try:
         if hex_field is not None:
             document[hex_field] = bytes.fromhex(document[hex_field])
         return msgspec.convert(document, type=type_)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamageError(file, 0, f"the fields of a {what}", str(error)) from error

@@ -25,7 +25,7 @@ from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.link_client import LinkClient
 from tools.management import SnapshotManagement
-from tools.output import output_option, print_json, print_line
+from tools.output import output_option, print_done
 from tools.reading import directory_to_read
 from tools.restore import restore_backup
 from tools.target import data_directory, data_option, directory_option, running_broker
@@ -57,7 +57,7 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
             SnapshotManagement(client).create(name, waits=True)
     as_directory = path.endswith("/") or Path(path).is_dir()
     table = export_backup(directory, name, path, as_directory=as_directory, bytes_per_s=rate * _MIB)
-    _tell(output, f"exported {table.name} to {path}: {_summary(table)}", backup_values(path, table))
+    print_done(f"exported {table.name} to {path}: {_summary(table)}", backup_values(path, table), output, indent=True)
 
 
 @click.command("restore", epilog="Example: ambermq snapshot restore ./before-upgrade.backup --data ./restored")
@@ -75,7 +75,12 @@ def restore(path: str, data: str | None, vhost: str, output: str) -> None:
         manifest = restore_backup(path, directory)
         with BackupReader(path) as reader:
             table = reader.table
-    _tell(output, f"restored {table.name} to {directory}: {_summary(table)}", _restored(directory, table, manifest))
+    print_done(
+        f"restored {table.name} to {directory}: {_summary(table)}",
+        _restored(directory, table, manifest),
+        output,
+        indent=True,
+    )
 
 
 def _place(data: str | None, vhost: str) -> AbstractContextManager[str]:
@@ -119,13 +124,6 @@ def _summary(table: Table) -> str:
         f"{table.queue_count:,} queues, {table.message_count:,} messages, events below {table.end:,}, "
         f"{stored_bytes:,} bytes"
     )
-
-
-def _tell(output: str, text: str, values: dict[str, Any]) -> None:
-    if output == "json":
-        print_json(values, indent=True)
-    else:
-        print_line(text)
 
 
 @contextmanager

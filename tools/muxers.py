@@ -13,7 +13,7 @@ from tools.argument_options import member_text, said_by, said_text
 from tools.errors import ToolError
 from tools.exit_codes import ExitCode
 from tools.numbers import NumberRange
-from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.output import output_option, print_done, print_line, print_rows, print_values
 from tools.target import broker_options
 from tools.when import at_option
 from tools.wiring_client import managed_wiring
@@ -88,7 +88,7 @@ def declare(
     options = Options(**{option: value for option, value in given.items() if value is not None})  # type: ignore[arg-type]
     with managed_wiring(url, data) as management:
         is_new = management.declare_muxer(name, _KINDS[kind], options)
-    _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "class": kind, "created": is_new})
+    print_done(f"{'declared' if is_new else 'exists'} {name}", {"name": name, "class": kind, "created": is_new}, output)
 
 
 @muxer.command("update", epilog="Example: ambermq muxer update net --probability 0.5 --data ./data")
@@ -109,7 +109,7 @@ def update(
         raise click.UsageError("nothing to update: give --probability, --seed or both")
     with managed_wiring(url, data) as management:
         told = management.update_muxer(name, probability=probability, seed=seed)
-    _tell(output, f"{'updated' if told['updated'] else 'unchanged'} {name}", told)
+    print_done(f"{'updated' if told['updated'] else 'unchanged'} {name}", told, output)
 
 
 @muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")
@@ -122,7 +122,7 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
     """Delete the muxer NAME with its attachments; exits 6 where there is none."""
     with managed_wiring(url, data) as management:
         management.delete_muxer(name, if_unused=if_unused, if_empty=if_empty)
-    _tell(output, f"deleted {name}", {"name": name, "deleted": True})
+    print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
 
 def _print_muxers(rows: Iterable[dict[str, Any]], output: str) -> None:
@@ -144,10 +144,3 @@ def _print_muxer(values: dict[str, Any], attachments: list[dict[str, Any]], outp
         print_line("")
         rows = [{"member": member_text(row), "by": said_text(said_by(row))} for row in attachments]
         print_rows(rows, ("member", "by") if any(row["by"] for row in rows) else ("member",), output)
-
-
-def _tell(output: str, text: str, values: dict[str, Any]) -> None:
-    if output == "json":
-        print_json(values)
-    else:
-        print_line(text)

@@ -22,6 +22,7 @@ from tools.errors import ToolError
 __all__ = [
     "OUTPUTS",
     "output_option",
+    "print_done",
     "print_json",
     "print_line",
     "print_rows",
@@ -77,6 +78,14 @@ def print_json(value: Any, *, indent: bool = False) -> None:
     """Print one JSON document on one line (a line of NDJSON), or indented for eyes too."""
     encoded = _encode(value)
     print_line((msgspec.json.format(encoded, indent=2) if indent else encoded).decode())
+
+
+def print_done(text: str, values: Mapping[str, Any], output: str, *, indent: bool = False) -> None:
+    """Print what a command has done: one line for people, or one JSON document."""
+    if output == "json":
+        print_json(values, indent=indent)
+    else:
+        print_line(text)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:

@@ -13,7 +13,7 @@ from engine.queue import COUNT_MAX
 from tools.broker_url import BrokerUrl
 from tools.link_client import LinkClient
 from tools.management import QueueManagement
-from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.output import output_option, print_done, print_rows, print_values
 from tools.reading import ReadingGroup, step_back
 from tools.target import broker_options, broker_url
 from tools.when import at_option
@@ -78,7 +78,7 @@ def declare(
     """Declare the queue NAME; done as well where it exists alike, exits 1 where it exists otherwise."""
     with _management(url, data) as management:
         is_new, attributes = management.declare(name, messages_max=messages_max, template=template)
-    _tell(output, f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes})
+    print_done(f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes}, output)
 
 
 @queue.command("update", epilog="Example: ambermq queue update orders --messages-max 500000 --data ./data")
@@ -99,7 +99,7 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
     """
     with _management(url, data) as management:
         told = management.update(name, messages_max=messages_max)
-    _tell(output, f"{'updated' if told['updated'] else 'unchanged'} {name}", told)
+    print_done(f"{'updated' if told['updated'] else 'unchanged'} {name}", told, output)
 
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")
@@ -112,7 +112,7 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
     """Delete the queue NAME and the messages on it; exits 6 where there is none."""
     with _management(url, data) as management:
         management.delete(name, if_unused=if_unused, if_empty=if_empty)
-    _tell(output, f"deleted {name}", {"name": name, "deleted": True})
+    print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
 
 @queue.command("purge", epilog="Example: ambermq queue purge orders --data ./data")
@@ -123,7 +123,7 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
     """Remove the available messages of the queue NAME; those that a consumer holds stay."""
     with _management(url, data) as management:
         count = management.purge(name)
-    _tell(output, f"purged {count:,} messages from {name}", {"name": name, "messages": count})
+    print_done(f"purged {count:,} messages from {name}", {"name": name, "messages": count}, output)
 
 
 def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:
@@ -141,10 +141,3 @@ def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None
 def _management(url: str | None, data: str | None) -> Iterator[QueueManagement]:
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield QueueManagement(client)
-
-
-def _tell(output: str, text: str, values: dict[str, Any]) -> None:
-    if output == "json":
-        print_json(values)
-    else:
-        print_line(text)

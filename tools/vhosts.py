@@ -4,14 +4,14 @@ A broker that runs is asked; on the directory of one that does not run the same 
 """
 
 import os
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from engine.mode import Mode, mode_named
 from log.root import check_name
 from tools.errors import ToolError
-from tools.output import output_option, print_json, print_line, print_rows, print_values
+from tools.output import output_option, print_done, print_rows, print_values
 from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from tools.vhost_copy import copy_log
 from tools.vhost_keepers import Keeper, RunningVhosts, keeper_of
@@ -69,7 +69,7 @@ def create(name: str, mode: str, url: str | None, data: str | None, output: str)
     made = mode_named(mode)
     _keeper(url, data).create(name, made)
     told = f"created {name}" + (f" in {mode} mode" if made else "")
-    _tell(output, told, {"name": name, "created": True, "mode": mode})
+    print_done(told, {"name": name, "created": True, "mode": mode}, output)
 
 
 @vhost.command("copy", epilog="Example: ambermq vhost copy default rehearsal --data ./data")
@@ -91,7 +91,7 @@ def copy(source: str, name: str, url: str | None, data: str | None, output: str)
         table = copy_log(directory, snapshot, target)
     counts = {"queues": table.queue_count, "messages": table.message_count, "end": table.end}
     told = f"{table.queue_count:,} queues, {table.message_count:,} messages, events below {table.end:,}"
-    _tell(output, f"copied {source} to {name}: {told}", {"name": name, "source": source, **counts})
+    print_done(f"copied {source} to {name}: {told}", {"name": name, "source": source, **counts}, output)
 
 
 @vhost.command("reset", epilog="Example: ambermq vhost reset rehearsal --data ./data")
@@ -102,7 +102,7 @@ def reset(name: str, url: str | None, data: str | None, output: str) -> None:
     """Remove all queues and messages of the virtual host NAME, and end its links; its history stays."""
     counts = dict(_keeper(url, data).reset(name))
     told = f"{counts.get('queues', 0):,} queues and {counts.get('messages', 0):,} messages are gone"
-    _tell(output, f"reset {name}: {told}", {"name": name, **counts})
+    print_done(f"reset {name}: {told}", {"name": name, **counts}, output)
 
 
 @vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --data ./data")
@@ -113,7 +113,7 @@ def reset(name: str, url: str | None, data: str | None, output: str) -> None:
 def delete(name: str, force: bool, url: str | None, data: str | None, output: str) -> None:
     """Delete the virtual host NAME with its whole log, history and snapshots; exits 6 where there is none."""
     _keeper(url, data).delete(name, force=force)
-    _tell(output, f"deleted {name}", {"name": name, "deleted": True})
+    print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
 
 def _keeper(url: str | None, data: str | None) -> Keeper:
@@ -122,10 +122,3 @@ def _keeper(url: str | None, data: str | None) -> Keeper:
     if data and not url:
         return keeper_of(data_directory(data))
     return RunningVhosts(broker_url(url, data), None)
-
-
-def _tell(output: str, text: str, values: dict[str, Any]) -> None:
-    if output == "json":
-        print_json(values)
-    else:
-        print_line(text)

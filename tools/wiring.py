@@ -1,12 +1,12 @@
 """`ambermq wiring`: all of a broker's wiring at once, as a file that says what there shall be, and as a picture."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from tools.lazy import LazyGroup
-from tools.output import output_option, print_json, print_line, print_words
+from tools.output import output_option, print_done, print_json, print_line, print_words
 from tools.target import broker_options
 from tools.when import at_option
 from tools.wiring_document import check_suffix, wiring_of, write_wiring
@@ -54,7 +54,7 @@ def export(file: str, at: str | None, url: str | None, data: str | None, output:
     Path(file).write_text(text, encoding="utf-8")
     counts = {"muxers": len(found.muxers), "queues": len(found.queues), "attachments": len(found.attachments)}
     told = ", ".join(f"{count:,} {noun}" for noun, count in counts.items())
-    _tell(output, f"exported {told} to {file}", {"file": file, **counts})
+    print_done(f"exported {told} to {file}", {"file": file, **counts}, output)
 
 
 @wiring.command("graph", epilog="Example: ambermq wiring graph --dot --data ./data")
@@ -70,10 +70,3 @@ def graph(dot: bool, at: str | None, url: str | None, data: str | None, output: 
         return
     for line in dot_lines(rows) if dot else tree_lines(rows):
         print_words(line)
-
-
-def _tell(output: str, text: str, values: dict[str, Any]) -> None:
-    if output == "json":
-        print_json(values)
-    else:
-        print_line(text)

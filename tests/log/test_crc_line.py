@@ -61,6 +61,8 @@ def test_of_another_version_nothing_else_is_looked_at(fields: dict[str, object])
         b"3",
         b"{}",
         b"[" * 100_000,
+        b'{"version": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"version": true}',
         b'{"version": 3}',
         b'{"version": 3, "name": "house", "key": "0"}',
         b'{"version": 3, "name": "house", "key": 7}',

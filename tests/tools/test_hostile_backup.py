@@ -202,7 +202,7 @@ def test_nesting_without_end_is_refused(tmp_path: Path, backup: bytes) -> None:
     before, _ = split(backup)
     deep = b"[" * 100_000 + b"]" * 100_000
     for text in (b'{"version": 1, "x": %b}\n', b'{"version": %b}\n', b'{"version": 1, "parts": %b}\n'):
-        refused(tmp_path, joined(before, with_crc_line(text % deep)), match="the fields of a table")
+        refused(tmp_path, joined(before, with_crc_line(text % deep)), match="a JSON object with a version")
 
 
 def test_entries_are_no_more_than_the_words_that_they_are_of() -> None:
