@@ -329,7 +329,7 @@ class DurableLoop:
                 command, events, answers = command.command, command.events, command.answers
             else:
                 if type(command) is DetachConsumer:
-                    changes_left -= self._held_count(command.consumer)
+                    changes_left -= self._coming_back(command.consumer)
                 left = room_bytes - draft.byte_count
                 try:
                     moment = Moment(now_us, draft.next_offset, left, config, self.router, batch_bytes_max)
@@ -382,11 +382,15 @@ class DurableLoop:
                 changes += len(effect.producers)
         return changes
 
-    def _held_count(self, consumer: int) -> int:
-        """Return how many messages come back where a consumer goes: each is a change."""
+    def _coming_back(self, consumer: int) -> int:
+        """Return how many messages come back where a consumer goes: each is a change, and the others may have it."""
         known = self.state.consumers.get(consumer)
         queue = None if known is None else self.state.queues.get(known.queue)
-        return 0 if queue is None else queue.held_by(consumer).count
+        if queue is None:
+            return 0
+        # Once more: the tick in which its wishes were forgotten may be over, and the queue dealt from without these.
+        self.demand.touch(queue.id)
+        return queue.held_by(consumer).count
 
     def _happened(self, event: Event, after: State | None = None) -> None:
         """Let an event be; `after` is the state after it, where that is known."""

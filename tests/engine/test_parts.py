@@ -191,6 +191,17 @@ def test_what_comes_back_counts_as_changes() -> None:
     assert not rig.loop.state.consumers
 
 
+def test_what_comes_back_in_a_later_tick_is_dealt() -> None:
+    """Who stays has what all of them held, though the queue was dealt from in the tick in which the first went."""
+    rig = Rig(config=EngineConfig(tick_changes_max=20))
+    going = [rig.consumer(credit=9) for _ in range(10)]
+    rig.do(rig.publish(rig.producer(), *[b"x"] * 90))
+    staying = rig.consumer(credit=200)
+    rig.do(*[DetachConsumer(consumer) for consumer in going])
+    assert rig.queue().held_by(staying).count == 90
+    assert not rig.queue().available
+
+
 def _links_told(effects: Sequence[Effect]) -> list[int]:
     told: list[int] = [effect.consumer for effect in effects if type(effect) is ConsumerEnded]
     return told + [link for effect in effects if type(effect) is ProducersEnded for link in effect.producers]
