@@ -30,6 +30,7 @@ from engine.sending import Unroutable
 from engine.state import Producer, State
 from engine.wiring import check_creatable, create_queue
 from engine.word import WORD_BYTES, make_run
+from log.config import FRAME_BYTES
 from log.record import RECORD
 
 __all__ = ["publish"]
@@ -230,7 +231,7 @@ def _to_queues(
     """Publish a run to queues, as far as they have room; `brought` counts messages that the state does not know yet."""
     count = len(command.bodies)
     size = command.size + count * _head_bytes(queues)
-    if len(queues) > 1 and len(queues) > (queues_max := _queues_max(moment)):
+    if len(queues) > 1 and len(queues) > (queues_max := _queues_max(command, moment)):
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_undone(command, "amqp:resource-limit-exceeded", why)]
     if moment.room_bytes < size:
@@ -262,7 +263,7 @@ def _to_queues(
 
 
 def _run_event(command: Publish, queues: tuple[int, ...], moment: Moment, offset: int) -> Published:
-    """Return a run as an event; its messages fit into half of a batch, what is beside them into the other."""
+    """Return a run as an event; its messages fit into half of a batch, all that is beside them into the other."""
     words, size = make_run(offset, list(map(len, command.bodies)))
     return Published(
         offset,
@@ -285,7 +286,7 @@ def _head_bytes(queues: tuple[int, ...]) -> int:
 
 def _at_once(queues: tuple[int, ...], moment: Moment) -> int:
     """Return how many messages for these queues one event holds, at most."""
-    return max(1, moment.batch_bytes_max // 2 // _head_bytes(queues))
+    return max(1, (moment.batch_bytes_max // 2 - FRAME_BYTES) // _head_bytes(queues))
 
 
 def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
@@ -293,9 +294,15 @@ def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
     return _at_once(queues, moment) * max(1, moment.config.tick_changes_max // len(queues))
 
 
-def _queues_max(moment: Moment) -> int:
-    """Return how many queues a message may reach: half of a batch is for naming them, the other half for a piece."""
-    return min(moment.config.message_queues_max, (moment.batch_bytes_max // 2 - 2 * _RECORD_BYTES) // WORD_BYTES)
+def _queues_max(command: Publish, moment: Moment) -> int:
+    """Return how many queues messages may reach: half of a batch is for naming them and pieces, the other for a piece.
+
+    Of the first half comes off what a batch has beside its records.
+    """
+    named_bytes, chunk_bytes = moment.batch_bytes_max // 2 - FRAME_BYTES - 2 * _RECORD_BYTES, moment.config.chunk_bytes
+    if command.size > chunk_bytes:
+        named_bytes -= WORD_BYTES * (max(map(len, command.bodies)) // chunk_bytes)
+    return min(moment.config.message_queues_max, named_bytes // WORD_BYTES)
 
 
 def _in_part(

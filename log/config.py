@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES
 from log.errors import LogError
 
-__all__ = ["LogConfig"]
+__all__ = ["FRAME_BYTES", "LogConfig"]
 
 _KIB = 1024
 _MIB = 1024 * _KIB
 _PAGE_BYTES = 4096
-_FRAME_BYTES = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
+FRAME_BYTES = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
 """What a batch has beside its records, at most."""
 
 
@@ -68,12 +68,7 @@ class LogConfig:
     @property
     def record_bytes_max(self) -> int:
         """The largest record that fits in any case: behind others of its command, which are less than the target."""
-        return self.batch_bytes_max - self.batch_bytes_target - _FRAME_BYTES
-
-    @property
-    def half_bytes(self) -> int:
-        """Half of a batch, as much of it as there is for bodies where what is beside them has the other half."""
-        return self.batch_bytes_max // 2 - _FRAME_BYTES
+        return self.batch_bytes_max - self.batch_bytes_target - FRAME_BYTES
 
     def _require(self, name: str, *, at_least: int = 0, at_most: int | None = None, reason: str = "") -> None:
         value: int = getattr(self, name)

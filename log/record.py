@@ -20,11 +20,14 @@ CRC of its own: one a batch costs 80 ns, one a record would double the cost of a
 from struct import Struct
 from typing import NamedTuple
 
-__all__ = ["RECORD", "RECORD_HEAD", "RECORD_TAIL", "Record"]
+__all__ = ["AUX_MAX", "RECORD", "RECORD_HEAD", "RECORD_TAIL", "Record"]
 
 RECORD = Struct("<IIIIqqqIHBB")
 """A whole record; unpacks to (offset_delta, body_length, meta_length, id_hash, queue, ref, timestamp_delta, count, aux,
 type, flags)."""
+
+AUX_MAX = 0xFFFF
+"""The largest number that `aux` can be."""
 
 RECORD_HEAD = Struct("<IIII")
 """The columns in which the records of one run differ: offset_delta, body_length, meta_length, id_hash."""

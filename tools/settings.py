@@ -23,8 +23,9 @@ from engine.queue import COUNT_MAX
 from engine.record_bounds import largest_record
 from engine.template import Templates
 from engine.word import WORD_BYTES
-from log.config import LogConfig
+from log.config import FRAME_BYTES, LogConfig
 from log.errors import LogError
+from log.record import AUX_MAX, RECORD
 from protocol.deliveries import RUN_COUNT_MAX
 from protocol.limits import ConnectionLimits, range_of
 from protocol.outcomes import outcome_bytes_max
@@ -124,16 +125,15 @@ def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _C
 
 
 def _check_pieces(engine: EngineConfig, log: LogConfig, connection: ConnectionLimits, path: str) -> None:
-    """Hold a large message against half of a batch: one of its pieces, behind the offsets of all of them."""
-    where, found = f"{path} [engine]", engine.chunk_bytes
-    if not 0 < found <= log.half_bytes:
-        expected = f"1 to {log.half_bytes}, half of batch_bytes_max but for a batch's header"
-        raise _wrong(where, "chunk_bytes", expected, str(found))
-    offsets_bytes = WORD_BYTES * (connection.message_bytes_max // found)
-    if found + offsets_bytes > log.half_bytes:
-        expected = f"pieces of which one and the offsets of all are {log.half_bytes} bytes, half of batch_bytes_max"
-        told = f"{found}, with {offsets_bytes} bytes of offsets in a message of message_bytes_max"
-        raise _wrong(where, "chunk_bytes", expected, told)
+    """Hold a large message against a batch: half of it is for a piece, the other for naming all that are before it."""
+    where, found, half = f"{path} [engine]", engine.chunk_bytes, log.batch_bytes_max // 2
+    if not 0 < found <= half:
+        raise _wrong(where, "chunk_bytes", f"1 to {half}, half of batch_bytes_max", str(found))
+    pieces = -(-connection.message_bytes_max // found)
+    pieces_max = 1 + min(AUX_MAX, (half - FRAME_BYTES - 3 * RECORD.size) // WORD_BYTES)
+    if pieces > pieces_max:
+        expected = f"at most {pieces_max} pieces of a message of message_bytes_max, which its record names"
+        raise _wrong(where, "chunk_bytes", expected, f"{found}, which makes {pieces}")
 
 
 def _check_records(

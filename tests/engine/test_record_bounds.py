@@ -68,7 +68,7 @@ class _Tight(Rig):
             dispatch_messages_max=dispatch_messages_max,
         )
         self.log_config = _smallest(config)
-        self.config = replace(config, chunk_bytes=self.log_config.half_bytes)
+        self.config = replace(config, chunk_bytes=self.log_config.batch_bytes_max // 2)
         super().__init__(config=self.config, log_config=self.log_config)
 
     def fill(self, count: int) -> None:
@@ -121,7 +121,7 @@ def _published_to_many(rig: _Tight) -> None:
     for name in ("a", "b"):
         rig.do(DeclareQueue("key", name, Settings()), AttachMember("key", "all", name))
     producer, run_bytes = rig.producer("/muxers/all/x"), rig.config.chunk_bytes
-    # As many as one event holds, and as large as one chunk: both halves of a batch are used up.
+    # What is beside them is half of a batch, and they are one chunk, the other half: no batch has room for its header.
     count = rig.log_config.batch_bytes_max // 2 // (48 + 16)
     bodies = [bytes(run_bytes // count)] * count
     bodies[0] += bytes(run_bytes % count)

@@ -40,6 +40,14 @@ def test_every_table_reaches_its_configuration() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["[log]\nbatch_bytes_max = 2097152", "[engine]\nchunk_bytes = 2097152", "[engine]\nchunk_bytes = 256"]
+)
+def test_what_just_fits_is_taken(text: str) -> None:
+    """Pieces of half a batch, batches of twice their target, and as many pieces as a record can number."""
+    read_settings(text, "f")
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[engin]", r"f: table \[engin\] is unknown; did you mean engine\?"),
@@ -64,15 +72,15 @@ def test_every_table_reaches_its_configuration() -> None:
             r"f \[log\]: the table is wrong: expected values that work together, found batch",
         ),
         (
-            "[engine]\nchunk_bytes = 2097081",
-            r"f \[engine\]: chunk_bytes is wrong: expected 1 to 2097080, half of batch",
+            "[engine]\nchunk_bytes = 2097153",
+            r"f \[engine\]: chunk_bytes is wrong: expected 1 to 2097152, half of batch",
         ),
-        ("[engine]\nchunk_bytes = 0", r"f \[engine\]: chunk_bytes is wrong: expected 1 to 2097080"),
+        ("[engine]\nchunk_bytes = 0", r"f \[engine\]: chunk_bytes is wrong: expected 1 to 2097152"),
         (
-            "[engine]\nchunk_bytes = 64",
-            "expected pieces of which one and the offsets of all are 2097080 bytes, .* found 64, with 2097152 bytes of",
+            "[engine]\nchunk_bytes = 255",
+            "expected at most 65536 pieces of a message of message_bytes_max, .*, found 255, which makes 65794",
         ),
-        ("[log]\nbatch_bytes_target=4096\nbatch_bytes_max = 1048576", "chunk_bytes is wrong: expected 1 to 524216"),
+        ("[log]\nbatch_bytes_target=4096\nbatch_bytes_max = 1048576", "chunk_bytes is wrong: expected 1 to 524288"),
         (
             "[engine]\ndispatch_messages_max = 200000",
             r"batch_bytes_max is wrong: expected at least 4248952, for .* a record of 3200304, .*, found 4194304",
