@@ -32,6 +32,7 @@ from engine.routing.fields import Fields
 from engine.scanning import Look, Scan
 from engine.state import State
 from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
+from log.record import AUX_MAX
 
 __all__ = ["Dispatch", "dispatch", "look_at_nothing"]
 
@@ -267,6 +268,10 @@ def _fair_share(wants: list[Want], count: int) -> int:
     """Return how many words whole rounds over `wants` take; with less than a round, `wants` is cut to their number."""
     if not wants:
         return 0
+    if len(wants) > AUX_MAX:
+        # No record names more consumers: it is one turn of these, and the next ones follow.
+        del wants[AUX_MAX:]
+        count = min(count, AUX_MAX)
     if count < len(wants):
         del wants[count:]
         return count

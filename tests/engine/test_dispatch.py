@@ -255,6 +255,18 @@ def test_a_queue_without_those_who_take_everything_leaves_nothing_behind() -> No
     assert not world.demand.passed_over
 
 
+def test_turns_go_on_where_one_record_does_not_name_all_consumers() -> None:
+    """It counts them in 16 bits; who is beyond that is named by the next."""
+    world = World()
+    consumers = [world.consumer(credit=9) for _ in range(7)]
+    world.publish(world.producer(), *[10] * 30)
+    words = numbers(world)
+    with mock.patch("engine.dispatch.AUX_MAX", 3):
+        dealt = world.dealt()
+    assert [dealt[each] for each in consumers] == [words[turn::7] for turn in range(7)]
+    assert max(len(event.consumers) for event in world.events if type(event) is Acquired) == 3
+
+
 def test_a_budget_is_shared_by_queues_in_turn() -> None:
     """No queue is forgotten, and the first is the one that became dirty first."""
     world = World()
