@@ -7,6 +7,7 @@ import pytest
 from proton import Delivery
 
 from protocol.performatives import Accepted, Attach, Detach, Disposition, Flow, Source, Target, Transfer
+from protocol.spec import SenderSettleMode
 from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
@@ -154,10 +155,15 @@ def full_session(
         handles = []
         for number, (name, mode) in enumerate(zip("ab", modes, strict=True)):
             source = Source(address=queue + name, distribution_mode=mode)
-            wire.say(Attach(name=f"from {name}", handle=2 + number, role=RECEIVER, source=source, target=Target()))
+            # Else what is browsed comes settled, and nothing of it is held.
+            settling = SenderSettleMode.UNSETTLED
+            fields = {"handle": 2 + number, "role": RECEIVER, "source": source, "target": Target()}
+            wire.say(Attach(name=f"from {name}", snd_settle_mode=settling, **fields))
             handles.append(wire.expect(Attach).handle)
         wire.flow(handle=2, delivery_count=0, link_credit=10)
-        ids = [wire.expect(Transfer).delivery_id for _ in range(10)]
+        transfers = [wire.expect(Transfer) for _ in range(10)]
+        assert not any(transfer.settled for transfer in transfers)
+        ids = [transfer.delivery_id for transfer in transfers]
         wire.flow(handle=3, delivery_count=0, link_credit=10)
         wire.flow(echo=True)
         wire.expect(Flow)
