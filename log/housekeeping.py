@@ -393,14 +393,16 @@ class Housekeeper:
     def _rests(self) -> bool:
         """Wait before the next step, by how much is written meanwhile; tell whether this thread was woken.
 
-        Two waits and not one for each pause: a thread that wakes costs 50 us and more of what others have in the cache.
+        Few waits and not one for each pause: a thread that wakes costs 50 us and more of what others have in the cache.
         """
-        before = self._written_bytes()
-        if self.lane.rest(_INDEX_PAUSE_S):
-            return True
-        written_bytes = self._written_bytes() - before
-        pauses = _index_pauses(written_bytes / _INDEX_PAUSE_S) if written_bytes else 1
-        return self.lane.rest(_INDEX_PAUSE_S * (pauses - 1))
+        before, count, pauses = self._written_bytes(), 0, 1
+        while pauses > count:
+            if self.lane.rest(_INDEX_PAUSE_S * (pauses - count)):
+                return True
+            count, written_bytes = pauses, self._written_bytes() - before
+            if written_bytes:
+                pauses = _index_pauses(written_bytes / (_INDEX_PAUSE_S * count))
+        return False
 
 
 def _index_pauses(bytes_per_s: float) -> int:
