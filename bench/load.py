@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
@@ -20,6 +21,7 @@ from bench.board import Board, Phase, Slot
 from bench.brokers import Broker
 
 __all__ = [
+    "LOADS",
     "Load",
     "LoadFailed",
     "Reading",
@@ -54,6 +56,17 @@ class Load:
     """Unsettled messages of a sender, and the credit of a receiver."""
     backlog: int = 20_000
     """Messages that may wait in all queues before the senders pause: memory and disk stay bounded."""
+
+
+LOADS: Final = {
+    "paced": Load(1024, rate=1000),
+    "one-100": Load(100),
+    "one-1k": Load(1024),
+    # At most 128 MiB wait in the queue; a smaller window than 1,000 slows RabbitMQ by a fifth.
+    "one-64k": Load(64 * 1024, backlog=2_000),
+    "ten-1k": Load(1024, connections=10),
+}
+"""Those that are measured beside other brokers, by the names of their scenarios."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,19 +27,12 @@ from rich.table import Table
 
 from bench.board import Phase
 from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
-from bench.load import Load, LoadFailed, Running, start_load
+from bench.load import LOADS, LoadFailed, Running, start_load
 
 __all__ = ["Side", "main"]
 
 _SETTLE_SECONDS: Final = 0.03
 """Behind each window: what was sent in it is delivered meanwhile, and belongs to it."""
-_LOADS: Final = {
-    "paced": Load(1024, rate=1000),
-    "one-100": Load(100),
-    "one-1k": Load(1024),
-    "one-64k": Load(65_536, backlog=2_000),
-    "ten-1k": Load(1024, connections=10),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m bench.paired", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("side", nargs="+", type=Side.parse, help="rabbitmq, or DIRECTORY[,OPTION]...")
-    parser.add_argument("--load", choices=_LOADS, default="paced", help="a scenario of `python -m bench`")
+    parser.add_argument("--load", choices=LOADS, default="paced", help="a scenario of `python -m bench`")
     parser.add_argument("--turns", type=int, default=40, help="windows of each side")
     parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")
     parser.add_argument("--warm", type=float, default=3.0, help="seconds of load on each before the first turn")
@@ -150,7 +143,7 @@ def _run(options: argparse.Namespace) -> list[dict[str, float]]:
             broker = side.broker(Path(directory) / f"side-{number}")
             stack.callback(broker.kill)
             broker.start()
-            running = stack.enter_context(start_load(broker, _LOADS[options.load], Path(directory)))
+            running = stack.enter_context(start_load(broker, LOADS[options.load], Path(directory)))
             time.sleep(options.warm)
             running.phase(Phase.PAUSE)
             sides.append(_Measured(side, running))

@@ -14,7 +14,7 @@ from bench.beside import measure_beside
 from bench.brokers import Broker
 from bench.compact import measure_compact
 from bench.compact_online import measure_compact_online
-from bench.load import Load, Window, drain_queue, fill_queue, hold_connections, run_load
+from bench.load import LOADS, Load, Window, drain_queue, fill_queue, hold_connections, run_load
 from bench.pause import measure_pause
 from bench.routing import measure_routing
 from bench.spark_read import measure_spark_read
@@ -129,8 +129,8 @@ def _flow_metrics(rate: Bar | None, cpu: Bar | None) -> tuple[Metric, ...]:
     )
 
 
-def _flow(name: str, title: str, load: Load, rate: Bar, cpu: Bar | None = None) -> Scenario:
-    return Scenario(name, title, partial(_throughput, load), _flow_metrics(rate, cpu))
+def _flow(name: str, title: str, rate: Bar, cpu: Bar | None = None) -> Scenario:
+    return Scenario(name, title, partial(_throughput, LOADS[name]), _flow_metrics(rate, cpu))
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -138,7 +138,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "paced",
         "1,000 messages/s, 1 KiB",
-        partial(_throughput, Load(_KIB, rate=1000)),
+        partial(_throughput, LOADS["paced"]),
         (
             Metric("settle_p50", "settle p50", "ms"),
             Metric("settle_p99", "settle p99", "ms", _at_most(1)),
@@ -148,11 +148,10 @@ SCENARIOS: tuple[Scenario, ...] = (
             Metric("received", "throughput", "messages/s"),
         ),
     ),
-    _flow("one-100", "one sender, queue, receiver, 100 B", Load(100), _at_least(3), _at_most(0.2)),
-    _flow("one-1k", "one sender, queue, receiver, 1 KiB", Load(_KIB), _at_least(3), _at_most(0.2)),
-    # At most 128 MiB wait in the queue; a smaller window than 1,000 slows RabbitMQ by a fifth.
-    _flow("one-64k", "one sender, queue, receiver, 64 KiB", Load(64 * _KIB, backlog=2_000), _at_least(2)),
-    _flow("ten-1k", "ten of each, 1 KiB", Load(_KIB, connections=10), _at_least(5)),
+    _flow("one-100", "one sender, queue, receiver, 100 B", _at_least(3), _at_most(0.2)),
+    _flow("one-1k", "one sender, queue, receiver, 1 KiB", _at_least(3), _at_most(0.2)),
+    _flow("one-64k", "one sender, queue, receiver, 64 KiB", _at_least(2)),
+    _flow("ten-1k", "ten of each, 1 KiB", _at_least(5)),
     Scenario(
         "backlog",
         "1,000,000 messages of 100 B waiting",

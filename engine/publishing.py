@@ -30,7 +30,7 @@ from engine.sending import Unroutable
 from engine.state import Producer, State
 from engine.wiring import check_creatable, create_queue
 from engine.word import WORD_BYTES, make_run
-from log.config import FRAME_BYTES
+from log.config import BATCH_OVERHEAD_BYTES
 from log.record import RECORD
 
 __all__ = ["publish"]
@@ -286,7 +286,7 @@ def _head_bytes(queues: tuple[int, ...]) -> int:
 
 def _at_once(queues: tuple[int, ...], moment: Moment) -> int:
     """Return how many messages for these queues one event holds, at most."""
-    return max(1, (moment.batch_bytes_max // 2 - FRAME_BYTES) // _head_bytes(queues))
+    return max(1, (moment.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES) // _head_bytes(queues))
 
 
 def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
@@ -299,7 +299,8 @@ def _queues_max(command: Publish, moment: Moment) -> int:
 
     Of the first half comes off what a batch has beside its records.
     """
-    named_bytes, chunk_bytes = moment.batch_bytes_max // 2 - FRAME_BYTES - 2 * _RECORD_BYTES, moment.config.chunk_bytes
+    named_bytes = moment.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - 2 * _RECORD_BYTES
+    chunk_bytes = moment.config.chunk_bytes
     if command.size > chunk_bytes:
         named_bytes -= WORD_BYTES * (max(map(len, command.bodies)) // chunk_bytes)
     return min(moment.config.message_queues_max, named_bytes // WORD_BYTES)

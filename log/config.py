@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES
 from log.errors import LogError
 
-__all__ = ["FRAME_BYTES", "LogConfig"]
+__all__ = ["BATCH_OVERHEAD_BYTES", "LogConfig"]
 
 _KIB = 1024
 _MIB = 1024 * _KIB
 _PAGE_BYTES = 4096
-FRAME_BYTES = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
+BATCH_OVERHEAD_BYTES = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
 """What a batch has beside its records, at most."""
 
 
@@ -68,7 +68,7 @@ class LogConfig:
     @property
     def record_bytes_max(self) -> int:
         """The largest record that fits in any case: behind others of its command, which are less than the target."""
-        return self.batch_bytes_max - self.batch_bytes_target - FRAME_BYTES
+        return self.batch_bytes_max - self.batch_bytes_target - BATCH_OVERHEAD_BYTES
 
     def _require(self, name: str, *, at_least: int = 0, at_most: int | None = None, reason: str = "") -> None:
         value: int = getattr(self, name)

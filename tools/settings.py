@@ -23,7 +23,7 @@ from engine.queue import COUNT_MAX
 from engine.record_bounds import largest_record
 from engine.template import Templates
 from engine.word import WORD_BYTES
-from log.config import FRAME_BYTES, LogConfig
+from log.config import BATCH_OVERHEAD_BYTES, LogConfig
 from log.errors import LogError
 from log.record import AUX_MAX, RECORD
 from protocol.deliveries import RUN_COUNT_MAX
@@ -130,7 +130,7 @@ def _check_pieces(engine: EngineConfig, log: LogConfig, connection: ConnectionLi
     if not 0 < found <= half:
         raise _wrong(where, "chunk_bytes", f"1 to {half}, half of batch_bytes_max", str(found))
     pieces = -(-connection.message_bytes_max // found)
-    pieces_max = 1 + min(AUX_MAX, (half - FRAME_BYTES - 3 * RECORD.size) // WORD_BYTES)
+    pieces_max = 1 + min(AUX_MAX, (half - BATCH_OVERHEAD_BYTES - 3 * RECORD.size) // WORD_BYTES)
     if pieces > pieces_max:
         expected = f"at most {pieces_max} pieces of a message of message_bytes_max, which its record names"
         raise _wrong(where, "chunk_bytes", expected, f"{found}, which makes {pieces}")

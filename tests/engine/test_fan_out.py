@@ -15,7 +15,7 @@ from engine.queue import Settings
 from engine.recovery import fold_log
 from engine.state import EMPTY_STATE
 from engine.word import WORD_BYTES
-from log.config import FRAME_BYTES, LogConfig
+from log.config import BATCH_OVERHEAD_BYTES, LogConfig
 from log.recovery import Recovery
 from log.worker import InlineWorkers
 from snapshot.map import PersistentMap
@@ -68,7 +68,7 @@ def test_a_message_for_more_queues_than_it_may_reach_is_rejected_by_itself() -> 
     assert done.description == "it would reach 11 queues: at most 10 (message_queues_max)"
     half = COLD.batch_bytes_max // 2
     tight = Rig(config=EngineConfig(chunk_bytes=half))
-    queues_max = (half - FRAME_BYTES - 96) // WORD_BYTES
+    queues_max = (half - BATCH_OVERHEAD_BYTES - 96) // WORD_BYTES
     producer = _fanning(tight, queues_max)
     for body, is_accepted in ((bytes(4000), True), (bytes(half), True), (bytes(2 * half), False)):
         # Where it is in pieces, its record names those as well.
@@ -144,7 +144,7 @@ def test_the_events_of_a_cut_run_are_those_of_its_parts() -> None:
         world.do(AttachMember("key", "all", f"q{number}"))
     (ready,) = world.do(AttachProducer("key", "/muxers/all/x", "container", "link"))
     assert type(ready) is ProducerReady
-    world.batch_bytes_max = 2000 + 2 * FRAME_BYTES
+    world.batch_bytes_max = 2000 + 2 * BATCH_OVERHEAD_BYTES
     world.do(Rig.publish(ready.producer, *[b"m"] * 40))
     cut = [event for event in world.events if type(event) is Published]
     assert [len(event.words) // WORD_BYTES for event in cut] == [13, 13, 13, 1]
