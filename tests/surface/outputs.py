@@ -1,0 +1,226 @@
+"""Every command that prints JSON, run against one broker: a script of invocations, and the keys that they print.
+
+Rule: where what there is to say differs (an outcome, a class of muxer), the command is run once for each of them, and
+its keys are those of all its runs.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from click.testing import CliRunner
+from proton.reactor import DurableSubscription
+
+from tests.interop.proton_peer import ProtonPeer
+from tests.surface.shapes import keys_in_text
+from tools.child_broker import ChildBroker
+from tools.cli import main
+
+__all__ = ["NOT_RUN", "Found", "run_all"]
+
+NOT_RUN: Final = {"log query": ["the columns of the query"]}
+"""Spark would have to start for it, and its keys are what the user asks for."""
+
+_WHOLE: Final = {
+    "id": "m1",
+    "to": "orders",
+    "subject": "s",
+    "reply_to": "r",
+    "correlation_id": 1,
+    "group_id": "g",
+    "durable": True,
+    "priority": 5,
+    "ttl_ms": 1_000_000,
+    "properties": {"k": "v"},
+    "text": "body",
+}
+_MESSAGES: Final = "\n".join(map(json.dumps, (_WHOLE, {"id": "m2", "value": 1}, {"id": "m3", "base64": "/w=="})))
+_TEMPLATES: Final = (
+    '[[templates]]\nname = "orders"\npattern = "audited.#"\nattach = [{ muxer = "news", pattern = "a" }]\n'
+)
+
+_DAMAGED_FROM: Final = 100
+"""Behind the header of a segment."""
+
+
+class Found:
+    """What was printed."""
+
+    def __init__(self) -> None:
+        self.keys: defaultdict[str, set[str]] = defaultdict(set)
+        """Command to key paths."""
+
+    def run(self, command: str, *arguments: str | Path, exits: int = 0) -> None:
+        """Run a command with `--output json` and keep the keys that it prints."""
+        words = [*command.split(), *map(str, arguments), "--output", "json"]
+        done = CliRunner().invoke(main, words, prog_name="ambermq")
+        assert done.exit_code == exits, f"{' '.join(words)}: {done.exit_code}: {done.stdout}{done.stderr}"
+        self.keys[command] |= keys_in_text(done.stdout)
+
+
+def run_all(place: Path) -> Found:
+    """Run the script in an empty directory."""
+    found = Found()
+    config, messages = place / "config.toml", place / "messages.ndjson"
+    config.write_text(_TEMPLATES)
+    messages.write_text(_MESSAGES + "\n")
+    broker = ChildBroker(place / "data", arguments=("--config", str(config)))
+    broker.start()
+    try:
+        on_broker, on_data = _bound(found, "--url", broker.url), _bound(found, "--data", place / "data")
+        _wire(on_broker)
+        _exchange(on_broker, on_data, messages)
+        _subscribe(on_broker, broker.url)
+        _describe(on_broker, on_data, place)
+        _snapshots(on_broker, on_data, place)
+        _vhosts(on_data)
+        _dismantle(on_broker)
+        _past(on_data, broker.url, place)
+    finally:
+        broker.stop()
+    _stopped(found, place)
+    return found
+
+
+def _bound(found: Found, option: str, value: str | Path) -> Callable[..., None]:
+    def run(command: str, *arguments: str | Path, **rest: Any) -> None:
+        found.run(command, *arguments, option, value, **rest)
+
+    return run
+
+
+def _wire(run: Callable[..., None]) -> None:
+    for name, kind, *options in (
+        ("news", "wild-destination", "--separator", "/"),
+        ("exact", "destination"),
+        ("thin", "lossy", "--probability", "0.5", "--seed", "7"),
+        ("props", "property"),
+        ("chosen", "selector"),
+    ):
+        run("muxer declare", name, "--class", kind, *options)
+    run("muxer update", "thin", "--probability", "0.25")
+    for name in ("orders", "copies"):
+        run("queue declare", name, "--messages-max", "1000", "--template", "normal")
+    run("queue update", "orders", "--messages-max", "100")
+    run("attach", "orders", "news", "--pattern", "a/#")
+    run("attach", "orders", "exact", "--destination", "d")
+    run("attach", "copies", "props", "--property", "k=v")
+    run("attach", "copies", "chosen", "--selector", "k = 'v'")
+    run("attach", "muxer:thin", "chosen", "--selector", "k = 'v'")
+    run("attach", "copies", "thin")
+
+
+def _exchange(run: Callable[..., None], on_data: Callable[..., None], messages: Path) -> None:
+    run("send", "orders", "--ndjson", "--file", messages)
+    run("receive", "orders", "--count", "1", "--outcome", "released")
+    run("receive", "orders", "--count", "1", "--outcome", "modified")
+    on_data("queue browse", "orders")
+    run("receive", "orders", "--count", "3", "--ndjson", "--outcome", "accepted")
+    run("send", "orders", "x", "--id", "m4")
+    run("receive", "orders", "--count", "1", "--outcome", "rejected")
+    run("send", "orders", "y", "--id", "m5")
+    run("send", "/muxers/chosen", "z", "--property", "k=v")
+    run("send", "/muxers/exact/nowhere", "z", exits=1)
+    run("bench", "--count", "5")
+
+
+def _subscribe(run: Callable[..., None], url: str) -> None:
+    peer = ProtonPeer(url, container_id="me")
+    try:
+        peer.receiver("/topics/t.*", name="one", options=DurableSubscription())
+        peer.sender("/topics/t.x").send("body")
+        run("subscription list")
+        run("subscription show", "one")
+        run("subscription delete", "one", "--force")
+    finally:
+        peer.drop()
+
+
+def _describe(run: Callable[..., None], on_data: Callable[..., None], place: Path) -> None:
+    run("queue list")
+    run("queue show", "orders")
+    run("muxer list")
+    for name in ("news", "exact", "props", "chosen", "thin"):
+        run("muxer show", name)
+    run("route", "/muxers/chosen", "--property", "k=v")
+    run("route", "/muxers/props", "--property", "k=v")
+    run("route", "not-there-yet")
+    run("wiring export", place / "wiring.toml")
+    run("wiring export", "-")
+    changed = (place / "wiring.toml").read_text().replace("a/#", "b/#").replace("0.25", "0.75").replace("100\n", "99\n")
+    (place / "changed.toml").write_text(changed + '\n[[muxers]]\nname = "new"\nclass = "simple"\n')
+    run("wiring diff", place / "changed.toml", exits=8)
+    run("wiring apply", place / "changed.toml", "--dry-run", exits=8)
+    run("wiring apply", place / "changed.toml", "--prune")
+    run("wiring graph")
+    on_data("log segments")
+
+
+def _snapshots(run: Callable[..., None], on_data: Callable[..., None], place: Path) -> None:
+    run("snapshot create", "--name", "s1")
+    run("send", "orders", "w")
+    run("queue declare", "later")
+    run("snapshot create", "--name", "s2")
+    on_data("snapshot list")
+    on_data("snapshot show", "s2")
+    on_data("snapshot verify", "s2")
+    on_data("snapshot diff", "s1", "s2")
+    on_data("snapshot export", "s2", place / "s2.backup")
+    on_data("snapshot verify", place / "s2.backup")
+    run("snapshot delete", "s1")
+
+
+def _vhosts(on_data: Callable[..., None]) -> None:
+    on_data("vhost create", "v1", "--mode", "advanced")
+    on_data("vhost copy", "default", "v2")
+    on_data("vhost list")
+    on_data("vhost show", "v1")
+    on_data("vhost reset", "v1")
+    on_data("vhost delete", "v1")
+
+
+def _dismantle(run: Callable[..., None]) -> None:
+    run("detach", "orders", "news", "--pattern", "b/#")
+    run("detach", "copies", "thin")
+    run("detach", "copies", "chosen", "--selector", "k = 'v'")
+    run("detach", "copies", "props", "--property", "k=v")
+    run("detach", "orders", "exact", "--destination", "d")
+    run("muxer delete", "news")
+    run("queue purge", "copies")
+    run("queue delete", "copies")
+
+
+def _past(run: Callable[..., None], url: str, place: Path) -> None:
+    run("log dump")
+    run("log verify")
+    run("history tail", "--limit", "1000")
+    run("history queue", "orders", "--from", "0", "--to", "now")
+    peer = ProtonPeer(url)
+    try:
+        peer.receiver("later", name="link")
+        run("history diff", "--from", "5", "--to", "now")
+    finally:
+        peer.drop()
+    for name in ("m1", "m2", "m4", "m5"):
+        run("history message", name)
+    run("log export", "--runner", "local", "--contents", "--parquet", place / "parquet")
+    compact = ("log compact", "--runner", "local", "--keep-history", "0s")
+    run(*compact, "--dry-run")
+    run(*compact, "--archive", place / "archive")
+
+
+def _stopped(found: Found, place: Path) -> None:
+    found.run("snapshot restore", place / "s2.backup", "--data", place / "restored")
+    _repair(found, place)
+
+
+def _repair(found: Found, place: Path) -> None:
+    """Run a repair over a log that a restore has made, in which bytes of messages are others now."""
+    (path,) = (place / "restored" / "segments").glob("*.log")
+    with path.open("r+b") as file:
+        file.seek(_DAMAGED_FROM)
+        file.write(bytes(path.stat().st_size - _DAMAGED_FROM))
+    found.run("log repair", "--data", place / "restored", "--dry-run")
+    assert "lost[].first" in found.keys["log repair"], found.keys["log repair"]
