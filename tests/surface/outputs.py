@@ -41,6 +41,8 @@ _TEMPLATES: Final = (
     '[[templates]]\nname = "orders"\npattern = "audited.#"\nattach = [{ muxer = "news", pattern = "a" }]\n'
 )
 
+_ENVIRONMENT: Final = {"AMBERMQ_URL": None, "AMBERMQ_DATA": None}
+"""No run depends on what the machine's environment names."""
 _DAMAGED_FROM: Final = 100
 """Behind the header of a segment."""
 
@@ -55,7 +57,7 @@ class Found:
     def run(self, command: str, *arguments: str | Path, exits: int = 0) -> None:
         """Run a command with `--output json` and keep the keys that it prints."""
         words = [*command.split(), *map(str, arguments), "--output", "json"]
-        done = CliRunner().invoke(main, words, prog_name="ambermq")
+        done = CliRunner(env=_ENVIRONMENT).invoke(main, words, prog_name="ambermq")
         assert done.exit_code == exits, f"{' '.join(words)}: {done.exit_code}: {done.stdout}{done.stderr}"
         self.keys[command] |= keys_in_text(done.stdout)
 

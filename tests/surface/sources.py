@@ -9,7 +9,7 @@ from types import ModuleType
 
 import tools
 
-__all__ = ["called_with", "constants", "matching", "names_in_bytes", "words_of_modules"]
+__all__ = ["called_with", "matching", "names_in_bytes", "words_of_modules"]
 
 _ROOT = Path(tools.__file__).parent.parent
 _SHIPPED = ("bench", "engine", "log", "protocol", "snapshot", "tools")
@@ -18,34 +18,35 @@ _WORD = re.compile(r"[a-z][A-Za-z_-]*\Z")
 
 
 @cache
-def _trees() -> tuple[ast.Module, ...]:
+def _found() -> tuple[frozenset[str | bytes], frozenset[tuple[str, str]]]:
+    """Return all texts and bytes that are values, and the literal first arguments of calls, by the name called."""
     paths = [path for folder in _SHIPPED for path in sorted((_ROOT / folder).rglob("*.py"))]
     assert len(paths) > 100, "the shipped source is not where it was looked for"
-    return tuple(ast.parse(path.read_bytes()) for path in paths)
-
-
-@cache
-def constants() -> frozenset[str | bytes]:
-    """Return all texts and bytes in the source that are values: no docstrings, and no lists of exported names."""
-    return frozenset(value for tree in _trees() for value in _values(tree))
+    values: set[str | bytes] = set()
+    calls: set[tuple[str, str]] = set()
+    for path in paths:
+        # No tree outlives its turn: so many objects would make the collector of garbage slow.
+        nodes = [*ast.walk(ast.parse(path.read_bytes()))]
+        values.update(_values(nodes))
+        calls.update(call for node in nodes for call in _calls(node))
+    return frozenset(values), frozenset(calls)
 
 
 def matching(*patterns: str) -> list[str]:
     """Return the texts that one of the patterns matches as a whole."""
     wanted = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
-    return sorted(text for text in constants() if isinstance(text, str) and wanted.fullmatch(text))
+    return sorted(text for text in _found()[0] if isinstance(text, str) and wanted.fullmatch(text))
 
 
 def names_in_bytes() -> list[str]:
     """Return the names that are written as bytes: magics and tables."""
-    found = (value for value in constants() if isinstance(value, bytes) and re.fullmatch(b"[A-Za-z]{3,}", value))
+    found = (value for value in _found()[0] if isinstance(value, bytes) and re.fullmatch(b"[A-Za-z]{3,}", value))
     return sorted(name.decode() for name in found)
 
 
 def called_with(name: str, is_wanted: Callable[[str], bool] = bool) -> list[str]:
     """Return the literal first arguments of all calls of a name."""
-    found = {text for tree in _trees() for node in ast.walk(tree) for text in _first(node, name)}
-    return sorted(filter(is_wanted, found))
+    return sorted(text for called, text in _found()[1] if called == name and is_wanted(text))
 
 
 def words_of_modules(modules: Iterator[ModuleType]) -> list[str]:
@@ -55,9 +56,10 @@ def words_of_modules(modules: Iterator[ModuleType]) -> list[str]:
     return sorted(word for word in found if _WORD.match(word))
 
 
-def _values(tree: ast.Module) -> Iterator[str | bytes]:
-    skipped = {id(part) for node in ast.walk(tree) if _is_prose(node) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+def _values(nodes: list[ast.AST]) -> Iterator[str | bytes]:
+    """Yield texts and bytes, but for docstrings and lists of exported names."""
+    skipped = {id(part) for node in nodes if _is_prose(node) for part in ast.walk(node)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in skipped:
             yield node.value
 
@@ -69,9 +71,9 @@ def _is_prose(node: ast.AST) -> bool:
     return any(isinstance(one, ast.Name) and one.id in {"__all__", "__slots__"} for one in targets)
 
 
-def _first(node: ast.AST, name: str) -> Iterator[str]:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name and node.args:
-        yield from _texts(node.args[0])
+def _calls(node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        yield from ((node.func.id, text) for text in _texts(*node.args[:1]))
 
 
 def _keys(node: ast.AST) -> Iterator[str]:
