@@ -1,0 +1,397 @@
+"""The life of a broker that leaves a record of every type behind, over TCP, by the command line and by proton.
+
+    history      messages that are finished, some that stay; a compaction that compresses, a retention run
+    rehearsal    a virtual host that was reset, and whose log was damaged and repaired
+    wiring       muxers of every class, updated, detached, deleted; what they make of messages
+    consumers    every outcome, runs dealt to two consumers, selectors
+    topics       subscriptions of every kind, temporary queues
+    bare         a virtual host in advanced mode, with a message whose body is damaged
+    load         messages sent and held, and a SIGKILL in the middle
+
+Rule 1. What a record type needs comes after the compaction and the retention run, so that it stays in the log.
+Rule 2. Damage is done to files of a stopped broker, one byte each.
+Rule 3. Everything that a client of this file sends goes into `sent`: what the log holds is held against it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from proton import Condition, Delivery, Message, ulong
+from proton.reactor import Container, DurableSubscription, Selector
+
+from log.inspect import open_reader
+from protocol.message import Data
+from protocol.message import Message as OwnMessage
+from protocol.performatives import Header, Properties
+from tests.golden.data.observation import command, vhost_path
+from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
+from tests.interop.proton_peer import Got, ProtonPeer, Receiving
+from tools.broker_url import BrokerUrl
+from tools.child_broker import ChildBroker
+from tools.errors import ConnectionBroke
+from tools.link_client import LinkClient
+from tools.publisher import Publisher
+
+__all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
+
+CONFIG: Final = """
+[engine]
+chunk_bytes = 8192
+snapshot_bytes = 0
+snapshot_interval_s = 0
+[log]
+segment_bytes_min = 65536
+segment_bytes_max = 131072
+batch_bytes_target = 16384
+batch_bytes_max = 1048576
+ballast_bytes = 65536
+"""
+"""Small segments and chunks, so that a short life has many of them; no snapshot but those asked for."""
+
+STORIES: Final = {
+    "default": (
+        *("kept-0-0", "large-0", "both-0", "kept-3-1", "deleted-1", "purged-2", "goal", "large-news", "weather-1"),
+        *("path-1", "region-1", "drawn-5", "anonymous-0", "4711", f"{0xA11CE:032x}", "0xff00", "text", "price-1"),
+        *(f"shared-{number}" for number in range(8)),
+        *("shared-16", "load-0", "load-12", "load-120"),
+    ),
+    "rehearsal": ("rehearsed-0", "rehearsed-4", "later-0"),
+    "bare": ("good", "fine", "bare-3"),
+}
+"""Virtual host to the ids of messages that have something to tell."""
+
+BROWSED: Final = frozenset({"kept", "shared", "letters", "orders", "doomed", "only"})
+"""Queues that are looked at as they were."""
+
+_LOAD_ACCEPTED: Final = 150
+_DELETE_ON_NO_LINKS_OR_MESSAGES: Final = 0x2E
+
+
+class Life:
+    """One life of a broker on a directory; `run` ends with its SIGKILL."""
+
+    def __init__(self, place: Path) -> None:
+        """`place` is an empty directory for the data directory and what lies beside it."""
+        config = place / "config.toml"
+        config.write_text(CONFIG)
+        self.directory = place / "data"
+        self.backup = place / "nightly.backup"
+        self.sent: set[str] = set()
+        """The SHA-256 of every message that proton or the load has sent."""
+        self._broker = ChildBroker(self.directory, arguments=("--config", str(config)))
+
+    def run(self) -> None:
+        """Live all of it; the broker is dead afterwards, whatever happens."""
+        try:
+            self._broker.start()
+            self._history()
+            self._restart()
+            self._rehearsal()
+            self._wiring()
+            self._consumers()
+            self._topics()
+            self._export()
+            self._bare()
+            self._load()
+        finally:
+            self._broker.kill()
+
+    def _restart(self, between: Callable[[], None] = lambda: None, *, kills: bool = False) -> None:
+        """End the broker, do something to its directory, and start it again: an epoch begins."""
+        if kills:
+            self._broker.kill()
+        else:
+            assert self._broker.stop() == 0
+        between()
+        self._broker.start()
+
+    def _ask(self, *arguments: str | int | Path, vhost: str = "default") -> str:
+        """Run a command on the running broker."""
+        return command(*arguments, "--data", self.directory, "--vhost", vhost)
+
+    def _connect(self, container_id: str, vhost: str = "") -> ProtonPeer:
+        """Connect with proton; who is connected when the broker is killed needs no closing."""
+        container = Container()
+        container.container_id = container_id
+        options: dict[str, Any] = {"virtual_host": f"vhost:{vhost}"} if vhost else {}
+        return ProtonPeer(self._broker.url, container=container, **options)
+
+    @contextmanager
+    def _peer(self, container_id: str, vhost: str = "") -> Iterator[ProtonPeer]:
+        """Connect with proton, and disconnect at the end."""
+        peer = self._connect(container_id, vhost)
+        yield peer
+        peer.blocking.close()
+
+    def _send(self, peer: ProtonPeer, address: str | None, *bodies: Message | str) -> None:
+        """Send on a link of its own, and note the bytes that were sent."""
+        encoded = [bytes((Message(one, durable=True) if isinstance(one, str) else one).encode()) for one in bodies]
+        self.sent.update(sha256(one).hexdigest() for one in encoded)
+        sender = peer.sender(address, name=f"to {address} {time.monotonic_ns()}")
+        sender.send(*encoded)
+        sender.link.close()
+
+    def _history(self) -> None:
+        """Send what stays between what goes, then compact with compression, then let whole segments go."""
+        for number in range(3):
+            self._keep(number)
+            self._spend(150)
+        self._ask("snapshot", "create", "--name", "early")
+        self._compact("--compress")
+        self._spend(150)
+        self._keep(3)
+        self._spend(150)
+        self._ask("snapshot", "create", "--name", "before-retention")
+        self._spend(20)
+        self._compact("--whole-segments")
+
+    def _keep(self, number: int) -> None:
+        """Send messages that nobody receives: small ones, one for two queues, and a large one."""
+        with self._peer("archive") as peer:
+            self._send(peer, "kept", *(_order(f"kept-{number}-{one}") for one in range(12)))
+            self._send(peer, "kept", Message("large " * 5000, durable=True, id=f"large-{number}"))
+            if not number:
+                self._ask("muxer", "declare", "both", "--class", "simple")
+                for queue in ("kept", "copied"):
+                    self._ask("queue", "declare", queue)
+                    self._ask("attach", queue, "both")
+            self._send(peer, "/muxers/both", _order(f"both-{number}"))
+
+    def _spend(self, count: int) -> None:
+        """Send messages and receive them."""
+        self._ask("send", "spent", "--size", 900, "--count", count, "--id", f"spent-{time.monotonic_ns()}")
+        self._ask("receive", "spent", "--count", count)
+
+    def _compact(self, how: str) -> None:
+        told = self._ask(
+            "log", "compact", "--runner", "local", "--keep-history", "0s", "--rate", 0, how, "--output", "json"
+        )
+        assert json.loads(told)["is_committed"], told
+
+    def _rehearsal(self) -> None:
+        """Reset a virtual host, and lose a batch of its log whose messages a snapshot has on their queue."""
+        self._ask_root("vhost", "create", "rehearsal")
+        self._ask("send", "before", "gone by the reset", "--count", 3, vhost="rehearsal")
+        self._ask_root("vhost", "reset", "rehearsal")
+        with self._peer("tester", "rehearsal") as peer:
+            self._send(peer, "orders", *(_order(f"rehearsed-{one}") for one in range(5)))
+            self._send(peer, "doomed", *(_order(f"doomed-{one}") for one in range(3)))
+            self._ask("snapshot", "create", "--name", "rehearsed", vhost="rehearsal")
+            self._send(peer, "orders", *(_order(f"later-{one}") for one in range(5)))
+        self._restart(self._lose_doomed)
+
+    def _lose_doomed(self) -> None:
+        path = vhost_path(self.directory, "rehearsal")
+        _damage(path, b"doomed-1", is_head=True)
+        command("log", "repair", "--data", self.directory, "--vhost", "rehearsal")
+
+    def _ask_root(self, *arguments: str) -> None:
+        command(*arguments, "--data", self.directory)
+
+    def _wiring(self) -> None:
+        """Declare muxers of every class, change them, and send through them."""
+        for name, kind in _MUXERS.items():
+            self._ask("muxer", "declare", name, "--class", *kind)
+        for queue, muxer, *argument in _ATTACHMENTS:
+            if not queue.startswith("muxer:"):
+                self._ask("queue", "declare", queue)
+            self._ask("attach", queue, muxer, *argument)
+        self._ask("queue", "update", "alarms", "--messages-max", 1000)
+        self._ask("muxer", "update", "line", "--probability", "0.25")
+        self._ask("detach", "news.all", "news", "--pattern", "#")
+        self._ask("muxer", "delete", "short-lived")
+        self._ask("queue", "declare", "short-lived", "--messages-max", 7)
+        self._ask("send", "short-lived", "gone with its queue", "--id", "deleted-1")
+        self._ask("queue", "delete", "short-lived")
+        self._ask("send", "purged", "gone by a purge", "--count", 4, "--id", "purged")
+        self._ask("queue", "purge", "purged")
+        self._route()
+
+    def _route(self) -> None:
+        with self._peer("desk") as peer:
+            self._send(peer, "/muxers/line", *(_order(f"drawn-{one}") for one in range(40)))
+            self._send(peer, "/muxers/news/sport.football", _order("goal"), Message("x" * 40_000, id="large-news"))
+            for number, level in enumerate(("low", "high")):
+                self._send(peer, "/muxers/news/weather.coast", _order(f"weather-{number}", level=level))
+            self._send(peer, "/muxers/paths", _order("path-1", path="src.a", region="eu"))
+            self._send(peer, "/muxers/regions", _order("region-1", region="eu", size=3), _order("region-2", size=3))
+            self._send(peer, None, *(_to("/queues/letters", f"anonymous-{one}") for one in range(2)))
+            self._send(peer, "letters", *_messages_of_every_id())
+
+    def _consumers(self) -> None:
+        """Deal a queue to two consumers and say every outcome, select, and kill the broker while they hold messages."""
+        worker = self._connect("worker")
+        one, two = (worker.receiver("shared", name=name, credit=6) for name in ("one", "two"))
+        # Both have credit when the messages come, so that one record deals them to both.
+        _await_heard(worker)
+        with self._peer("boss") as boss:
+            self._send(boss, "shared", *(_order(f"shared-{number}", number=number) for number in range(20)))
+            two.wait(6)
+            _say_outcomes(one)
+            chosen = boss.receiver("shared", name="chosen", options=[Selector("number > 15")], credit=2)
+            chosen.next().settle(Delivery.ACCEPTED)
+            boss.receiver("shared", name="leaving", credit=1).next()
+        _await_heard(worker)
+        self._restart(kills=True)
+
+    def _topics(self) -> None:
+        """Subscribe in every way, and make temporary queues; a second kill ends those of links."""
+        peer = self._connect("reader")
+        with self._peer("press") as press:
+            peer.receiver("/topics/prices.*", name="mine", options=[DurableSubscription(), Selector("colour = 'red'")])
+            peer.receiver("/topics/prices.#", name="deaf", options=[DurableSubscription(), NO_LOCAL])
+            peer.receiver("/topics/prices.#", name="team", options=[DurableSubscription(), Capable("shared", "global")])
+            peer.receiver("/topics/prices.#", name="volatile")
+            spare = peer.receiver("/topics/other", name="unsubscribed", options=[DurableSubscription()])
+            spare.close()
+            temporary = peer.receiver(None, options=Dynamic(_DELETE_ON_NO_LINKS_OR_MESSAGES))
+            self._send(press, temporary.link.remote_source.address, _order("temporary-1"))
+            self._send(press, "/topics/prices.tea", *(_order(f"price-{one}", colour="red") for one in range(3)))
+            self._send(peer, "/topics/prices.tea", _order("price-of-my-own", colour="blue"))
+        self._restart(kills=True)
+
+    def _export(self) -> None:
+        with self._peer("desk") as peer:
+            self._send(peer, "letters", _order("before-the-backup"))
+        command("snapshot", "export", "nightly", self.backup, "--take", "--data", self.directory)
+        self._ask("receive", "letters", "--count", 2)
+
+    def _bare(self) -> None:
+        """Make a virtual host in advanced mode; one of its messages is damaged and found to be so."""
+        self._ask_root("vhost", "create", "bare", "--mode", "advanced")
+        self._ask("queue", "declare", "only", vhost="bare")
+        self._ask("muxer", "declare", "in", "--class", "destination", vhost="bare")
+        self._ask("attach", "only", "in", "--destination", "only", vhost="bare")
+        for name in ("good", "spoiled", "fine"):
+            with self._peer("tester", "bare") as peer:
+                self._send(peer, "/muxers/in/only", _order(name))
+        self._restart(self._spoil)
+        self._ask("receive", "only", "--count", 1, vhost="bare")
+        self._ask("receive", "only", "--count", 1, vhost="bare")
+        with self._peer("tester", "bare") as peer:
+            self._send(peer, "/muxers/in/only", *(_order(f"bare-{one}") for one in range(4)))
+
+    def _spoil(self) -> None:
+        _damage(vhost_path(self.directory, "bare"), b"spoiled", is_head=False)
+
+    def _load(self) -> None:
+        """Send to a queue while consumers of two virtual hosts hold messages, and kill the broker in the middle."""
+        self._ask("queue", "declare", "load")
+        tester, worker = self._connect("tester", "rehearsal"), self._connect("worker")
+        tester.receiver("orders", name="holding", credit=4).wait(4)
+        taking = worker.receiver("load", name="taking", credit=20)
+        try:
+            with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
+                publisher = Publisher(client, client.attach_sender("load"), window=40, on_outcome=self._kill_late)
+                for number in range(_LOAD_ACCEPTED * 4):
+                    publisher.offer(self._loaded(number), number)
+                    if number == _LOAD_ACCEPTED // 2:
+                        _accept(taking.wait(10)[:5])
+                        _await_heard(worker)
+        except ConnectionBroke:
+            return
+        raise AssertionError("the broker survived its SIGKILL")
+
+    def _loaded(self, number: int) -> bytes:
+        properties = Properties(message_id=f"load-{number}")
+        payload = OwnMessage(header=Header(durable=True), properties=properties, body=(Data(b"amber " * 16),)).encode()
+        self.sent.add(sha256(payload).hexdigest())
+        return payload
+
+    def _kill_late(self, number: int, outcome: str) -> None:
+        assert outcome == "accepted"
+        if number >= _LOAD_ACCEPTED:
+            self._broker.kill()
+
+
+_MUXERS: Final = {
+    "news": ("wild-destination",),
+    "urgent": ("selector",),
+    "line": ("lossy", "--probability", "0.5", "--seed", "7"),
+    "regions": ("property",),
+    "paths": ("wild-property", "--separator", "."),
+    "post": ("destination",),
+    "short-lived": ("simple",),
+}
+_ATTACHMENTS: Final = (
+    ("news.all", "news", "--pattern", "#"),
+    ("news.sport", "news", "--pattern", "sport.#"),
+    ("news.football", "news", "--pattern", "*.football"),
+    ("muxer:urgent", "news", "--pattern", "weather.#"),
+    ("alarms", "urgent", "--selector", "level IN ('high', 'highest')"),
+    ("arrived", "line"),
+    ("letters", "post", "--destination", "mail"),
+    ("europe", "regions", "--property", "region=eu", "--property", "size=3"),
+    ("sources", "paths", "--property", "path=src.#"),
+    ("letters", "short-lived"),
+)
+
+
+def _order(message_id: str, **properties: Any) -> Message:
+    """Return a durable message in JSON, as compressible as messages are."""
+    lines = [{"article": f"tea number {number}", "amount": number, "unit": "kilogram"} for number in range(8)]
+    body = json.dumps({"order": message_id, "customer": "Ada", "lines": lines}).encode()
+    return Message(body, inferred=True, durable=True, id=message_id, properties={"customer": "Ada", **properties})
+
+
+def _to(address: str, message_id: str) -> Message:
+    return Message("by the anonymous terminus", durable=True, id=message_id, address=address)
+
+
+def _messages_of_every_id() -> list[Message]:
+    """Return messages with an id of each type, and one without; with fields of all sorts but no time to live."""
+    ids: list[Any] = [ulong(4711), UUID(int=0xA11CE), b"\xff\x00", "text", None]
+    made = [Message(f"letter {number}", durable=number % 2 == 0, id=one) for number, one in enumerate(ids)]
+    made[0].annotations = {"x-opt-colour": "red"}
+    made[0].priority = 9
+    made[1].properties = {"number": 1, "truth": True, "nothing": None, "share": 0.5}
+    made[2].subject, made[2].reply_to, made[2].correlation_id = "subject", "replies", ulong(1)
+    return made
+
+
+def _say_outcomes(receiver: Receiving) -> None:
+    """Settle six deliveries: accepted twice, rejected, released, modified in two ways."""
+    first, second, third, fourth, fifth, sixth = receiver.wait(6)
+    first.settle(Delivery.ACCEPTED)
+    sixth.settle(Delivery.ACCEPTED)
+    second.settle(Delivery.RELEASED)
+    third.settle(Delivery.MODIFIED, failed=True, annotations={"x-opt-why": "too hot"})
+    fourth.settle(Delivery.MODIFIED, failed=True, undeliverable=True)
+    fifth.settle(Delivery.REJECTED, condition=Condition("app:broken", "it cannot be read"))
+    _await_heard(receiver.peer)
+
+
+def _accept(deliveries: list[Got]) -> None:
+    for got in deliveries:
+        got.settle(Delivery.ACCEPTED)
+
+
+def _await_heard(peer: ProtonPeer) -> None:
+    """Wait until the broker has read all that a peer has said: it answers another attach."""
+    peer.sender(None, name=f"heard {time.monotonic_ns()}")
+
+
+def _damage(path: Path, text: bytes, *, is_head: bool) -> None:
+    """Change one byte of the batch that holds a message with `text`: of its first record, or of the text itself."""
+    file, position = _place_of(path, text, is_head=is_head)
+    with file.open("r+b") as segment:
+        segment.seek(position)
+        (byte,) = segment.read(1)
+        segment.seek(position)
+        segment.write(bytes([byte ^ 1]))
+
+
+def _place_of(path: Path, text: bytes, *, is_head: bool) -> tuple[Path, int]:
+    with open_reader(str(path)) as reader:
+        for batch in reader.batches():
+            header, position = batch.batch.header, batch.batch.position
+            stored = batch._part.file.read(header.length, position)
+            if text in stored[header.head_bytes :]:
+                return Path(batch._part.path), position + (70 if is_head else stored.index(text, header.head_bytes))
+    raise AssertionError(f"no message with {text!r}")
