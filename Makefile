@@ -17,7 +17,7 @@ run: $(STAMP) ## serves ./data on 127.0.0.1:5672
 	$(BIN)/ambermq serve --data ./data
 
 demo: $(STAMP) ## shows a kill in which no message is lost, a snapshot, the story of one message and a compaction
-	$(BIN)/python -m tools.demo
+	$(BIN)/python -m ambermq.tools.demo
 
 test: lint rhea ## style, types, layers and all tests
 	$(BIN)/pytest -n 2 --dist worksteal -m "not spark"
@@ -48,7 +48,7 @@ fuzz: $(STAMP) ## the laws with other examples; ROUNDS=N times
 	for round in $$(seq $(ROUNDS)); do AMBERMQ_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
 
 spec: $(STAMP) ## checks the generated AMQP tables against the OASIS XML
-	$(BIN)/python -m tools.spec --check
+	$(BIN)/python -m ambermq.tools.spec --check
 
 # The rhea tests run where Node.js is; without it they are shown as skipped.
 rhea: $(STAMP) ## fetches what the rhea tests need, where npm is

@@ -1,6 +1,6 @@
-"""`python -m tools` is the command `ambermq`, for where no script is on the path."""
+"""`python -m ambermq` is the command `ambermq`, for where no script is on the path."""
 
-from tools.cli import main
+from ambermq.tools.cli import main
 
 __all__: list[str] = []
 

@@ -94,7 +94,7 @@ class AmberMQ:
         """
         command = [*self._command] or [str(Path(sys.executable).with_name("ambermq"))]
         if probe is not None:
-            command = [sys.executable, "-m", "bench.probed", str(probe)]
+            command = [sys.executable, "-m", "bench.measures.probed_broker", str(probe)]
         self._directory.mkdir(parents=True, exist_ok=True)
         errors = self._directory.with_suffix(".stderr")
         began = time.monotonic()

@@ -17,8 +17,8 @@ from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-from bench.board import Board, Phase, Slot
 from bench.brokers import Broker
+from bench.client.board import Board, Phase, Slot
 
 __all__ = [
     "LOADS",
@@ -218,7 +218,7 @@ def _board(directory: Path) -> Iterator[Board]:
 @contextmanager
 def _client(role: str, options: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.client", role, *options],
+        [sys.executable, "-m", "bench.client.__main__", role, *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parent.parent,

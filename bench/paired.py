@@ -25,8 +25,8 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.board import Phase
 from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
+from bench.client.board import Phase
 from bench.load import LOADS, LoadFailed, Running, start_load
 
 __all__ = ["Side", "main"]
@@ -53,8 +53,8 @@ class Side:
             return cls(word, None, "", "")
         directory, *options = word.split(",")
         tree, python, lines = Path(directory).resolve(), sys.executable, []
-        if not (tree / "tools" / "__main__.py").exists():
-            raise argparse.ArgumentTypeError(f"{directory} is no checkout: there is no tools/__main__.py in it")
+        if _command_module(tree) is None:
+            raise argparse.ArgumentTypeError(f"{directory} is no checkout: there is no ambermq/__main__.py in it")
         for option in options:
             name, _, value = option.partition("=")
             table, _, key = name.partition(".")
@@ -73,7 +73,13 @@ class Side:
         config = place.with_suffix(".toml")
         config.write_text(self.config)
         options = ("--config", str(config))
-        return AmberMQ(place, command=(self.python, "-m", "tools"), options=options, tree=self.tree)
+        command = (self.python, "-m", _command_module(self.tree) or "")
+        return AmberMQ(place, command=command, options=options, tree=self.tree)
+
+
+def _command_module(tree: Path) -> str | None:
+    """Return the module that is the command: `tools` in old checkouts; None where there is no checkout."""
+    return next((name for name in ("ambermq", "tools") if (tree / name / "__main__.py").exists()), None)
 
 
 @dataclass(slots=True)

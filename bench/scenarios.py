@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.beside import measure_beside
 from bench.brokers import Broker
-from bench.compact import measure_compact
-from bench.compact_online import measure_compact_online
 from bench.load import LOADS, Load, Window, drain_queue, fill_queue, hold_connections, run_load
-from bench.pause import measure_pause
-from bench.routing import measure_routing
-from bench.spark_read import measure_spark_read
-from bench.story import measure_story
+from bench.measures.background_reads import measure_beside
+from bench.measures.compaction import measure_compact
+from bench.measures.message_story import measure_story
+from bench.measures.online_compaction import measure_compact_online
+from bench.measures.routing import measure_routing
+from bench.measures.snapshot_pause import measure_pause
+from bench.measures.spark_read import measure_spark_read
 
 __all__ = ["SCENARIOS", "Bar", "Metric", "Scenario"]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.spark_session import STARTS_SOON, open_session
+from ambermq.tools.spark.session import STARTS_SOON, open_session
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,11 +2,8 @@
 
 from importlib.metadata import version
 
-import engine
-import log
-import protocol
-import snapshot
-import tools
+import ambermq
+from ambermq import engine, log, protocol, snapshot, tools
 
 
 def test_every_package_says_what_it_is() -> None:
@@ -15,5 +12,5 @@ def test_every_package_says_what_it_is() -> None:
 
 
 def test_the_distribution_has_a_version() -> None:
-    """The distribution is called ambermq."""
-    assert version("ambermq")
+    """The distribution is called ambermq, and its version is that of the package."""
+    assert version("ambermq") == ambermq.__version__

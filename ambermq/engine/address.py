@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from engine.errors import Refused
+from ambermq.engine.errors import Refused
 
 __all__ = [
     "MUXER_MEMBER",

@@ -8,16 +8,16 @@ from typing import Any, final
 
 from msgspec import Struct
 
-from engine.attachment import Argument
-from engine.effects import Effect
-from engine.lifetime import Dynamic
-from engine.muxer import MuxerKind, Options
-from engine.outcome import Outcome
-from engine.queue import Settings
-from engine.sending import Unroutable
-from engine.state import State
-from engine.subscription import Subscribing
-from log.buffer import Buffer
+from ambermq.engine.effects import Effect
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.lifetime import Dynamic
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import Outcome
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import State
+from ambermq.engine.model.subscription import Subscribing
+from ambermq.log.buffer import Buffer
 
 __all__ = [
     "AttachConsumer",
@@ -307,7 +307,7 @@ class AttachMember(Struct):
     member: str
     argument: Argument = None
     called: str = ""
-    """What the argument was taken for, as in engine/arguments.py; empty: not said."""
+    """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
 
 
 @final
@@ -319,7 +319,7 @@ class DetachMember(Struct):
     member: str
     argument: Argument = None
     called: str = ""
-    """What the argument was taken for, as in engine/arguments.py; empty: not said."""
+    """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
     attachment: int = 0
     """The one of this id instead, whatever its member and argument: the member may be gone."""
 

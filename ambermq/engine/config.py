@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.errors import EngineError
-from engine.template import PREDEFINED, Templates
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.queue_template import PREDEFINED, Templates
 
 __all__ = ["EngineConfig"]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, final
 
 from msgspec import Struct
 
-from engine.entry import Entry
-from engine.outcome import OutcomeKind
-from engine.subscription import Subscription
-from log.buffer import Buffer
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.subscription import Subscription
+from ambermq.log.buffer import Buffer
 
 if TYPE_CHECKING:
-    from engine.routing.selector import Selector
+    from ambermq.engine.selectors.selector import Selector
 
 __all__ = [
     "AT_CLOSE",

@@ -11,15 +11,15 @@ from typing import Final, final
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from engine.attachment import Argument
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.muxer import MuxerKind, Options
-from engine.outcome import Outcome
-from engine.queue import Settings
-from engine.sending import PLAIN_SENDING, Sending
-from engine.subscription import Subscription
-from log.buffer import Buffer
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import Outcome
+from ambermq.engine.model.publish_options import PLAIN_SENDING, Sending
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.log.buffer import Buffer
 
 __all__ = [
     "Acquired",

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, fields
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES
-from log.errors import LogError
+from ambermq.log.errors import LogError
+from ambermq.log.format.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "LogConfig"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.limits import UINT_MAX, bounded
+from ambermq.protocol.amqp10.limits import UINT_MAX, bounded
 
 __all__ = ["ServerLimits"]
 

@@ -21,7 +21,7 @@
 The last block is END, with the number of blocks before it and the position where it stands (two u64): a file that was
 cut between two blocks is found out. Little-endian.
 
-Rule 1. This file knows no more of a payload than its bytes; what the kinds hold is engine/image.py's business.
+Rule 1. This file knows no more of a payload than its bytes; engine/snapshots/state_codec.py knows what the kinds hold.
 Rule 2. Nothing that a file claims is used before its checksum was right, but for a length that is within its bound.
 Rule 3. The checksum is an argument, CRC-32C wherever it is used: checksum(buffer, crc=0) -> int, continued from `crc`.
 """

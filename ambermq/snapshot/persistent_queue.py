@@ -19,8 +19,8 @@ from typing import final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snapshot.chunk import CHUNK_BYTES, WORD_BYTES, Chunk, Link, link_all, reverse, unpack_words
-from snapshot.removal import Removal
+from ambermq.snapshot.removal import Removal
+from ambermq.snapshot.word_chunk import CHUNK_BYTES, WORD_BYTES, Chunk, Link, link_all, reverse, unpack_words
 
 __all__ = ["EMPTY_QUEUE", "PersistentQueue"]
 

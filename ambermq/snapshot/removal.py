@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from struct import pack
 from typing import final
 
-from snapshot.chunk import WORD_BYTES, Chunk, unpack_words
+from ambermq.snapshot.word_chunk import WORD_BYTES, Chunk, unpack_words
 
 __all__ = ["Removal"]
 

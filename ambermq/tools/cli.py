@@ -4,54 +4,63 @@ from typing import Any, Final
 
 import click
 
-from tools.errors import translating
-from tools.exit_codes import ExitCode
-from tools.lazy import LazyGroup
-from tools.standard_streams import check_streams
+from ambermq.tools.terminal.errors import translating
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.lazy_group import LazyGroup
+from ambermq.tools.terminal.standard_streams import check_streams
 
 __all__ = ["main"]
 
 _COMMANDS: Final = {
     "attach": (
-        "tools.attachments:attach",
+        "ambermq.tools.wiring.attachment_commands:attach",
         "Let MUXER pass messages on to MEMBER, a queue or muxer:NAME, by what the muxer's class wants.",
     ),
     "bench": (
-        "tools.bench_command:bench",
+        "ambermq.tools.client.bench_command:bench",
         "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
     ),
     "detach": (
-        "tools.attachments:detach",
+        "ambermq.tools.wiring.attachment_commands:detach",
         "Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not.",
     ),
-    "history": ("tools.history:history", "Tell what happened to queues and messages, and when."),
-    "log": ("tools.logs:log", "Read, verify, repair and compact the log in a data directory."),
+    "history": ("ambermq.tools.history.commands:history", "Tell what happened to queues and messages, and when."),
+    "log": ("ambermq.tools.history.log_commands:log", "Read, verify, repair and compact the log in a data directory."),
     "muxer": (
-        "tools.muxers:muxer",
+        "ambermq.tools.wiring.muxer_commands:muxer",
         "List, show, declare, update and delete muxers, which producers send to and queues attach to.",
     ),
-    "queue": ("tools.queues:queue", "List, show, browse, declare, update, delete and purge queues."),
-    "receive": ("tools.receive:receive", "Receive messages from ADDRESS and print them, a line each."),
+    "queue": (
+        "ambermq.tools.wiring.queue_commands:queue",
+        "List, show, browse, declare, update, delete and purge queues.",
+    ),
+    "receive": (
+        "ambermq.tools.client.receive_command:receive",
+        "Receive messages from ADDRESS and print them, a line each.",
+    ),
     "route": (
-        "tools.route:route",
+        "ambermq.tools.wiring.route_command:route",
         "Tell where a message to ADDRESS would go, and why: each muxer on the way, and each attachment that matched.",
     ),
-    "send": ("tools.send:send", "Send messages to ADDRESS and wait until the broker has accepted them."),
-    "serve": ("tools.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
+    "send": (
+        "ambermq.tools.client.send_command:send",
+        "Send messages to ADDRESS and wait until the broker has accepted them.",
+    ),
+    "serve": ("ambermq.tools.broker.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
     "snapshot": (
-        "tools.snapshots:snapshot",
+        "ambermq.tools.snapshots.commands:snapshot",
         "Take, list, verify, compare, export and restore snapshots of all queues.",
     ),
     "subscription": (
-        "tools.subscriptions:subscription",
+        "ambermq.tools.wiring.subscription_commands:subscription",
         "List, show and delete subscriptions, which receivers make by attaching to topics.",
     ),
     "vhost": (
-        "tools.vhosts:vhost",
+        "ambermq.tools.vhosts.commands:vhost",
         "List, show, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log.",
     ),
     "wiring": (
-        "tools.wiring:wiring",
+        "ambermq.tools.wiring.commands:wiring",
         "Export, compare and apply a broker's muxers, queues and attachments as a file, and draw them.",
     ),
 }

@@ -20,22 +20,22 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from engine.record_reader import events_of
-from log.inspect import open_reader
-from log.verify import verify
-from protocol.message import Data, Message, decode_message
-from protocol.performatives import Header, Properties
-from tools import cli
-from tools.broker_url import BrokerUrl
-from tools.child_broker import ChildBroker
-from tools.errors import ConnectionBroke, ToolError, translated
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.logs import segment_rows
-from tools.output import print_line, print_rows
-from tools.publisher import Publisher
-from tools.story import type_of
-from tools.subscriber import Subscriber
+from ambermq.engine.records.reader import events_of
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.recovery.verify import verify
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.tools import cli
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.history.event_text import type_of
+from ambermq.tools.history.log_commands import segment_rows
+from ambermq.tools.terminal.errors import ConnectionBroke, ToolError, translated
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import print_line, print_rows
 
 __all__ = ["main"]
 

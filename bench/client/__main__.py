@@ -13,10 +13,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.board import Board, Phase, Slot
-from bench.connection import Connection
-from bench.receiver import Receiver
-from bench.sender import Sender
+from bench.client.board import Board, Phase, Slot
+from bench.client.connection import Connection
+from bench.client.receiver import Receiver
+from bench.client.sender import Sender
 
 __all__ = ["main"]
 

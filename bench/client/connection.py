@@ -7,7 +7,7 @@ the session's counters are open to the sender and the receiver, which do their o
 import socket
 from urllib.parse import urlsplit
 
-from bench import wire
+from bench.client import wire
 
 __all__ = ["INCOMING_WINDOW", "Connection", "PeerClosed"]
 

@@ -10,8 +10,8 @@ import struct
 import time
 from typing import NamedTuple
 
-from bench import wire
-from bench.connection import FRAME_BYTES_MAX, Connection, PeerClosed
+from bench.client import wire
+from bench.client.connection import FRAME_BYTES_MAX, Connection, PeerClosed
 
 __all__ = ["Receiver"]
 

@@ -10,8 +10,8 @@ import re
 import struct
 import time
 
-from bench import wire
-from bench.connection import Connection, PeerClosed
+from bench.client import wire
+from bench.client.connection import Connection, PeerClosed
 
 __all__ = ["Sender"]
 

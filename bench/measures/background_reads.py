@@ -94,7 +94,7 @@ class _Commands:
 
     def run(self, *words: str) -> None:
         """Run one to its end. Raises LoadFailed where it fails."""
-        command = [sys.executable, "-m", "tools", *words, "--data", str(self._data)]
+        command = [sys.executable, "-m", "ambermq", *words, "--data", str(self._data)]
         result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if result.returncode:
             raise LoadFailed(f"{' '.join(words)} ended with {result.returncode}: {result.stderr}")

@@ -12,15 +12,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
+from ambermq.engine.compaction.plan import History
+from ambermq.tools.compaction.commit_target import CompactingBroker, broker_for
+from ambermq.tools.compaction.job import run_compaction
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.runner import Runner
+from ambermq.tools.compaction.spark_runner import SparkRunner
 from bench.brokers import Broker
-from bench.compact_log import write_compact_log
 from bench.load import LoadFailed, Window
-from engine.compaction import History
-from tools.compact import run_compaction
-from tools.compact_broker import CompactingBroker, broker_for
-from tools.compact_local import LocalRunner
-from tools.compact_runner import Runner
-from tools.compact_spark import SparkRunner
+from bench.measures.compaction_log import write_compact_log
 
 __all__ = ["measure_compact"]
 

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-from engine.attachment import Argument, Attachment, Condition
-from engine.muxer import MuxerKind
-from engine.routing.muxer_index import MuxerIndex
-from protocol.message import Message
-from protocol.message_fields import MessageFields
-from snapshot.map import PersistentMap
+from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.model.attachment import Argument, Attachment, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.protocol.amqp10.message.message import Message
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["LOADS", "MEASURES", "MatchLoad", "main"]
 

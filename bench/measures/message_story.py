@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ambermq.tools.terminal.exit_codes import ExitCode
 from bench.brokers import Broker
 from bench.load import LoadFailed, Window
-from bench.story_log import id_of, write_story_log
-from tools.exit_codes import ExitCode
+from bench.measures.story_log import id_of, write_story_log
 
 __all__ = ["measure_story"]
 
@@ -44,7 +44,18 @@ def measure_story(broker: Broker, _window: Window, directory: Path) -> dict[str,
 
 def _ask(data: Path, message_id: str, *, code: ExitCode = ExitCode.OK) -> float:
     """Return the seconds that one command takes from its start to its end; LoadFailed where it answers wrongly."""
-    command = [sys.executable, "-m", "tools", "history", "message", message_id, "--data", str(data), "--output", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "ambermq",
+        "history",
+        "message",
+        message_id,
+        "--data",
+        str(data),
+        "--output",
+        "json",
+    ]
     began = time.monotonic()
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.brokers import AmberMQ, Broker
-from bench.compact_log import write_compact_log
 from bench.load import Load, LoadFailed, Window, run_load
-from bench.probed import LatenessFile
+from bench.measures.compaction_log import write_compact_log
+from bench.measures.probed_broker import LatenessFile
 
 __all__ = ["measure_compact_online"]
 
@@ -79,7 +79,7 @@ class _Command:
 
     def run(self, _seconds: float) -> None:
         """Run it to its end."""
-        command = [sys.executable, "-m", "tools", "log", "compact", "--data", str(self._data)]
+        command = [sys.executable, "-m", "ambermq", "log", "compact", "--data", str(self._data)]
         began = time.monotonic()
         self._lateness.reset()
         process = subprocess.Popen(

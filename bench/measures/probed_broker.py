@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import uvloop
 
-from tools.cli import main
+from ambermq.tools.cli import main
 
 __all__ = ["LatenessFile", "probe"]
 

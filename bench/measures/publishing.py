@@ -16,22 +16,30 @@ from pathlib import Path
 from select import POLLIN, poll
 from typing import Final
 
-from bench.matching import LOADS, MatchLoad
-from engine.attachment import Argument
-from engine.commands import AttachMember, AttachProducer, Command, DeclareMuxer, DeclareQueue, Publish, PurgeQueue
-from engine.config import EngineConfig
-from engine.durable import FULL, SOON, DurableLoop
-from engine.effects import Effect, ProducerReady, PublishDone, RefusedCommand
-from engine.muxer import MuxerKind
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.recovery import fold_log
-from log.buffer import Buffer
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.recovery import Recovery
-from log.worker import ThreadWorkers
-from protocol.message_fields import MessageFields
+from ambermq.engine.commands import (
+    AttachMember,
+    AttachProducer,
+    Command,
+    DeclareMuxer,
+    DeclareQueue,
+    Publish,
+    PurgeQueue,
+)
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Effect, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.loop.durable_loop import FULL, SOON, DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import ThreadWorkers
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from bench.measures.matching import LOADS, MatchLoad
 
 __all__ = ["MEASURES", "main"]
 

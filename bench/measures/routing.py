@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import matching, publishing
 from bench.brokers import Broker
 from bench.load import LoadFailed, Window
+from bench.measures import matching, publishing
 
 __all__ = ["measure_routing"]
 
@@ -19,12 +19,12 @@ def measure_routing(broker: Broker, _window: Window, directory: Path) -> dict[st
     published = {
         f"publish-{name}-{figure}": value
         for name in publishing.MEASURES
-        for figure, value in _measured("bench.publishing", name).items()
+        for figure, value in _measured("bench.measures.publishing", name).items()
     }
     return published | {
         f"{name}-{figure}": value
         for name in matching.MEASURES
-        for figure, value in _measured("bench.matching", name).items()
+        for figure, value in _measured("bench.measures.matching", name).items()
     }
 
 

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Final, Self
 
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import SnapshotManagement
 from bench.brokers import AmberMQ, Broker
 from bench.load import Load, Window, fill_queue, run_load
-from bench.probed import LatenessFile
-from tools.broker_url import BrokerUrl
-from tools.link_client import LinkClient
-from tools.management import SnapshotManagement
+from bench.measures.probed_broker import LatenessFile
 
 __all__ = ["measure_pause"]
 

@@ -1,6 +1,6 @@
 """Reading history with Spark: how many events a second the Data Source gives, counted by queue, in a warm session.
 
-The log is that of bench/story_log.py: ten million events over ten queues, as a stopped broker has left them. One event
+The log is that of story_log.py: ten million events over ten queues, as a stopped broker has left them. One event
 is one row. Four columns are asked for; the same is done for all common columns but the message-ids, which are decoded
 message by message, and by one process without Spark, which is what the source can give at most.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bench.brokers import Broker
 from bench.load import LoadFailed, Window
-from bench.story_log import write_story_log
+from bench.measures.story_log import write_story_log
 
 __all__ = ["measure_spark_read"]
 
@@ -29,8 +29,8 @@ _MANY: Final = (
 
 def measure_spark_read(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
     """Write the log and read it; return events a second, medians of three warm runs; LoadFailed where counts differ."""
-    from tools.spark_session import open_session  # noqa: PLC0415 - Spark is heavy, and only this scenario's
-    from tools.spark_source import register  # noqa: PLC0415
+    from ambermq.tools.spark.data_source import register  # noqa: PLC0415
+    from ambermq.tools.spark.session import open_session  # noqa: PLC0415 - Spark is heavy, and only this scenario's
 
     broker.kill()
     data = directory / "spark-read"
@@ -62,8 +62,8 @@ def _rate(count: Callable[[], int], expected: int) -> float:
 
 def _alone(data: Path) -> tuple[float, int]:
     """Return events a second of one process without Spark, and how many there are."""
-    from tools.history_log import open_history  # noqa: PLC0415 - needs pyarrow
-    from tools.history_table import event_columns  # noqa: PLC0415
+    from ambermq.tools.dataset.arrow_table import event_columns  # noqa: PLC0415
+    from ambermq.tools.dataset.log_segments import open_history  # noqa: PLC0415 - needs pyarrow
 
     columns = ("offset", "timestamp", "queue", "type")
     began = time.monotonic()

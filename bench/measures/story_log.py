@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from engine.commands import AttachConsumer, AttachProducer
-from engine.config import EngineConfig
-from engine.events import Acquired, Published, Settled
-from engine.outcome import ACCEPTED, RELEASED
-from engine.records import write_event
-from engine.recovery import recover
-from engine.touches import touches_of
-from engine.word import WORD_BYTES, make_words
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.index import build
-from log.log import Log
-from log.manifest import load
-from log.recovery import Recovery
-from protocol.message import Data, Message
-from protocol.performatives import Properties
+from ambermq.engine.commands import AttachConsumer, AttachProducer
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.events import Acquired, Published, Settled
+from ambermq.engine.loop.recovery import recover
+from ambermq.engine.model.entry_word import WORD_BYTES, make_words
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED
+from ambermq.engine.records.index_keys import touches_of
+from ambermq.engine.records.writer import write_event
+from ambermq.log.config import LogConfig
+from ambermq.log.index.segment_index import build
+from ambermq.log.manifest.manifest import load
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.write.log import Log
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Properties
 
 __all__ = ["id_of", "write_story_log"]
 

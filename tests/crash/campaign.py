@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.errors import ToolError
 from tests.crash.pair import Pair
 from tests.crash.updates import Updates
-from tools.child_broker import ChildBroker
-from tools.errors import ToolError
 
 __all__ = ["Result", "drain", "run_campaign"]
 

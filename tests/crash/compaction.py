@@ -23,19 +23,19 @@ from typing import Final
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-from log.buffer import Buffer
-from log.verify import verify
-from protocol.message import Data, Message, decode_message
-from protocol.performatives import Header
+from ambermq.log.buffer import Buffer
+from ambermq.log.recovery.verify import verify
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.compaction.local_runner import LocalRunner
 from tests.crash.campaign import drain
 from tests.crash.compaction_child import compact_once
 from tests.crash.pair import Pair
-from tools.broker_url import BrokerUrl
-from tools.child_broker import ChildBroker
-from tools.compact_local import LocalRunner
-from tools.link_client import LinkClient
-from tools.publisher import Publisher
-from tools.subscriber import Subscriber
 
 __all__ = ["KINDS", "Result", "run_compaction_campaign"]
 

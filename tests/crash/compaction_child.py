@@ -10,13 +10,13 @@ from contextlib import closing
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-from engine.compaction import History
-from tools.compact import run_compaction
-from tools.compact_broker import broker_for
-from tools.compact_runner import Runner
-from tools.compact_spark import SparkRunner
-from tools.errors import translated
-from tools.target import holder_of
+from ambermq.engine.compaction.plan import History
+from ambermq.tools.client.broker_option import holder_of
+from ambermq.tools.compaction.commit_target import broker_for
+from ambermq.tools.compaction.job import run_compaction
+from ambermq.tools.compaction.runner import Runner
+from ambermq.tools.compaction.spark_runner import SparkRunner
+from ambermq.tools.terminal.errors import translated
 
 __all__ = ["compact_once"]
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
-from protocol.message import Data, Message, decode_message
-from protocol.performatives import Header, Properties
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.link_client import LinkClient
-from tools.publisher import Publisher
-from tools.subscriber import Subscriber
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["Pair"]
 

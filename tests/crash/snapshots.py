@@ -18,30 +18,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from engine.recovery import fold_log
-from engine.snapshots import load_snapshot
-from engine.state import State
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import LogError
-from log.inspect import open_reader
-from log.manifest import load
-from log.recovery import Recovery
-from log.verify import verify
-from protocol.message import Data, Message
-from protocol.performatives import Header
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.files import load_snapshot
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError
+from ambermq.log.manifest.manifest import load
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Header
+from ambermq.tools.backup.verify import verify_backup
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.publisher import Publisher
 from tests.crash.campaign import drain
 from tests.crash.pair import Pair
-from tools.backup_check import verify_backup
-from tools.broker_url import BrokerUrl
-from tools.child_broker import ChildBroker
-from tools.link_client import LinkClient
-from tools.publisher import Publisher
 
 __all__ = ["Result", "run_snapshot_campaign"]
 
 _KINDS: Final = ("take", "export", "restore")
-_AMBERMQ: Final = [sys.executable, "-m", "tools"]
+_AMBERMQ: Final = [sys.executable, "-m", "ambermq"]
 _PILE_COUNT: Final = 4000
 _BODY_BYTES: Final = 1024
 _COMMAND_SECONDS: Final = 60.0

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.spark.java import find_java
+from ambermq.tools.spark.session import check_packages
+from ambermq.tools.terminal.errors import ToolError
 from tests.crash.campaign import run_campaign
 from tests.crash.compaction import KINDS, run_compaction_campaign
 from tests.crash.snapshots import run_snapshot_campaign
-from tools.errors import ToolError
-from tools.java import find_java
-from tools.spark_session import check_packages
 
 
 def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.muxer import MuxerKind, Options
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.link_client import LinkClient
-from tools.management import RequestRefused, updating_queue
-from tools.wiring_client import WiringManagement, updating_muxer
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import RequestRefused, updating_queue
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.wiring.client import WiringManagement, updating_muxer
 
 __all__ = ["Updates"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ambermq.tools.cli import main
 from tests.docs.pages import steps
 from tests.docs.test_readme import Tour
-from tools.cli import main
 
 __all__ = ["check_consoles"]
 

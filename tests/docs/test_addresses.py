@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from engine.commands import AttachConsumer, AttachProducer, Command, DeclareMuxer
-from engine.effects import Effect, RefusedCommand
-from engine.muxer import MuxerKind
-from protocol.terminus import _IMMEDIATE, _UNROUTABLE
+from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, DeclareMuxer
+from ambermq.engine.effects import Effect, RefusedCommand
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.protocol.gateway.links.attach_terms import _IMMEDIATE, _UNROUTABLE
 from tests.docs.pages import rows, text_of
 from tests.engine.world import World
 

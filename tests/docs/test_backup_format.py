@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from ambermq.tools.backup.format import FRAME_HEADER_BYTES, HEADER_BYTES, TRAILER_BYTES, VERSION, Frame, Table
 from tests.docs.pages import drawing, rows, text_of
-from tools.backup_format import FRAME_HEADER_BYTES, HEADER_BYTES, TRAILER_BYTES, VERSION, Frame, Table
 
 _PAGE = "docs/snapshot-format.md"
 

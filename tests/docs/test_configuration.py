@@ -5,18 +5,18 @@ from dataclasses import fields
 
 import pytest
 
-from engine.config import EngineConfig
-from engine.template import PREDEFINED
-from log.config import LogConfig
-from protocol.limits import ConnectionLimits, range_of
-from protocol.server_limits import ServerLimits
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.model.queue_template import PREDEFINED
+from ambermq.log.config import LogConfig
+from ambermq.protocol.amqp10.limits import ConnectionLimits, range_of
+from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.broker.serve import serve
+from ambermq.tools.config.compaction_schedule import CompactionConfig
+from ambermq.tools.config.retention_schedule import RetentionConfig
+from ambermq.tools.config.settings import read_settings
+from ambermq.tools.config.template_settings import TEMPLATE_KEYS
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.docs.pages import blocks, rows, text_of
-from tools.compaction_schedule import CompactionConfig
-from tools.exit_codes import ExitCode
-from tools.retention_schedule import RetentionConfig
-from tools.serve import serve
-from tools.settings import read_settings
-from tools.template_tables import TEMPLATE_KEYS
 
 _PAGE = "docs/configuration.md"
 

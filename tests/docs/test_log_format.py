@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from engine.outcome import OutcomeKind
-from engine.record_types import TYPE_NAMES
-from log.batch import BATCH_HEADER_BYTES, BatchHeader
-from log.index import _TRAILER_BYTES
-from log.manifest import Manifest, decode, encode
-from log.record import RECORD
-from log.root import Root
-from log.root import decode as decode_root
-from log.root import encode as encode_root
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.records.types import TYPE_NAMES
+from ambermq.log.format.batch import BATCH_HEADER_BYTES, BatchHeader
+from ambermq.log.format.record import RECORD
+from ambermq.log.index.segment_index import _TRAILER_BYTES
+from ambermq.log.manifest.manifest import Manifest, decode, encode
+from ambermq.log.manifest.vhost_manifest import Root
+from ambermq.log.manifest.vhost_manifest import decode as decode_root
+from ambermq.log.manifest.vhost_manifest import encode as encode_root
 from tests.docs.pages import blocks, drawing, rows, text_of
 
 _PAGE = "docs/log-format.md"

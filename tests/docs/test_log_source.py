@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -32,15 +32,15 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.facts import facts_of, type_of
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.muxer import MuxerKind, Options
-from engine.outcome import Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.subscription import Subscription
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.records.event_fields import facts_of, type_of
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.docs.pages import blocks, rows
-from tools.child_broker import ChildBroker
 
 _PAGE = "docs/log-source.md"
 _FULL = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, condition="app:why", description="so")

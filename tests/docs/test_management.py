@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from protocol.attachment_management import ATTACHMENT_ATTRIBUTES
-from protocol.management_types import KINDS, describe
-from protocol.muxer_management import MUXER_ATTRIBUTES
-from protocol.queue_management import QUEUE_ATTRIBUTES
-from protocol.template_management import TEMPLATE_ATTRIBUTES
+from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES
+from ambermq.protocol.management.muxers import MUXER_ATTRIBUTES
+from ambermq.protocol.management.operations import KINDS, describe
+from ambermq.protocol.management.queues import QUEUE_ATTRIBUTES
+from ambermq.protocol.management.templates import TEMPLATE_ATTRIBUTES
 from tests.docs.pages import rows, text_of
 
 _PAGE = "docs/management.md"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine.attachment import Argument, Attachment, Condition
-from engine.muxer import MuxerKind
-from engine.routing.muxer_index import MuxerIndex
-from engine.routing.pattern import PATTERN_LENGTH_MAX, SEPARATOR_LENGTH_MAX, WORDS_MAX
+from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.model.attachment import Argument, Attachment, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.patterns.pattern import PATTERN_LENGTH_MAX, SEPARATOR_LENGTH_MAX, WORDS_MAX
 from tests.docs.consoles import check_consoles
 from tests.docs.pages import rows, text_of
 from tests.engine.routing.naive import Given

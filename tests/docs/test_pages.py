@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from ambermq.tools.cli import main
 from tests.docs.pages import PAGES, ROOT, text_of
 from tests.tools.tree import children
-from tools.cli import main
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)#]+)\)")
@@ -106,7 +106,8 @@ def test_links_lead_somewhere(page: str) -> None:
 
 def test_files_that_the_architecture_names_exist() -> None:
     """A file named in ARCHITECTURE.md lies in one of the packages."""
-    there = {path.relative_to(ROOT).as_posix() for name in ("*/*.py", "*/*/*.py") for path in ROOT.glob(name)}
+    paths = [*(ROOT / "bench").rglob("*.py"), *(ROOT / "ambermq").rglob("*.py")]
+    there = {path.relative_to(ROOT).as_posix().removeprefix("ambermq/") for path in paths}
     names = {path.rpartition("/")[2] for path in there}
     for named in re.findall(r"[\w/]+\.py\b", text_of("ARCHITECTURE.md")):
         assert named in (there if "/" in named else names), named
@@ -115,10 +116,10 @@ def test_files_that_the_architecture_names_exist() -> None:
 def test_the_way_of_one_message_names_what_is_there() -> None:
     """What each line of ARCHITECTURE.md's drawing names first is defined in the file beside it."""
     drawing = text_of("ARCHITECTURE.md").partition("## The way of one message\n")[2].partition("\n## ")[0]
-    lines = re.findall(r"^ {4}.{14}([\w.]+).* (\w+/\w+\.py) ", drawing, re.MULTILINE)
+    lines = re.findall(r"^ {4}.{14}([\w.]+).* ([\w/]+\.py) ", drawing, re.MULTILINE)
     assert len(lines) == len(re.findall(r"^ {4}", drawing, re.MULTILINE)) > 0
     for named, file in lines:
-        defined = re.findall(r"^ *(?:class|def) (\w+)", (ROOT / file).read_text(), re.MULTILINE)
+        defined = re.findall(r"^ *(?:class|def) (\w+)", (ROOT / "ambermq" / file).read_text(), re.MULTILINE)
         assert set(named.split(".")) <= set(defined), (named, file)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.docs.pages import ROOT, blocks
-from tools.child_broker import ChildBroker
 
 _RHEA = ROOT / "tests" / "interop" / "rhea" / "node_modules"
 _SECONDS = 60.0

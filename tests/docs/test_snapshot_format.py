@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.image import _RUN
-from snapshot.blocks import BLOCK_HEADER_BYTES, HEADER_BYTES, VERSION, BlockKind, Header
+from ambermq.engine.snapshots.state_codec import _RUN
+from ambermq.snapshot.block_file import BLOCK_HEADER_BYTES, HEADER_BYTES, VERSION, BlockKind, Header
 from tests.docs.pages import drawing, rows, text_of
 
 _PAGE = "docs/snapshot-format.md"

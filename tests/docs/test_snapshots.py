@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.cli import main
 from tests.docs.pages import text_of
-from tools.child_broker import ChildBroker
-from tools.cli import main
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 _NUMBER = re.compile(r"\d[\d,]*")

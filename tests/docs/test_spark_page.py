@@ -1,8 +1,8 @@
 """docs/spark.md lists the columns and options that the code has."""
 
+from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS
+from ambermq.tools.spark.data_source import OPTION_NAMES
 from tests.docs.pages import rows
-from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS
-from tools.spark_source import OPTION_NAMES
 
 _PAGE = "docs/spark.md"
 _TYPES = {

@@ -2,8 +2,7 @@
 
 import random
 
-from engine.attachment import Argument, Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -19,17 +18,18 @@ from engine.commands import (
     UpdateMuxer,
     UpdateQueue,
 )
-from engine.config import EngineConfig
-from engine.decide import started
-from engine.demand import Want
-from engine.effects import ConsumerReady
-from engine.lifetime import Dynamic, Lifetime
-from engine.muxer import MuxerKind, Options
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.sending import Unroutable
-from engine.state import State
-from engine.subscription import Subscribing
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.decide import started
+from ambermq.engine.dispatch.demand import Want
+from ambermq.engine.effects import ConsumerReady
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import State
+from ambermq.engine.model.subscription import Subscribing
 from tests.engine.world import World
 
 __all__ = ["lived", "play"]

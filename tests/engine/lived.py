@@ -6,8 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from engine.apply import apply
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
     DeclareQueue,
@@ -20,21 +19,22 @@ from engine.commands import (
     Settle,
     UpdateQueue,
 )
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.events import Event, Published
-from engine.facts import next_after
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
-from engine.queue import Settings
-from engine.record_reader import events_of
-from engine.recovery import fold_log
-from engine.state import EMPTY_STATE, State, totals_of
-from engine.word import pack_words
-from log.buffer import Buffer
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.recovery import Recovery
-from log.worker import InlineWorkers
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.events import Event, Published
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE, State, totals_of
+from ambermq.engine.records.event_fields import next_after
+from ambermq.engine.records.reader import events_of
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.log.lives import CONFIG
 
 __all__ = ["LIVED", "Lived", "singles", "states_of"]

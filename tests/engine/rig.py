@@ -3,16 +3,16 @@
 import random
 from dataclasses import replace
 
-from engine.commands import AttachConsumer, AttachProducer, Command, Publish
-from engine.config import EngineConfig
-from engine.durable import SOON, DurableLoop
-from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
-from engine.queue import Queue
-from engine.recovery import fold_log
-from engine.routing.router import FieldsOf, no_fields
-from log.config import LogConfig
-from log.recovery import Recovery
-from log.worker import InlineWorkers
+from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
+from ambermq.engine.loop.durable_loop import SOON, DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.routing.router import FieldsOf, no_fields
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.log.lives import CONFIG, DIRECTORY
 from tests.log.simulated import SimulatedStorage
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.address import member_address, parse_address, queue_name
-from engine.errors import Refused
+from ambermq.engine.address import member_address, parse_address, queue_name
+from ambermq.engine.errors import Refused
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,21 @@
 """The engine without a log: commands are decided, applied and dispatched by hand."""
 
-from engine.apply import apply
-from engine.commands import AttachConsumer, AttachProducer, Command, Publish
-from engine.config import EngineConfig
-from engine.decide import decide, started
-from engine.demand import Demand, Want
-from engine.dispatch import dispatch, look_at_nothing
-from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
-from engine.events import Event, Published, Settled
-from engine.mode import Mode
-from engine.moment import Moment
-from engine.outcome import Outcome
-from engine.queue import Queue
-from engine.routing.router import WIRING, FieldsOf, Router, no_fields
-from engine.scanning import Look
-from engine.state import EMPTY_STATE
-from engine.word import WORD_BYTES, pack_words
+from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.decide import decide, started
+from ambermq.engine.dispatch.demand import Demand, Want
+from ambermq.engine.dispatch.dispatch import dispatch, look_at_nothing
+from ambermq.engine.dispatch.selector_scan import Look
+from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
+from ambermq.engine.events import Event, Published, Settled
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.model.outcome import Outcome
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
 
 __all__ = ["World", "record_count"]
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from protocol.values import (
+from ambermq.protocol.amqp10.types.values import (
     Array,
     Byte,
     Char,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.proton_peer import ProtonPeer
 from tests.protocol.tcp import deadline
-from tools.child_broker import ChildBroker
 
 StartBroker = Callable[..., ChildBroker]
 Connect = Callable[..., ProtonPeer]

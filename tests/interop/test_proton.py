@@ -9,9 +9,9 @@ from proton import Delivery, Message
 from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce, AtMostOnce, Container
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.conftest import Connect
 from tests.interop.proton_peer import ProtonPeer
-from tools.child_broker import ChildBroker
 
 BODIES = [
     None,

@@ -9,8 +9,8 @@ import pytest
 from proton import ConnectionException, Delivery, Message
 from proton.utils import LinkDetached
 
-from protocol.frames import AMQP_HEADER, SASL_HEADER
-from protocol.performatives import Begin, Close, Flow, Open
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_HEADER
+from ambermq.protocol.amqp10.performatives.classes import Begin, Close, Flow, Open
 from tests.interop.conftest import Connect, StartBroker
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire

@@ -6,8 +6,8 @@ import proton
 import pytest
 from proton.utils import ConnectionClosed
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.proton_peer import ProtonPeer
-from tools.child_broker import ChildBroker
 
 SOLE = proton.symbol("sole-connection-for-container")
 

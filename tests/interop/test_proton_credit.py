@@ -6,13 +6,22 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from proton import Delivery
 
-from protocol.performatives import Accepted, Attach, Detach, Disposition, Flow, Source, Target, Transfer
-from protocol.spec import SenderSettleMode
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    Attach,
+    Detach,
+    Disposition,
+    Flow,
+    Source,
+    Target,
+    Transfer,
+)
+from ambermq.protocol.amqp10.spec import SenderSettleMode
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.conftest import Connect, StartBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire
-from tools.child_broker import ChildBroker
 
 RECEIVER = True
 

@@ -5,8 +5,8 @@ from proton import Delivery, Endpoint, Message, symbol
 from proton.reactor import DurableSubscription, Filter, LinkOption
 from proton.utils import LinkDetached
 
-from protocol.frames import AMQP_HEADER
-from protocol.performatives import (
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Begin,
@@ -23,11 +23,11 @@ from protocol.performatives import (
     Target,
     Transfer,
 )
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.conftest import Connect
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire
-from tools.child_broker import ChildBroker
 
 RECEIVER = True
 BODY = b"\x00\x53\x77\x54\x01"

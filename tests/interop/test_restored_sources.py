@@ -8,13 +8,13 @@ import pytest
 from proton import ulong
 from proton.utils import LinkDetached
 
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.restore import restore_backup
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.conftest import Connect
 from tests.interop.proton_peer import ProtonPeer
 from tests.interop.test_proton_sources import at, browse, browser, events
 from tests.tools.backups import take_snapshot
-from tools.backup import export_backup
-from tools.child_broker import ChildBroker
-from tools.restore import restore_backup
 
 
 @pytest.fixture

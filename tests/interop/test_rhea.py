@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.conftest import Connect, StartBroker
-from tools.child_broker import ChildBroker
 
 HERE = Path(__file__).parent / "rhea"
 

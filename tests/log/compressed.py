@@ -3,16 +3,16 @@
 from array import array
 from dataclasses import replace
 
-from log import manifest as manifests
-from log.batch import COMPRESSED
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.manifest import Horizon, Manifest, Sealed
-from log.part import Part, open_sealed, walk_whole
-from log.pick import bodies_of_walk
-from log.rewriting import GroupTask, pack_offsets, rewrite_group
-from log.segment import SegmentHeader, segment_path
-from log.storage import Storage
+from ambermq.log.compaction.record_copy import bodies_of_walk
+from ambermq.log.compaction.rewrite_tasks import GroupTask, pack_offsets, rewrite_group
+from ambermq.log.config import LogConfig
+from ambermq.log.format.batch import COMPRESSED
+from ambermq.log.format.segment import SegmentHeader, segment_path
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed
+from ambermq.log.segments.segment_reader import Part, open_sealed, walk_whole
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 from tests.log.lives import CONFIG, DIRECTORY
 
 __all__ = ["compress_sealed", "compressed_count", "compressed_parts", "words_of"]

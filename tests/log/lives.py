@@ -3,11 +3,11 @@
 import os
 import random
 
-from log.config import LogConfig
-from log.log import Log
-from log.recovery import Recovery
-from log.storage import Storage
-from log.worker import InlineWorkers
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.interface import Storage
+from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.log.write.log import Log
 
 __all__ = ["CONFIG", "DIRECTORY", "Life", "body_of", "recovered_bodies"]
 

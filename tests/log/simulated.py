@@ -18,8 +18,8 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 
-from log.buffer import Buffer
-from log.errors import LockedError
+from ambermq.log.buffer import Buffer
+from ambermq.log.errors import LockedError
 
 __all__ = ["SECTOR_BYTES", "SimulatedFile", "SimulatedHold", "SimulatedLock", "SimulatedStorage"]
 

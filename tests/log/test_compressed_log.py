@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from log import bodies as log_bodies
-from log import cold
-from log.batch import COMPRESSED, BatchHeader, Mismatch
-from log.buffer import Buffer
-from log.cold import DAMAGED, NotNow, read_batches
-from log.compression import plain_bodies
-from log.disk import DiskStorage
-from log.index import Index, build, path_of_index
-from log.index_tables import no_touches
-from log.inspect import open_reader
-from log.positions import Positions
-from log.repair import apply
-from log.search import Search
-from log.storage import Storage
-from log.verify import verify
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.batch import COMPRESSED, BatchHeader, Mismatch
+from ambermq.log.format.compression import plain_bodies
+from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.index.segment_index import Index, build, path_of_index
+from ambermq.log.index.tables import no_touches
+from ambermq.log.read import body_reads as cold
+from ambermq.log.read import body_store as log_bodies
+from ambermq.log.read.body_reads import DAMAGED, NotNow, read_batches
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.read.search import Search
+from ambermq.log.recovery.repair import apply
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 from tests.log.compressed import compress_sealed, compressed_parts, words_of
 from tests.log.lives import CONFIG, DIRECTORY, Life
 from tests.log.simulated import SimulatedStorage

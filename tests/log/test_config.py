@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from log.config import LogConfig
-from log.errors import LogError
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError
 
 
 def test_the_defaults_work() -> None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from engine.commands import Publish
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.effects import (
+from ambermq.engine.commands import Publish
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import (
     ConsumerEnded,
     ConsumerReady,
     Deliver,
@@ -21,12 +20,13 @@ from engine.effects import (
     ProducersEnded,
     PublishDone,
 )
-from engine.outcome import OutcomeKind
-from engine.recovery import fold_log
-from engine.routing.router import FieldsOf, no_fields
-from engine.state import EMPTY_STATE, State
-from log.recovery import Recovery
-from log.worker import InlineWorkers
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.routing.router import FieldsOf, no_fields
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.log.lives import CONFIG, DIRECTORY
 from tests.log.simulated import SimulatedStorage
 from tests.model.history import History, check_conservation, words_on
@@ -76,9 +76,9 @@ class Broker:
         self.excused: set[bytes] = set()
         """Bodies that somebody asked to be gone, or that are known to have been volatile when power was lost."""
         patches = [
-            mock.patch("engine.durable.APPLY", defaultdict(lambda: self._apply)),
-            mock.patch("engine.dispatch.acquired", self._apply),
-            mock.patch("engine.dispatch.settled", self._apply),
+            mock.patch("ambermq.engine.loop.durable_loop.APPLY", defaultdict(lambda: self._apply)),
+            mock.patch("ambermq.engine.dispatch.dispatch.acquired", self._apply),
+            mock.patch("ambermq.engine.dispatch.dispatch.settled", self._apply),
         ]
         for patch in patches:
             patch.start()

@@ -2,9 +2,7 @@
 
 from collections import Counter
 
-from engine.apply import apply
-from engine.entry import PLAIN
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Chunked,
     ConsumerDetached,
@@ -13,10 +11,12 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.outcome import OutcomeKind
-from engine.queue import Queue
-from engine.state import State
-from engine.word import WORD_BYTES, total_size, unpack_words
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.model.entry import PLAIN
+from ambermq.engine.model.entry_word import WORD_BYTES, total_size, unpack_words
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 
 __all__ = ["History", "check_conservation", "words_on"]
 

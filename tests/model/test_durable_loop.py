@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
     DeclareQueue,
@@ -22,13 +22,13 @@ from engine.commands import (
     Settle,
     UpdateQueue,
 )
-from engine.lifetime import Dynamic, Lifetime
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.state import totals_of
-from engine.subscription import Subscribing
-from engine.word import pack_words
-from log.errors import LogFailed
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import totals_of
+from ambermq.engine.model.subscription import Subscribing
+from ambermq.log.errors import LogFailed
 from tests.model.broker import Broker, Receiver
 from tests.model.history import words_on
 

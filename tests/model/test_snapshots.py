@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from engine.commands import DeleteSnapshot, TakeSnapshot
-from engine.snapshots import load_snapshot
-from log.errors import LogFailed
-from log.manifest import snapshots_path
+from ambermq.engine.commands import DeleteSnapshot, TakeSnapshot
+from ambermq.engine.snapshots.files import load_snapshot
+from ambermq.log.errors import LogFailed
+from ambermq.log.manifest.manifest import snapshots_path
 from tests.log.lives import DIRECTORY
 from tests.model.test_durable_loop import ENDINGS, PACES, PICK, DurableLoopMachine
 

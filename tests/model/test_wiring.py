@@ -6,8 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from engine.attachment import Argument, Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -21,15 +20,16 @@ from engine.commands import (
     UpdateMuxer,
     UpdateQueue,
 )
-from engine.effects import PublishDone
-from engine.events import Event, Published
-from engine.muxer import MuxerKind, Options
-from engine.queue import Settings
-from engine.routing.fields import Fields
-from engine.routing.router import Router
-from engine.sending import Unroutable
-from engine.state import State, totals_of
-from tests.engine.test_publishing import fields_of
+from ambermq.engine.effects import PublishDone
+from ambermq.engine.events import Event, Published
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import State, totals_of
+from ambermq.engine.routing.router import Router
+from ambermq.engine.selectors.fields import Fields
+from tests.engine.decide.test_publish import fields_of
 from tests.model.broker import Broker, Sender
 from tests.model.history import check_conservation, words_on
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from protocol.message import AmqpSequence, AmqpValue, Data, Message
+from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message
 from tests.protocol.amqp_values import binaries, composites_named, leaves, symbol_maps, texts, values
 
 _bodies = st.one_of(

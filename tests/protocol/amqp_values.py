@@ -5,13 +5,13 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from protocol import performatives
-from protocol.composite import Composite
-from protocol.composite_types import COMPOSITES, FieldType
-from protocol.encode import encode
-from protocol.fields import field_kinds
-from protocol.spec import CHOICES
-from protocol.values import (
+from ambermq.protocol.amqp10.performatives import classes as performatives
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.fields import field_kinds
+from ambermq.protocol.amqp10.performatives.tables import COMPOSITES, FieldType
+from ambermq.protocol.amqp10.spec import CHOICES
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import (
     Array,
     Byte,
     Char,

@@ -1,10 +1,10 @@
 """A gateway before an engine that is stepped by hand."""
 
-from engine.beside import Beside
-from engine.durable import DurableLoop
-from log.worker import InlineWorkers
-from protocol.gateway import Gateway
-from protocol.server_limits import ServerLimits
+from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.server_limits import ServerLimits
 from tests.log.lives import DIRECTORY
 
 __all__ = ["gateway_of"]

@@ -2,17 +2,17 @@
 
 from typing import TypeVar
 
-from protocol.composite import Composite
-from protocol.connection import Connection, ConnectionRole
-from protocol.events import Authenticating, Event, LinkAttached, Opened
-from protocol.frames import AMQP_HEADER, decode_frame_body
-from protocol.limits import ConnectionLimits
-from protocol.link import Link
-from protocol.performatives import Attach, Begin, Close, Disposition, End, Open, Source, Target
-from protocol.receiver import Receiver
-from protocol.sasl import SaslClient, SaslServer
-from protocol.sender import Sender
-from protocol.session import Session
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
+from ambermq.protocol.amqp10.events import Authenticating, Event, LinkAttached, Opened
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, decode_frame_body
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Attach, Begin, Close, Disposition, End, Open, Source, Target
+from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["FIRST_ID", "Pair", "Wire", "conditions", "cut", "disposed"]
 

@@ -8,9 +8,9 @@ from types import FrameType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from protocol.composite import Composite
-from protocol.frames import AMQP_HEADER, decode_frame_body
-from protocol.performatives import Attach, Begin, Flow, Open, Source, Target, Transfer
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, decode_frame_body
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Attach, Begin, Flow, Open, Source, Target, Transfer
 from tests.protocol.peers import Wire
 
 __all__ = ["DEADLINE_SECONDS", "TcpWire", "deadline"]

@@ -3,24 +3,24 @@
 import random
 from typing import Any
 
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.recovery import fold_log
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.recovery import Recovery
-from log.storage import Storage
-from log.worker import InlineWorkers
-from protocol.composite import Composite
-from protocol.connection import Connection, ConnectionRole
-from protocol.frames import AMQP_HEADER
-from protocol.gateway import Gateway
-from protocol.limits import ConnectionLimits
-from protocol.message import Message, decode_message
-from protocol.peer import Peer
-from protocol.performatives import Attach, Detach, Flow, Open, Source, Target, Transfer
-from protocol.server_limits import ServerLimits
-from protocol.values import Described, Symbol
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
+from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.message.message import Message, decode_message
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, Open, Source, Target, Transfer
+from ambermq.protocol.amqp10.types.values import Described, Symbol
+from ambermq.protocol.gateway.connection_gateway import Peer
+from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.log.lives import DIRECTORY
 from tests.log.simulated import SimulatedStorage

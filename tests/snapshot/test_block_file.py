@@ -1,13 +1,11 @@
 """The container of a snapshot: its bytes, and every fault by its place."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log.checksum import crc32c
-from snapshot.blocks import (
+from ambermq.log.format.checksum import crc32c
+from ambermq.snapshot.block_file import (
     BLOCK_BYTES_MAX,
     HEADER_BYTES,
     Block,
@@ -21,8 +19,9 @@ from snapshot.blocks import (
     encode_header,
     read_blocks,
 )
+from tests.golden import GOLDEN_DIRECTORY
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "snapshot.hex"
+GOLDEN = GOLDEN_DIRECTORY / "snapshot.hex"
 HEADER = Header(3, bytes(range(16)), 1 << 40, 1_700_000_000_000_000)
 BLOCKS = [
     Block(BlockKind.STATE, [b'{"epoch":3}']),

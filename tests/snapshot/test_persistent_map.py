@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from snapshot.map import PersistentMap
+from ambermq.snapshot.persistent_map import PersistentMap
 
 
 class Colliding(int):

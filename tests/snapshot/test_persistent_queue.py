@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from snapshot.chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, Chunk, unpack_words
-from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.snapshot.word_chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, Chunk, unpack_words
 from tests.snapshot.words import FIVE_CHUNKS, linked, packed, queue_of
 
 BYTES_PER_WORD_MAX = 10

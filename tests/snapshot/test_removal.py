@@ -2,8 +2,8 @@
 
 import pytest
 
-from snapshot.chunk import CHUNK_WORDS, WORD_BYTES, unpack_words
-from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.snapshot.word_chunk import CHUNK_WORDS, WORD_BYTES, unpack_words
 from tests.snapshot.words import FIVE_CHUNKS, linked, packed, queue_of
 
 REMOVALS = {

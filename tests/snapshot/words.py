@@ -2,8 +2,8 @@
 
 from struct import pack
 
-from snapshot.chunk import CHUNK_WORDS, Chunk, Link
-from snapshot.queue import PersistentQueue
+from ambermq.snapshot.persistent_queue import PersistentQueue
+from ambermq.snapshot.word_chunk import CHUNK_WORDS, Chunk, Link
 
 __all__ = ["FIVE_CHUNKS", "linked", "packed", "queue_of"]
 

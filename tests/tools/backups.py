@@ -3,18 +3,18 @@
 from functools import partial
 from pathlib import Path
 
-from engine.keep import kept_offsets
-from engine.recovery import fold_log
-from engine.snapshots import write_snapshot
-from engine.state import State
-from log.disk import DiskStorage
-from log.inspect import open_reader
-from log.manifest import Snapshot, commit, load, snapshots_path
-from log.placing import place, temporary_path
-from log.recovery import Recovery
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.files import write_snapshot
+from ambermq.log.manifest.manifest import Snapshot, commit, load, snapshots_path
+from ambermq.log.manifest.snapshot_placement import place, temporary_path
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.format import Table
 from tests.engine.lived import LIVED, Lived
-from tools.backup import export_backup
-from tools.backup_format import Table
 
 __all__ = ["bodies_of", "folded", "lived_with_snapshot", "take_snapshot", "taken"]
 

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from engine.commands import Command, CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
-from engine.compaction import History
-from engine.durable import DurableLoop
-from engine.effects import Answered, RefusedCommand
-from engine.keep import kept_offsets
-from engine.past import open_past
-from engine.state import State
-from log.cold import DAMAGED
+from ambermq.engine.commands import Command, CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.compaction.plan import History
+from ambermq.engine.effects import Answered, RefusedCommand
+from ambermq.engine.history.past import open_past
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.model.state import State
+from ambermq.log.read.body_reads import DAMAGED
+from ambermq.tools.compaction.job import run_compaction
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.preview import Outcome
+from ambermq.tools.terminal.errors import ToolError
 from tests.engine.lived import LIVED, Lived
-from tools.compact import run_compaction
-from tools.compact_local import LocalRunner
-from tools.compact_plan import Outcome
-from tools.errors import ToolError
 
 __all__ = ["NONE", "LivedBroker", "answerable", "compact", "live_bodies"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tools.child_broker import ChildBroker
-from tools.cli import main
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.cli import main
 
 Run = Callable[..., Result]
 

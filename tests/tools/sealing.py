@@ -9,10 +9,10 @@ from typing import Final
 
 from click.testing import CliRunner
 
-from log.disk import DiskStorage
-from log.manifest import load
-from tools.child_broker import ChildBroker
-from tools.cli import main
+from ambermq.log.manifest.manifest import load
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.cli import main
 
 __all__ = ["load_until_sealed", "sealed_count"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from ambermq.tools.cli import main
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 from tests.tools.tree import children
-from tools.cli import main
-from tools.exit_codes import ExitCode
 
 
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

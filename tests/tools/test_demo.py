@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.child_broker import ChildBroker
-from tools.demo import Demo
-from tools.errors import ToolError
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.demo import Demo
+from ambermq.tools.terminal.errors import ToolError
 
 
 def test_the_main_job_is_done_through_a_kill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +44,9 @@ def test_a_lost_message_is_a_broken_promise(tmp_path: Path) -> None:
 def test_nothing_is_left_behind_by_a_demo_that_is_stopped(tmp_path: Path) -> None:
     """SIGTERM in the middle: no broker, no file."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([sys.executable, "-m", "tools.demo"], stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ambermq.tools.demo"], stdout=subprocess.PIPE, env=environment
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith(b"broker ")
         process.send_signal(signal.SIGTERM)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.errors import translated
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.errors import translated
-from tools.exit_codes import ExitCode
 
 _EXTRA = ("pyspark", "pyarrow", "numpy")
 

@@ -2,12 +2,12 @@
 
 from hypothesis import strategies as st
 
-from engine.attachment import Condition
-from engine.muxer import MuxerKind, Options
-from engine.queue import Settings
-from engine.template import Template, TemplateAttachment, Templates
-from tools.argument_options import Said
-from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.tools.config.attachment_options import Said
+from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring
 
 __all__ = ["TEMPLATES", "documents"]
 

@@ -1,7 +1,7 @@
 """Committing a compaction beside the running broker: check, adopt, record.
 
     asked       the job's table is read and its files checked, on a lane of its own, with rests
-    checked     completed: the log adopts them (log/adoption.py), on the thread that edits the manifest
+    checked     completed: the log adopts them (log/compaction/adoption.py), on the thread that edits the manifest
     adopted     completed: bodies are read from the new segments from now on, the event Compacted is decided
     durable     the answer leaves
 
@@ -13,16 +13,16 @@ Rule 4. Threads share a `_Commit`: its `outcome` is set last.
 
 from typing import Any, Final, final
 
-from engine.commands import CompactionCommand, NameSnapshot, RecordCompaction
-from engine.effects import NOW, Effect, RefusedCommand
-from engine.namer import Namer
-from engine.snapshots import read_whole
-from log.adoption import Adoption, check_segments
-from log.errors import LogError
-from log.log import Log
-from log.manifest import Manifest
-from log.proposal import Proposal, read_proposal
-from log.worker import Lane
+from ambermq.engine.commands import CompactionCommand, NameSnapshot, RecordCompaction
+from ambermq.engine.compaction.historical_snapshot import Namer
+from ambermq.engine.effects import NOW, Effect, RefusedCommand
+from ambermq.engine.snapshots.files import read_whole
+from ambermq.log.compaction.adoption import Adoption, check_segments
+from ambermq.log.compaction.job import Proposal, read_proposal
+from ambermq.log.errors import LogError
+from ambermq.log.manifest.manifest import Manifest
+from ambermq.log.storage.worker_threads import Lane
+from ambermq.log.write.log import Log
 
 __all__ = ["Compactor"]
 

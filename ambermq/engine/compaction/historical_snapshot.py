@@ -1,7 +1,7 @@
 """Naming a snapshot of a past moment, which somebody beside the broker has folded and written.
 
     asked      its file is read and checked, on a lane of its own, with rests
-    checked    completed: it gets a file id and a name (log/placing.py), on the thread that edits the manifest
+    checked    completed: it gets a file id and a name (snapshot_placement.py), on the thread that edits the manifest
     named      completed: the answer leaves
 
 Rule: its end must be where a batch begins, below what is durable and not below the horizon: whoever folds on from it
@@ -10,16 +10,16 @@ must miss nothing. What goes wrong is told to who has asked, and costs nothing e
 
 from typing import Any, Final, final
 
-from engine.commands import NameSnapshot
-from engine.effects import NOW, Answered, Effect, RefusedCommand
-from engine.snapshots import header_of, read_whole_file
-from engine.snapshotter import snapshot_attributes
-from log.errors import LogError
-from log.log import Log
-from log.manifest import Snapshot
-from log.placing import Placement
-from log.proposal import base_path
-from log.worker import Lane
+from ambermq.engine.commands import NameSnapshot
+from ambermq.engine.effects import NOW, Answered, Effect, RefusedCommand
+from ambermq.engine.snapshots.files import header_of, read_whole_file
+from ambermq.engine.snapshots.snapshotter import snapshot_attributes
+from ambermq.log.compaction.job import base_path
+from ambermq.log.errors import LogError
+from ambermq.log.manifest.manifest import Snapshot
+from ambermq.log.manifest.snapshot_placement import Placement
+from ambermq.log.storage.worker_threads import Lane
+from ambermq.log.write.log import Log
 
 __all__ = ["Namer"]
 

@@ -6,9 +6,9 @@ Rule: live is what a queue holds, available or acquired, and the chunks that its
 from array import array
 from collections.abc import Iterator
 
-from engine.queue import Queue
-from engine.state import State
-from engine.word import entry_of
+from ambermq.engine.model.entry_word import entry_of
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 
 __all__ = ["kept_offsets"]
 

@@ -21,10 +21,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from log.batch import BATCH_HEADER_BYTES
-from log.manifest import Horizon, Manifest, Sealed, Snapshot
-from log.rewriting import SegmentCount
-from log.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.compaction.rewrite_tasks import SegmentCount
+from ambermq.log.format.batch import BATCH_HEADER_BYTES
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed, Snapshot
 
 __all__ = [
     "GARBAGE_PERCENT",

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from engine.address import NodeKind, parse_address, queue_address, topic_address
-from engine.apply import fold
-from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
-from engine.effects import ConsumerReady, ProducerReady, Unfinished
-from engine.ending import ended, later
-from engine.errors import Refused
-from engine.events import (
+from ambermq.engine.address import NodeKind, parse_address, queue_address, topic_address
+from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
+from ambermq.engine.decide.context import Decision, Moment, too_many
+from ambermq.engine.decide.end_nodes import ended, later
+from ambermq.engine.decide.node_names import BARE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
+from ambermq.engine.decide.subscribe import Place, compiled, recall, subscribe
+from ambermq.engine.decide.wiring import create_queue, new_queue
+from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import (
     ConsumerAttached,
     ConsumerDetached,
     Event,
@@ -24,18 +27,15 @@ from engine.events import (
     ProducerDetached,
     Settled,
 )
-from engine.lifetime import Dynamic
-from engine.mode import Mode
-from engine.moment import Decision, Moment, too_many
-from engine.muxer import MuxerKind, Options
-from engine.nodes import BARE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
-from engine.outcome import RELEASED
-from engine.sending import Sending
-from engine.state import State
-from engine.subscribing import Place, compiled, recall, subscribe
-from engine.subscription import Subscribing
-from engine.template import TEMPORARY
-from engine.wiring import create_queue, new_queue
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.lifetime import Dynamic
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import RELEASED
+from ambermq.engine.model.publish_options import Sending
+from ambermq.engine.model.queue_template import TEMPORARY
+from ambermq.engine.model.state import State
+from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.vhost_mode import Mode
 
 __all__ = ["DECIDE_ATTACHING"]
 

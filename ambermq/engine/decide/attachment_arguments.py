@@ -7,13 +7,13 @@ by such names: they never match, and stand until somebody detaches them.
 import math
 from typing import Final, NoReturn
 
-from engine.attachment import Argument, Condition
-from engine.config import EngineConfig
-from engine.errors import PatternError, Refused, SelectorError
-from engine.muxer import Muxer, MuxerKind
-from engine.routing.fields import fault_of
-from engine.routing.pattern import check_pattern
-from engine.routing.selector import parse_selector
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.errors import PatternError, Refused, SelectorError
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.muxer import Muxer, MuxerKind
+from ambermq.engine.patterns.pattern import check_pattern
+from ambermq.engine.selectors.fields import fault_of
+from ambermq.engine.selectors.selector import parse_selector
 
 __all__ = ["CALLED", "check_argument", "check_called", "check_names"]
 

@@ -2,11 +2,11 @@
 
 from msgspec import Struct
 
-from engine.config import EngineConfig
-from engine.effects import Effect
-from engine.errors import Refused
-from engine.events import Event
-from engine.routing.router import Router
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Effect
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Event
+from ambermq.engine.routing.router import Router
 
 __all__ = ["Decision", "Moment", "too_many"]
 

@@ -8,9 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engine.apply import apply, fold
-from engine.attaching import DECIDE_ATTACHING
-from engine.commands import (
+from ambermq.engine.commands import (
     Command,
     EndLinks,
     Inspect,
@@ -21,15 +19,22 @@ from engine.commands import (
     ResetHost,
     Settle,
 )
-from engine.effects import (
+from ambermq.engine.decide.attach_link import DECIDE_ATTACHING
+from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.delete_subscription import DECIDE_UNSUBSCRIBING
+from ambermq.engine.decide.end_nodes import DECIDE_ENDING, ended, ended_at_start, later, links_ended
+from ambermq.engine.decide.explain_route import DECIDE_EXPLAINING
+from ambermq.engine.decide.publish import publish
+from ambermq.engine.decide.update import DECIDE_UPDATING
+from ambermq.engine.decide.wiring import DECIDE_WIRING, existing_queue, predeclared
+from ambermq.engine.effects import (
     Answered,
     Effect,
     OutcomeApplied,
     RefusedCommand,
 )
-from engine.ending import DECIDE_ENDING, ended, ended_at_start, later, links_ended
-from engine.errors import Refused
-from engine.events import (
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import (
     Compacted,
     Damaged,
     Event,
@@ -38,16 +43,11 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.explaining import DECIDE_EXPLAINING
-from engine.lifetime import Lifetime
-from engine.moment import Decision, Moment
-from engine.publishing import publish
-from engine.queue import Queue
-from engine.state import EMPTY_STATE, State
-from engine.unsubscribing import DECIDE_UNSUBSCRIBING
-from engine.updating import DECIDE_UPDATING
-from engine.wiring import DECIDE_WIRING, existing_queue, predeclared
-from engine.word import WORD_BYTES, pack_words
+from ambermq.engine.fold.apply import apply, fold
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import EMPTY_STATE, State
 
 __all__ = ["Decision", "Moment", "decide", "started"]
 

@@ -8,12 +8,12 @@ Rule 2. One that is in use is deleted only where that is forced; its receivers a
 from collections.abc import Callable
 from typing import Any
 
-from engine.commands import DeleteSubscription
-from engine.effects import Answered
-from engine.ending import ended
-from engine.errors import Refused
-from engine.moment import Decision, Moment
-from engine.state import State
+from ambermq.engine.commands import DeleteSubscription
+from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.end_nodes import ended
+from ambermq.engine.effects import Answered
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.state import State
 
 __all__ = ["DECIDE_UNSUBSCRIBING", "subscription_named"]
 

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from engine.commands import EndLinks, EndNodes
-from engine.dismantling import Dismantling
-from engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
-from engine.events import Event
-from engine.lifetime import Lifetime
-from engine.moment import Decision, Moment
-from engine.state import State
+from ambermq.engine.commands import EndLinks, EndNodes
+from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.teardown import Dismantling
+from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
+from ambermq.engine.events import Event
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.state import State
 
 __all__ = ["DECIDE_ENDING", "ended", "ended_at_start", "later", "links_ended"]
 

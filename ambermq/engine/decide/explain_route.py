@@ -10,17 +10,17 @@ Rule 4. Who sends is not known: what a subscription leaves out of its own contai
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from engine.address import NodeKind, parse_address
-from engine.commands import ExplainRoute
-from engine.effects import Answered
-from engine.errors import Refused
-from engine.moment import Decision, Moment
-from engine.muxer import MuxerKind
-from engine.nodes import destination_said, muxer_id, queue_muxer, topic_muxer
-from engine.routing.fields import ABSENT, Fields
-from engine.routing.router import Hop
-from engine.state import State
-from engine.wiring import create_queue
+from ambermq.engine.address import NodeKind, parse_address
+from ambermq.engine.commands import ExplainRoute
+from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.node_names import destination_said, muxer_id, queue_muxer, topic_muxer
+from ambermq.engine.decide.wiring import create_queue
+from ambermq.engine.effects import Answered
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.router import Hop
+from ambermq.engine.selectors.fields import ABSENT, Fields
 
 __all__ = ["DECIDE_EXPLAINING", "Explained", "explain"]
 

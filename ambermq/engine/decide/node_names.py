@@ -7,10 +7,10 @@ Rule: nothing is made at such a name by asking for it. So who answers to a tempo
 
 from typing import Final
 
-from engine.address import NodeKind, parse_address
-from engine.errors import Refused
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER
-from engine.state import State
+from ambermq.engine.address import NodeKind, parse_address
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER
+from ambermq.engine.model.state import State
 
 __all__ = [
     "BARE",

@@ -16,22 +16,22 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from engine.address import NodeKind, parse_address
-from engine.commands import Publish
-from engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
-from engine.errors import Refused
-from engine.events import Chunked, Drawn, Event, Published
-from engine.moment import Decision, Moment
-from engine.nodes import destination_said, muxer_id, queue_muxer, topic_muxer
-from engine.outcome import OutcomeKind
-from engine.queue import Queue
-from engine.routing.fields import ABSENT, Fields
-from engine.sending import Unroutable
-from engine.state import Producer, State
-from engine.wiring import check_creatable, create_queue
-from engine.word import WORD_BYTES, make_run
-from log.config import BATCH_OVERHEAD_BYTES
-from log.record import RECORD
+from ambermq.engine.address import NodeKind, parse_address
+from ambermq.engine.commands import Publish
+from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.node_names import destination_said, muxer_id, queue_muxer, topic_muxer
+from ambermq.engine.decide.wiring import check_creatable, create_queue
+from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Chunked, Drawn, Event, Published
+from ambermq.engine.model.entry_word import WORD_BYTES, make_run
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import Producer, State
+from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.log.config import BATCH_OVERHEAD_BYTES
+from ambermq.log.format.record import RECORD
 
 __all__ = ["publish"]
 

@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from engine.apply import fold
-from engine.arguments import check_argument
-from engine.commands import AttachConsumer
-from engine.dismantling import Dismantling
-from engine.effects import ConsumerEnded, Effect
-from engine.ending import later
-from engine.errors import Refused, SelectorError
-from engine.events import Attached, ConsumerDetached, Event, MuxerDeclared, Subscribed
-from engine.lifetime import Lifetime
-from engine.moment import Decision, Moment, too_many
-from engine.muxer import TOPIC_MUXER, MuxerKind
-from engine.nodes import subscription_name, topic_muxer
-from engine.routing.selector import Selector, parse_selector
-from engine.state import State
-from engine.subscription import Subscription
-from engine.template import SUBSCRIPTION
-from engine.wiring import check_room, new_queue
+from ambermq.engine.commands import AttachConsumer
+from ambermq.engine.decide.attachment_arguments import check_argument
+from ambermq.engine.decide.context import Decision, Moment, too_many
+from ambermq.engine.decide.end_nodes import later
+from ambermq.engine.decide.node_names import subscription_name, topic_muxer
+from ambermq.engine.decide.teardown import Dismantling
+from ambermq.engine.decide.wiring import check_room, new_queue
+from ambermq.engine.effects import ConsumerEnded, Effect
+from ambermq.engine.errors import Refused, SelectorError
+from ambermq.engine.events import Attached, ConsumerDetached, Event, MuxerDeclared, Subscribed
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import TOPIC_MUXER, MuxerKind
+from ambermq.engine.model.queue_template import SUBSCRIPTION
+from ambermq.engine.model.state import State
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.selectors.selector import Selector, parse_selector
 
 __all__ = ["Place", "compiled", "recall", "subscribe"]
 

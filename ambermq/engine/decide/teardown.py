@@ -13,15 +13,15 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, final
 
-from engine.apply import apply
-from engine.attachment import Attachment
-from engine.effects import ConsumerEnded, Effect, ProducersEnded
-from engine.events import ConsumerDetached, Detached, Event, MuxerDeleted, ProducerDetached, QueueDeleted
-from engine.moment import Moment
-from engine.muxer import TOPIC_MUXER, Muxer
-from engine.queue import Queue
-from engine.state import Links, State
-from snapshot.map import PersistentMap
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded
+from ambermq.engine.events import ConsumerDetached, Detached, Event, MuxerDeleted, ProducerDetached, QueueDeleted
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.muxer import TOPIC_MUXER, Muxer
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import Links, State
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["Dismantling"]
 

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from engine.apply import fold
-from engine.commands import UpdateMuxer, UpdateQueue
-from engine.effects import Answered
-from engine.errors import Refused
-from engine.events import Event, MuxerUpdated, QueueUpdated
-from engine.moment import Decision, Moment
-from engine.muxer import Muxer, Options
-from engine.state import State
-from engine.wiring import check_options, check_settings, existing_muxer, existing_queue
+from ambermq.engine.commands import UpdateMuxer, UpdateQueue
+from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.wiring import check_options, check_settings, existing_muxer, existing_queue
+from ambermq.engine.effects import Answered
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Event, MuxerUpdated, QueueUpdated
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.muxer import Muxer, Options
+from ambermq.engine.model.state import State
 
 __all__ = ["DECIDE_UPDATING"]
 

@@ -11,25 +11,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from engine.address import MUXER_MEMBER, queue_name
-from engine.arguments import check_argument, check_called, check_names
-from engine.attachment import Argument
-from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
-from engine.condition_text import argument_text
-from engine.config import EngineConfig
-from engine.effects import Answered
-from engine.ending import ended
-from engine.errors import PatternError, Refused
-from engine.events import Attached, Detached, Event, MuxerDeclared, QueueDeclared
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.moment import Decision, Moment, too_many
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
-from engine.nodes import BARE, check_ungiven
-from engine.queue import COUNT_MAX, Queue, Settings
-from engine.routing.chain import chain_length
-from engine.routing.pattern import check_separator
-from engine.state import State
+from ambermq.engine.address import MUXER_MEMBER, queue_name
+from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.attachment_arguments import check_argument, check_called, check_names
+from ambermq.engine.decide.context import Decision, Moment, too_many
+from ambermq.engine.decide.end_nodes import ended
+from ambermq.engine.decide.node_names import BARE, check_ungiven
+from ambermq.engine.effects import Answered
+from ambermq.engine.errors import PatternError, Refused
+from ambermq.engine.events import Attached, Detached, Event, MuxerDeclared, QueueDeclared
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
+from ambermq.engine.model.queue import COUNT_MAX, Queue, Settings
+from ambermq.engine.model.state import State
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.patterns.pattern import check_separator
+from ambermq.engine.routing.chain_length import chain_length
 
 __all__ = [
     "DECIDE_WIRING",

@@ -7,10 +7,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from engine.effects import Deliver
-from engine.queue import Queue
-from engine.scanning import Scan
-from snapshot.queue import PersistentQueue
+from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.effects import Deliver
+from ambermq.engine.model.queue import Queue
+from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["Demand", "Want"]
 

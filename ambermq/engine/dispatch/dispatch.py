@@ -21,18 +21,18 @@ from typing import final
 
 from msgspec import Struct
 
-from engine.apply import acquired, settled
-from engine.demand import Demand, Want
-from engine.effects import AT_CLOSE, Deliver, Drained, Effect
-from engine.entry import Entry
-from engine.events import Acquired, Event, Settled
-from engine.outcome import ACCEPTED
-from engine.queue import Queue
-from engine.routing.fields import Fields
-from engine.scanning import Look, Scan
-from engine.state import State
-from engine.word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
-from log.record import AUX_MAX
+from ambermq.engine.dispatch.demand import Demand, Want
+from ambermq.engine.dispatch.selector_scan import Look, Scan
+from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from ambermq.engine.events import Acquired, Event, Settled
+from ambermq.engine.fold.apply import acquired, settled
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, size_of, total_size, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+from ambermq.engine.selectors.fields import Fields
+from ambermq.log.format.record import AUX_MAX
 
 __all__ = ["Dispatch", "dispatch", "look_at_nothing"]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from engine.entry import Entry
-from log.bodies import DAMAGED, Bodies
-from log.buffer import Buffer
+from ambermq.engine.model.entry import Entry
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED, Bodies
 
 __all__ = ["assemble"]
 

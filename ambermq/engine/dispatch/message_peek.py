@@ -8,14 +8,14 @@ Rule 3. A message that cannot be believed is nobody's: it is reported, and leave
 from collections.abc import Callable, Sequence
 from typing import final
 
-from engine.commands import ReportDamage
-from engine.entry import Entry
-from engine.routing.fields import Fields
-from engine.routing.router import FieldsOf
-from engine.scanning import Counted
-from log.bodies import DAMAGED
-from log.buffer import Buffer
-from log.log import Log
+from ambermq.engine.commands import ReportDamage
+from ambermq.engine.dispatch.selector_scan import Counted
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.routing.router import FieldsOf
+from ambermq.engine.selectors.fields import Fields
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED
+from ambermq.log.write.log import Log
 
 __all__ = ["Looking"]
 

@@ -13,12 +13,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-from engine.entry import Entry
-from engine.queue import Queue
-from engine.routing.fields import Added, Fields
-from engine.routing.selector import Selector
-from engine.word import WORD_BYTES, pack_words, size_of, unpack_words
-from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, size_of, unpack_words
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.selectors.fields import Added, Fields
+from ambermq.engine.selectors.selector import Selector
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["Counted", "Look", "Scan"]
 

@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from engine.attachment import Attachment
-from engine.entry import Entry
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -37,12 +35,14 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.muxer import Muxer
-from engine.outcome import MODIFIED_FAILED
-from engine.queue import new_queue
-from engine.spreading import spread
-from engine.state import EMPTY_STATE, Consumer, Links, Producer, State
-from snapshot.map import PersistentMap
+from ambermq.engine.fold.wide_fanout import spread
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.muxer import Muxer
+from ambermq.engine.model.outcome import MODIFIED_FAILED
+from ambermq.engine.model.queue import new_queue
+from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["APPLY", "acquired", "apply", "fold", "settled"]
 

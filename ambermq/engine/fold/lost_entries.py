@@ -10,11 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from engine.events import Damaged
-from engine.queue import Queue
-from engine.state import State
-from engine.word import WORD_BYTES, unpack_words
-from snapshot.queue import PersistentQueue
+from ambermq.engine.events import Damaged
+from ambermq.engine.model.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["RUN_WORDS_MAX", "damage_of"]
 

@@ -8,11 +8,11 @@ Rule 2. The state after the event is prepared beside the one before it, which st
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, final
 
-from engine.effects import Effect
-from engine.entry import Entry
-from engine.events import Event, Published
-from engine.queue import Queue
-from engine.state import State
+from ambermq.engine.effects import Effect
+from ambermq.engine.events import Event, Published
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 
 if TYPE_CHECKING:
     from immutables import MapMutation

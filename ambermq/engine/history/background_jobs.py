@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, final
 
-from log.worker import Lane, Workers
+from ambermq.log.storage.worker_threads import Lane, Workers
 
 __all__ = ["Job", "Jobs"]
 

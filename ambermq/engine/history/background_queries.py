@@ -11,10 +11,10 @@ milliseconds.
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from engine.jobs import Job, Jobs
-from engine.past_jobs import PastJobs
-from log.config import LogConfig
-from log.worker import Workers
+from ambermq.engine.history.background_jobs import Job, Jobs
+from ambermq.engine.history.past_queries import PastJobs
+from ambermq.log.config import LogConfig
+from ambermq.log.storage.worker_threads import Workers
 
 __all__ = ["Beside"]
 

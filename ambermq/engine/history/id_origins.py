@@ -5,9 +5,9 @@ Rule: what is older than the horizon is asked of the state there; what neither k
 
 from dataclasses import dataclass
 
-from engine.events import ConsumerAttached, MuxerDeclared, ProducerAttached, QueueDeclared
-from engine.past import Past
-from engine.state import Producer, State
+from ambermq.engine.events import ConsumerAttached, MuxerDeclared, ProducerAttached, QueueDeclared
+from ambermq.engine.history.past import Past
+from ambermq.engine.model.state import Producer, State
 
 __all__ = ["Link", "Origins"]
 

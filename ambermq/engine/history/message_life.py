@@ -13,24 +13,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from struct import pack
 
-from engine.address import muxer_address
-from engine.config import EngineConfig
-from engine.errors import Refused
-from engine.events import Acquired, Attached, Detached, Event, Published
-from engine.explaining import explain
-from engine.moment import Moment
-from engine.origins import Link, Origins
-from engine.past import Past, PastError, PastKind
-from engine.record_reader import events_of
-from engine.record_types import RESET
-from engine.routing.router import FieldsOf, Router, no_fields
-from engine.state import State
-from engine.steps import Place, PlaceState, Step, Track
-from engine.touches import BROKER, bucket_key, node_key, touches_of
-from engine.ways import Passage, ways_of
-from log.buffer import Buffer
-from log.cold import DAMAGED
-from log.search import Search
+from ambermq.engine.address import muxer_address
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.explain_route import explain
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Acquired, Attached, Detached, Event, Published
+from ambermq.engine.history.id_origins import Link, Origins
+from ambermq.engine.history.message_steps import Place, PlaceState, Step, Track
+from ambermq.engine.history.past import Past, PastError, PastKind
+from ambermq.engine.history.route_taken import Passage, ways_of
+from ambermq.engine.model.state import State
+from ambermq.engine.records.index_keys import BROKER, bucket_key, node_key, touches_of
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.records.types import RESET
+from ambermq.engine.routing.router import FieldsOf, Router, no_fields
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_reads import DAMAGED
+from ambermq.log.read.search import Search
 
 __all__ = ["Life", "Route", "find_message", "life_of", "open_search"]
 

@@ -8,7 +8,7 @@ Rule 2. A message is in as many places as it was routed to queues; each has a wa
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     ConsumerDetached,
     Damaged,
@@ -20,8 +20,8 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
-from engine.word import WORD_BYTES
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 
 __all__ = ["Place", "PlaceState", "Step", "StepKind", "Track"]
 

@@ -21,23 +21,23 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from engine.apply import apply
-from engine.errors import EngineError
-from engine.events import Event, Published, Started
-from engine.facts import next_after
-from engine.mode import Mode
-from engine.record_reader import events_of
-from engine.snapshots import newest_snapshot
-from engine.state import EMPTY_STATE, State
-from engine.times import iso_time
-from engine.word import WORD_BYTES, total_size
-from log.buffer import Buffer
-from log.cold import DAMAGED
-from log.config import LogConfig
-from log.inspect import ReadableBatch, Reader, open_reader
-from log.manifest import Horizon
-from log.record import Record
-from log.storage import Storage
+from ambermq.engine.errors import EngineError
+from ambermq.engine.events import Event, Published, Started
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.entry_word import WORD_BYTES, total_size
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.records.event_fields import next_after
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.snapshots.files import newest_snapshot
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.format.record import Record
+from ambermq.log.manifest.manifest import Horizon
+from ambermq.log.read.body_reads import DAMAGED
+from ambermq.log.read.log_reader import ReadableBatch, Reader, open_reader
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["Past", "PastError", "PastKind", "Progress", "open_past"]
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from engine.errors import EngineError
-from engine.jobs import Job, Jobs
-from engine.past import Past, PastError, PastKind
-from engine.queue import Queue
-from log.config import LogConfig
-from log.errors import LogError
-from log.inspect import open_reader
+from ambermq.engine.errors import EngineError
+from ambermq.engine.history.background_jobs import Job, Jobs
+from ambermq.engine.history.past import Past, PastError, PastKind
+from ambermq.engine.model.queue import Queue
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError
+from ambermq.log.read.log_reader import open_reader
 
 __all__ = ["PastJobs"]
 

@@ -9,16 +9,16 @@ from typing import final
 
 from msgspec.structs import replace
 
-from engine.errors import EngineError
-from engine.events import Event, Published
-from engine.facts import next_after
-from engine.past import PastError, PastKind
-from engine.record_reader import events_of
-from engine.times import iso_time
-from engine.word import WORD_BYTES, total_size
-from log.errors import LogError
-from log.manifest import Horizon
-from log.stretch import Stretch
+from ambermq.engine.errors import EngineError
+from ambermq.engine.events import Event, Published
+from ambermq.engine.history.past import PastError, PastKind
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.entry_word import WORD_BYTES, total_size
+from ambermq.engine.records.event_fields import next_after
+from ambermq.engine.records.reader import events_of
+from ambermq.log.errors import LogError
+from ambermq.log.manifest.manifest import Horizon
+from ambermq.log.read.tail_reader import Stretch
 
 __all__ = ["Replay"]
 

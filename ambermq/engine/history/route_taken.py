@@ -6,9 +6,9 @@ Rule: the queues are those that the log names. A LOSSY muxer on the way has pass
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from engine.attachment import Attachment
-from engine.routing.router import Hop
-from engine.state import State
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.router import Hop
 
 __all__ = ["Passage", "ways_of"]
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, fields
 from heapq import merge
 from typing import Any, Final
 
-from engine.changeable import differing, values_of
-from engine.condition_text import argument_text
-from engine.queue import Queue
-from engine.state import State
-from engine.word import entry_of
+from ambermq.engine.history.updatable_settings import differing, values_of
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.entry_word import entry_of
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 
 __all__ = ["Change", "Entries", "changes_between"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.muxer import Muxer
-from engine.queue import Queue
+from ambermq.engine.model.muxer import Muxer
+from ambermq.engine.model.queue import Queue
 
 __all__ = ["differing", "values_of", "values_text"]
 

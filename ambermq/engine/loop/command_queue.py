@@ -10,11 +10,11 @@ Rule 3. One durable message may wait for one other, while nothing else is gather
 from collections import deque
 from typing import Final, final
 
-from engine.commands import Command, Publish, Settle
-from engine.company import FOREVER_US, Company
-from engine.config import EngineConfig
-from engine.outcome import ACCEPTED
-from engine.spreading import Spreading
+from ambermq.engine.commands import Command, Publish, Settle
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.fold.wide_fanout import Spreading
+from ambermq.engine.loop.coalescing_delay import FOREVER_US, Company
+from ambermq.engine.model.outcome import ACCEPTED
 
 __all__ = ["Gathered"]
 

@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from select import POLLIN, poll
 from typing import Final, Literal, final
 
-from engine.apply import APPLY
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     Command,
     CompactionCommand,
@@ -30,35 +29,36 @@ from engine.commands import (
     Settle,
     SnapshotCommand,
 )
-from engine.compactor import Compactor
-from engine.company import FOREVER_US
-from engine.config import EngineConfig
-from engine.decide import decide, started
-from engine.demand import Demand, Want
-from engine.dispatch import dispatch
-from engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
-from engine.entry import Entry
-from engine.events import Event, Lost, Published, Settled
-from engine.gathered import Gathered
-from engine.large import assemble
-from engine.leaving import Leaving
-from engine.looking import Looking
-from engine.losses import damage_of
-from engine.moment import Moment
-from engine.outcome import OutcomeKind
-from engine.records import WRITE
-from engine.replay import Replay
-from engine.routing.router import WIRING, FieldsOf, Router, no_fields
-from engine.scanning import Scan
-from engine.snapshotter import Snapshotter
-from engine.spreading import Spreading
-from engine.state import State
-from engine.waiting import Waiting
-from engine.word import pack_words
-from log.bodies import DAMAGED
-from log.buffer import Buffer
-from log.holds import Hold
-from log.log import Log
+from ambermq.engine.compaction.commit import Compactor
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.decide import decide, started
+from ambermq.engine.dispatch.demand import Demand, Want
+from ambermq.engine.dispatch.dispatch import dispatch
+from ambermq.engine.dispatch.large_message import assemble
+from ambermq.engine.dispatch.message_peek import Looking
+from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.events import Event, Lost, Published, Settled
+from ambermq.engine.fold.apply import APPLY
+from ambermq.engine.fold.lost_entries import damage_of
+from ambermq.engine.fold.wide_fanout import Spreading
+from ambermq.engine.history.replay import Replay
+from ambermq.engine.loop.coalescing_delay import FOREVER_US
+from ambermq.engine.loop.command_queue import Gathered
+from ambermq.engine.loop.effect_release import Leaving
+from ambermq.engine.loop.pending_effects import Waiting
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.state import State
+from ambermq.engine.records.writer import WRITE
+from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
+from ambermq.engine.snapshots.snapshotter import Snapshotter
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED
+from ambermq.log.write.body_holds import Hold
+from ambermq.log.write.log import Log
 
 __all__ = ["ALONE", "FOREVER_US", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
 

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import final
 
-from engine.commands import ReportDamage
-from engine.demand import Demand
-from engine.effects import Deliver, Drained, Effect
-from engine.large import assemble
-from log.bodies import DAMAGED, Bodies
-from log.buffer import Buffer
+from ambermq.engine.commands import ReportDamage
+from ambermq.engine.dispatch.demand import Demand
+from ambermq.engine.dispatch.large_message import assemble
+from ambermq.engine.effects import Deliver, Drained, Effect
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED, Bodies
 
 __all__ = ["Leaving"]
 

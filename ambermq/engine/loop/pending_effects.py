@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import final
 
-from engine.demand import Demand
-from engine.effects import AT_CLOSE, Deliver, Drained, Effect
-from engine.volatile import VolatileRanges
+from ambermq.engine.dispatch.demand import Demand
+from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
+from ambermq.engine.loop.volatile_ranges import VolatileRanges
 
 __all__ = ["Waiting"]
 

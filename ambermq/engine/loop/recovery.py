@@ -8,18 +8,18 @@ damage.
 
 from collections.abc import Callable
 
-from engine.apply import apply
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.mode import Mode
-from engine.record_reader import events_of
-from engine.routing.router import FieldsOf, no_fields
-from engine.snapshots import Found, newest_snapshot
-from engine.state import EMPTY_STATE, State
-from engine.touches import touches_of
-from log.errors import DamageError, LogError
-from log.manifest import forget_lost, manifest_path
-from log.recovery import Recovery
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.records.index_keys import touches_of
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.routing.router import FieldsOf, no_fields
+from ambermq.engine.snapshots.files import Found, newest_snapshot
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.manifest.manifest import forget_lost, manifest_path
+from ambermq.log.recovery.recovery import Recovery
 
 __all__ = ["Report", "fold_log", "recover"]
 

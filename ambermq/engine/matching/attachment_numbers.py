@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-from engine.attachment import Attachment
+from ambermq.engine.model.attachment import Attachment
 
 __all__ = ["Moved", "Numbers"]
 

@@ -10,10 +10,10 @@ or char, binary binary, null null. NaN equals nothing, nor does a value of anoth
 from enum import Enum
 from typing import Any, final
 
-from engine.attachment import Attachment
-from engine.routing.hit_set import Hits, count_of, excluding, including, numbers_in, pack, renumbered
-from engine.routing.numbers import Moved, Numbers
-from engine.routing.pattern_trie import PatternTrie
+from ambermq.engine.matching.attachment_numbers import Moved, Numbers
+from ambermq.engine.matching.hit_set import Hits, count_of, excluding, including, numbers_in, pack, renumbered
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.patterns.pattern_trie import PatternTrie
 
 __all__ = ["FieldTerms", "Hit", "Key", "Sign", "key_of"]
 

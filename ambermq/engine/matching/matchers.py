@@ -8,12 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any, Final, final
 
-from engine.attachment import Argument, Attachment
-from engine.routing.field_terms import FieldTerms, Hit, Key, Sign, key_of
-from engine.routing.fields import ABSENT, Fields
-from engine.routing.recent import Recent, recent_answers, weight_of
-from engine.routing.selector import Selector, parse_selector
-from engine.routing.term_index import Term, TermIndex
+from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign, key_of
+from ambermq.engine.matching.lru_cache import Recent, recent_answers, weight_of
+from ambermq.engine.matching.term_index import Term, TermIndex
+from ambermq.engine.model.attachment import Argument, Attachment
+from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.selectors.selector import Selector, parse_selector
 
 __all__ = ["Destinations", "Everything", "Matcher", "Patterns", "Properties", "Selectors"]
 

@@ -6,10 +6,10 @@ seen destinations and texts came to is remembered, `cached_max` of them, until a
 
 from typing import assert_never, final
 
-from engine.attachment import Attachment
-from engine.muxer import MuxerKind
-from engine.routing.fields import Fields
-from engine.routing.matchers import Destinations, Everything, Matcher, Patterns, Properties, Selectors
+from ambermq.engine.matching.matchers import Destinations, Everything, Matcher, Patterns, Properties, Selectors
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.selectors.fields import Fields
 
 __all__ = ["MuxerIndex"]
 

@@ -12,10 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, ItemsView, Iterable, Mapping, Sequence
 from typing import final
 
-from engine.attachment import Attachment
-from engine.routing.field_terms import FieldTerms, Hit, Key, Sign
-from engine.routing.hit_set import DenseSet, among, exactly, numbers_in, planes_of
-from engine.routing.numbers import Moved, Numbers
+from ambermq.engine.matching.attachment_numbers import Moved, Numbers
+from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign
+from ambermq.engine.matching.hit_set import DenseSet, among, exactly, numbers_in, planes_of
+from ambermq.engine.model.attachment import Attachment
 
 __all__ = ["Term", "TermIndex"]
 

@@ -13,8 +13,8 @@ import json
 import math
 from typing import Final
 
-from engine.attachment import Argument, Condition, Value
-from engine.errors import EngineError
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.attachment import Argument, Condition, Value
 
 __all__ = ["argument_text", "condition_text", "parse_condition"]
 

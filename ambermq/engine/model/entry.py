@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.outcome import Outcome
+from ambermq.engine.model.outcome import Outcome
 
 __all__ = ["PLAIN", "Entry", "merge_annotations"]
 

@@ -8,9 +8,9 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from engine.attachment import Attachment
-from engine.lifetime import Lifetime
-from snapshot.map import PersistentMap
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["PLAIN_KINDS", "QUEUE_MUXER", "TOPIC_MUXER", "Muxer", "MuxerKind", "Options"]
 

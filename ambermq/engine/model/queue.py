@@ -13,13 +13,13 @@ from typing import Final, final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.entry import PLAIN, Entry
-from engine.lifetime import Lifetime
-from engine.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
-from engine.returned import merge_returned
-from engine.word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
-from snapshot.map import PersistentMap
-from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.engine.model.entry import PLAIN, Entry
+from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
+from ambermq.engine.model.returned_entries import merge_returned
+from ambermq.snapshot.persistent_map import PersistentMap
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["COUNT_MAX", "Counters", "Queue", "Settings", "new_queue"]
 

@@ -8,10 +8,10 @@ Rule 3. A template is used when a queue is made, and never again: what the queue
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from engine.attachment import Argument
-from engine.queue import Settings
-from engine.routing.pattern import WORDS_MAX
-from engine.routing.words import Words
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.patterns.pattern import WORDS_MAX
+from ambermq.engine.patterns.words import Words
 
 __all__ = ["NORMAL", "PREDEFINED", "SUBSCRIPTION", "TEMPORARY", "Template", "TemplateAttachment", "Templates"]
 
@@ -30,7 +30,7 @@ class TemplateAttachment:
     muxer: str
     argument: Argument = None
     called: str = ""
-    """What the argument was taken for, as in engine/arguments.py; empty: not said."""
+    """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
 
 
 @final

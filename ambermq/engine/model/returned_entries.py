@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from typing import Final
 
-from engine.word import WORD_BYTES, pack_words, unpack_words
-from snapshot.queue import PersistentQueue
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, unpack_words
+from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["merge_returned"]
 

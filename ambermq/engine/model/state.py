@@ -6,12 +6,12 @@ from typing import final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.mode import Mode
-from engine.muxer import Muxer
-from engine.queue import Queue
-from engine.sending import PLAIN_SENDING, Sending
-from engine.subscription import Key, Subscription
-from snapshot.map import PersistentMap
+from ambermq.engine.model.muxer import Muxer
+from ambermq.engine.model.publish_options import PLAIN_SENDING, Sending
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.subscription import Key, Subscription
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
 

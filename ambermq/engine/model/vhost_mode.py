@@ -8,7 +8,7 @@ Rule: it is said by the first Started event and never changes; a reset keeps it.
 
 from enum import IntEnum
 
-from engine.errors import Refused
+from ambermq.engine.errors import Refused
 
 __all__ = ["Mode", "mode_named"]
 

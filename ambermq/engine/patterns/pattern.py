@@ -8,7 +8,7 @@ Rule 4. A text of more than WORDS_MAX words matches no pattern, not even `#`: a 
 
 from typing import Final
 
-from engine.errors import PatternError
+from ambermq.engine.errors import PatternError
 
 __all__ = [
     "ANY_WORD",

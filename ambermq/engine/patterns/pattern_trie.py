@@ -13,8 +13,8 @@ Rule 3. The list is sorted again when it is asked, not when it is added to: so 1
 from bisect import bisect_left, insort
 from typing import Final, Generic, TypeVar, final
 
-from engine.routing.pattern import WORDS_MAX
-from engine.routing.words import Words
+from ambermq.engine.patterns.pattern import WORDS_MAX
+from ambermq.engine.patterns.words import Words
 
 __all__ = ["PatternTrie"]
 

@@ -8,7 +8,7 @@ however many `#` it has, where trying one way after the other takes as many step
 from collections.abc import Iterable, Sequence
 from typing import final
 
-from engine.routing.pattern import ANY_WORD, ANY_WORDS
+from ambermq.engine.patterns.pattern import ANY_WORD, ANY_WORDS
 
 __all__ = ["Words"]
 

@@ -9,8 +9,7 @@ Rule 3. A run is told once, whatever its length: its entries as ranges [first, l
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.condition_text import argument_text
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -37,9 +36,10 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.muxer import MuxerKind
-from engine.outcome import OutcomeKind
-from engine.word import WORD_BYTES, entry_of, total_size, unpack_words
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, total_size, unpack_words
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import OutcomeKind
 
 __all__ = ["EVENT_TYPES", "QueueName", "facts_of", "next_after", "queues_of", "ranges_of", "type_of"]
 

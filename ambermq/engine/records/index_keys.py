@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct, unpack_from
 from typing import Final
 
-from engine.record_types import (
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.records.types import (
     ACQUIRED,
     ATTACHED,
     CHUNKED,
@@ -28,8 +29,7 @@ from engine.record_types import (
     SETTLED,
     STARTED,
 )
-from engine.word import WORD_BYTES
-from log.batch import Batch
+from ambermq.log.format.batch import Batch
 
 __all__ = ["BROKER", "bucket_key", "node_key", "touches_of"]
 

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from engine.attachment import Condition
-from engine.muxer import Options
-from engine.queue import Settings
-from engine.sending import Sending
-from engine.subscription import Subscription
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import Options
+from ambermq.engine.model.publish_options import Sending
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.subscription import Subscription
 
 __all__ = ["JSON_FACTOR", "Names", "OutcomeRest", "decode_names", "decode_rest", "encode_meta"]
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from engine.attachment import Argument
-from engine.errors import EngineError
-from engine.events import (
+from ambermq.engine.errors import EngineError
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -31,13 +30,16 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.muxer import MuxerKind, Options
-from engine.outcome import ACCEPTED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.record_meta import Names, OutcomeRest, decode_names, decode_rest
-from engine.record_types import (
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.entry_word import WORD_BYTES, make_run, pack_words, size_code, size_of, unpack_words
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
+from ambermq.engine.model.publish_options import PLAIN_SENDING
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.records.meta import Names, OutcomeRest, decode_names, decode_rest
+from ambermq.engine.records.types import (
     ACQUIRED,
     ATTACHED,
     CHUNKED,
@@ -67,9 +69,7 @@ from engine.record_types import (
     STARTED,
     SUBSCRIBED,
 )
-from engine.sending import PLAIN_SENDING
-from engine.word import WORD_BYTES, make_run, pack_words, size_code, size_of, unpack_words
-from log.batch import Batch
+from ambermq.log.format.batch import Batch
 
 __all__ = ["events_of"]
 

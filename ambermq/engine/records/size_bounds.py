@@ -9,12 +9,12 @@ Rule 3. Settlements that were joined are a quarter of a batch at most (gathered.
 
 from typing import Final
 
-from engine.config import EngineConfig
-from engine.losses import RUN_WORDS_MAX
-from engine.record_meta import JSON_FACTOR
-from engine.template import Template
-from engine.word import WORD_BYTES
-from log.record import RECORD
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.fold.lost_entries import RUN_WORDS_MAX
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.queue_template import Template
+from ambermq.engine.records.meta import JSON_FACTOR
+from ambermq.log.format.record import RECORD
 
 __all__ = ["largest_record"]
 

@@ -35,7 +35,7 @@ Numbers never change meaning; an unknown type refuses to open unless its flags h
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -62,10 +62,12 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.muxer import Options
-from engine.outcome import ACCEPTED, REJECTED, RELEASED
-from engine.record_meta import Names, OutcomeRest, encode_meta
-from engine.record_types import (
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
+from ambermq.engine.model.muxer import Options
+from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED
+from ambermq.engine.model.publish_options import PLAIN_SENDING
+from ambermq.engine.records.meta import Names, OutcomeRest, encode_meta
+from ambermq.engine.records.types import (
     ACQUIRED,
     ATTACHED,
     CHUNKED,
@@ -94,9 +96,7 @@ from engine.record_types import (
     STARTED,
     SUBSCRIBED,
 )
-from engine.sending import PLAIN_SENDING
-from engine.word import WORD_BYTES, pack_words
-from log.draft import Draft
+from ambermq.log.write.draft import Draft
 
 __all__ = ["WRITE", "write_event"]
 

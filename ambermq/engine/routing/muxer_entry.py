@@ -4,10 +4,10 @@ from collections import Counter
 from operator import attrgetter
 from typing import final
 
-from engine.attachment import Attachment
-from engine.muxer import Muxer
-from engine.routing.muxer_index import MuxerIndex
-from snapshot.map import PersistentMap
+from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.muxer import Muxer
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["IndexedMuxer"]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Final, final
 
-from engine.attachment import Argument, Attachment
-from engine.condition_text import argument_text
-from engine.state import State
+from ambermq.engine.model.attachment import Argument, Attachment
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.state import State
 
 __all__ = ["Members"]
 

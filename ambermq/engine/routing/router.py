@@ -9,17 +9,17 @@ Rule 3. What is remembered by destination is bounded, and dropped as a whole whe
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple, Protocol, final
 
-from engine.attachment import Argument, Attachment
-from engine.events import Attached, Detached, Event, MuxerDeleted, Reset
-from engine.muxer import PLAIN_KINDS, Muxer, MuxerKind
-from engine.routing.draw import passes
-from engine.routing.fields import ABSENT, Added, Fields
-from engine.routing.indexed import IndexedMuxer
-from engine.routing.members import Members
-from engine.routing.recent import Recent, recent_answers, weight_of
-from engine.state import State
-from log.buffer import Buffer
-from snapshot.map import PersistentMap
+from ambermq.engine.events import Attached, Detached, Event, MuxerDeleted, Reset
+from ambermq.engine.matching.lru_cache import Recent, recent_answers, weight_of
+from ambermq.engine.model.attachment import Argument, Attachment
+from ambermq.engine.model.muxer import PLAIN_KINDS, Muxer, MuxerKind
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.lossy_draw import passes
+from ambermq.engine.routing.muxer_entry import IndexedMuxer
+from ambermq.engine.routing.reverse_wiring import Members
+from ambermq.engine.selectors.fields import ABSENT, Added, Fields
+from ambermq.log.buffer import Buffer
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["WIRING", "FieldsOf", "Hop", "Route", "Router", "no_fields"]
 

@@ -15,10 +15,10 @@ from typing import Any, Final, final
 from lark import Token, v_args
 from lark.visitors import Transformer_NonRecursive
 
-from engine.errors import SelectorError
-from engine.routing import selector_terms as terms
-from engine.routing.like import compile_like
-from engine.routing.selector_names import field_of
+from ambermq.engine.errors import SelectorError
+from ambermq.engine.selectors import terms
+from ambermq.engine.selectors.like import compile_like
+from ambermq.engine.selectors.names import field_of
 
 __all__ = ["Compiler", "Kind", "Term"]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from engine.routing.fields import SECTION_FIELDS
+from ambermq.engine.selectors.fields import SECTION_FIELDS
 
 __all__ = ["Conversion", "field_of"]
 

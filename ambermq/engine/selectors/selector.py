@@ -14,10 +14,10 @@ from typing import Final, final
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
-from engine.errors import SelectorError
-from engine.routing.fields import Fields
-from engine.routing.selector_compiler import Compiler, condition_of
-from engine.routing.selector_terms import Condition
+from ambermq.engine.errors import SelectorError
+from ambermq.engine.selectors.compiler import Compiler, condition_of
+from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.selectors.terms import Condition
 
 __all__ = ["Selector", "SelectorError", "parse_selector"]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final
 
-from engine.routing.fields import ABSENT
+from ambermq.engine.selectors.fields import ABSENT
 
 __all__ = [
     "Condition",

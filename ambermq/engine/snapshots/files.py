@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.image import ImageFault, image_of, state_of
-from engine.state import State
-from log.checksum import crc32c
-from log.errors import DamageError, ForeignError, LogError
-from log.manifest import Manifest, Snapshot, snapshot_path
-from log.storage import File, Storage
-from snapshot.blocks import (
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
+from ambermq.log.errors import DamageError, ForeignError, LogError
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.manifest.manifest import Manifest, Snapshot, snapshot_path
+from ambermq.log.storage.interface import File, Storage
+from ambermq.snapshot.block_file import (
     HEADER_BYTES,
     BlockFault,
     BlockWriter,

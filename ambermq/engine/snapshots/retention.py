@@ -7,7 +7,7 @@ Rule 3. Where there are too many in all the broker's own make room for those tha
 
 from collections.abc import Iterator
 
-from log.manifest import Manifest, Snapshot
+from ambermq.log.manifest.manifest import Manifest, Snapshot
 
 __all__ = ["base_of", "lasting", "prunable"]
 

@@ -2,7 +2,7 @@
 
     asked or due      step: the tick is written, so State is what lies below the log's end: both are held
     writing           a lane of its own turns State into a file, a little at a time, and syncs it
-    written           completed: once the log is durable up to the snapshot's end, the file is placed (log/placing.py)
+    written           completed: once the log is durable up to the snapshot's end, the file is placed
     named             completed: the answer leaves, and what is too many or too old goes
 
 Rule 1. One is written at a time; others stand in a bounded line, each with the state of its own moment.
@@ -16,18 +16,18 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, final
 
-from engine.commands import DeleteSnapshot, InspectSnapshots, SnapshotCommand, TakeSnapshot
-from engine.config import EngineConfig
-from engine.effects import NOW, Answered, Effect, RefusedCommand
-from engine.errors import Refused
-from engine.retention import base_of, lasting, prunable
-from engine.snapshots import WritingStopped, write_snapshot
-from engine.state import State
-from log.log import Log
-from log.manifest import Snapshot, forget_snapshots, snapshots_path
-from log.placing import Placement, sweep, temporary_path
-from log.worker import Lane
-from snapshot.queue import PersistentQueue
+from ambermq.engine.commands import DeleteSnapshot, InspectSnapshots, SnapshotCommand, TakeSnapshot
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import NOW, Answered, Effect, RefusedCommand
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.files import WritingStopped, write_snapshot
+from ambermq.engine.snapshots.retention import base_of, lasting, prunable
+from ambermq.log.manifest.manifest import Snapshot, forget_snapshots, snapshots_path
+from ambermq.log.manifest.snapshot_placement import Placement, sweep, temporary_path
+from ambermq.log.storage.worker_threads import Lane
+from ambermq.log.write.log import Log
+from ambermq.snapshot.persistent_queue import PersistentQueue
 
 __all__ = ["Snapshotter", "snapshot_attributes"]
 

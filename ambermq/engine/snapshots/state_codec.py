@@ -30,19 +30,19 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from engine.attachment import Attachment, Condition
-from engine.entry import Entry
-from engine.errors import EngineError
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.muxer import Muxer, MuxerKind, Options
-from engine.queue import Counters, Queue, Settings
-from engine.state import EMPTY_STATE, Consumer, Links, Producer, State
-from engine.subscription import Subscription
-from engine.word import WORD_BYTES
-from snapshot.blocks import Block, BlockKind
-from snapshot.map import PersistentMap
-from snapshot.queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.attachment import Attachment, Condition
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
+from ambermq.engine.model.queue import Counters, Queue, Settings
+from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.snapshot.block_file import Block, BlockKind
+from ambermq.snapshot.persistent_map import PersistentMap
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["ImageFault", "image_of", "state_of"]
 

@@ -17,16 +17,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from log.batch import KEPT
-from log.checksum import crc32c
-from log.errors import DamageError, LogError
-from log.manifest import Manifest, Sealed, compacted, reserve_file_id, segments_path
-from log.part import Part, walk_whole
-from log.pick import bodies_of_walk
-from log.proposal import Proposal, job_path
-from log.rewriting import Rewritten
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from log.storage import File, Storage
+from ambermq.log.compaction.job import Proposal, job_path
+from ambermq.log.compaction.record_copy import bodies_of_walk
+from ambermq.log.compaction.rewrite_tasks import Rewritten
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.batch import KEPT
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.manifest.manifest import Manifest, Sealed, compacted, reserve_file_id, segments_path
+from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.storage.interface import File, Storage
 
 __all__ = ["Adoption", "adopt", "check_segments"]
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from log.crc_line import json_with_crc_line, read_document
-from log.errors import ForeignError, LockedError
-from log.manifest import Horizon
-from log.rewriting import Rewritten
-from log.storage import Lock, Storage
+from ambermq.log.compaction.rewrite_tasks import Rewritten
+from ambermq.log.errors import ForeignError, LockedError
+from ambermq.log.format.checked_document import json_with_crc_line, read_document
+from ambermq.log.manifest.manifest import Horizon
+from ambermq.log.storage.interface import Lock, Storage
 
 __all__ = [
     "Proposal",

@@ -16,7 +16,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from log.batch import (
+from ambermq.log.buffer import Buffer
+from ambermq.log.compaction.record_selection import Columns, Picked, rebased
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import (
     BATCH_ALIGNMENT,
     BATCH_HEADER_BYTES,
     COMPRESSED,
@@ -26,11 +29,8 @@ from log.batch import (
     Mismatch,
     encode_batch,
 )
-from log.buffer import Buffer
-from log.compression import Compressor, plain_bodies
-from log.errors import DamageError
-from log.picked import Columns, Picked, rebased
-from log.scan import Walk
+from ambermq.log.format.compression import Compressor, plain_bodies
+from ambermq.log.segments.batch_walk import Walk
 
 __all__ = ["bodies_of_walk", "pick_records"]
 

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from log.buffer import Buffer
-from log.record import RECORD
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.record import RECORD
 
 __all__ = ["Columns", "Picked", "rebased", "runs_of"]
 

@@ -22,17 +22,17 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from log.batch import BATCH_HEADER_BYTES, KEPT, BatchHeader, DraftBatch, encode_batch
-from log.buffer import Buffer
-from log.checksum import crc32c
-from log.compression import Compressor
-from log.errors import DamageError
-from log.part import Part, walk_whole
-from log.pick import bodies_of_walk, pick_records
-from log.picked import Columns, runs_of
-from log.scan import Walk
-from log.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, SEGMENT_HEADER_BYTES, Segment, SegmentHeader
-from log.storage import File, Storage
+from ambermq.log.buffer import Buffer
+from ambermq.log.compaction.record_copy import bodies_of_walk, pick_records
+from ambermq.log.compaction.record_selection import Columns, runs_of
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import BATCH_HEADER_BYTES, KEPT, BatchHeader, DraftBatch, encode_batch
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.compression import Compressor
+from ambermq.log.format.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.storage.interface import File, Storage
 
 __all__ = ["CountTask", "GroupTask", "Rewritten", "SegmentCount", "count_kept", "pack_offsets", "rewrite_group"]
 

@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from log.buffer import Buffer
-from log.checksum import crc32c
-from log.record import RECORD, Record
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.record import RECORD, Record
 
 __all__ = [
     "BATCH_ALIGNMENT",

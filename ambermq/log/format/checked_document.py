@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from log.checksum import crc32c
-from log.errors import DamageError, ForeignError
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.format.checksum import crc32c
 
 __all__ = ["Document", "json_with_crc_line", "read_document", "with_crc_line", "without_crc_line"]
 

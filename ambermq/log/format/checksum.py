@@ -6,7 +6,7 @@ C extension, 14 MB/s without, which is why `IS_FAST` is public: the broker warns
 
 from collections.abc import Callable
 
-from log.buffer import Buffer
+from ambermq.log.buffer import Buffer
 
 __all__ = ["IS_FAST", "crc32c"]
 

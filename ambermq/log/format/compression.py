@@ -18,8 +18,8 @@ from typing import Final
 
 import zstandard
 
-from log.batch import COMPRESSED, BatchHeader, Mismatch, check_bodies
-from log.buffer import Buffer
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.batch import COMPRESSED, BatchHeader, Mismatch, check_bodies
 
 __all__ = ["Compressor", "decompressed", "plain_bodies"]
 

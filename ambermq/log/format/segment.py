@@ -19,9 +19,9 @@ import secrets
 from struct import Struct
 from typing import NamedTuple
 
-from log.buffer import Buffer
-from log.checksum import crc32c
-from log.errors import DamageError, ForeignError
+from ambermq.log.buffer import Buffer
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.format.checksum import crc32c
 
 __all__ = [
     "COMPRESSIBLE_VERSION",

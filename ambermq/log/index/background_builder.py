@@ -14,11 +14,11 @@ from typing import final
 
 import lmdb
 
-from log.index import IndexBuilder
-from log.index_tables import TouchesOf
-from log.memory import give_back_memory
-from log.segment import Segment
-from log.storage import File, Storage
+from ambermq.log.format.segment import Segment
+from ambermq.log.index.segment_index import IndexBuilder
+from ambermq.log.index.tables import TouchesOf
+from ambermq.log.storage.interface import File, Storage
+from ambermq.log.storage.malloc_trim import give_back_memory
 
 __all__ = ["Indexing"]
 

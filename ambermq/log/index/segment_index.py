@@ -25,13 +25,13 @@ from typing import Any, Final
 
 import lmdb
 
-from log.batch import Mismatch
-from log.checksum import crc32c
-from log.index_tables import U32, U64, Tables, TouchesOf, no_touches
-from log.positions import Positions
-from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
-from log.storage import File
+from ambermq.log.format.batch import Mismatch
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.index.tables import U32, U64, Tables, TouchesOf, no_touches
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.storage.interface import File
 
 __all__ = ["Index", "IndexBuilder", "build", "check_index", "load_positions", "path_of_index"]
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import Any, Final
 
-from log.batch import Batch
-from log.positions import SPACING_BYTES
-from log.scan import Walk
+from ambermq.log.format.batch import Batch
+from ambermq.log.format.sparse_positions import SPACING_BYTES
+from ambermq.log.segments.batch_walk import Walk
 
 __all__ = ["U32", "U64", "Tables", "TouchesOf", "no_touches"]
 

@@ -12,10 +12,10 @@ from collections import deque
 from contextlib import suppress
 from typing import Final
 
-from log.manifest import segments_path, snapshot_path, snapshots_path
-from log.pins import Pins
-from log.segment import index_path, segment_path
-from log.storage import Storage
+from ambermq.log.format.segment import index_path, segment_path
+from ambermq.log.manifest.manifest import segments_path, snapshot_path, snapshots_path
+from ambermq.log.manifest.pinned_generations import Pins
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["Deleter"]
 

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from log.crc_line import json_with_crc_line, read_document
-from log.errors import DamageError, LogError, LogFailed
-from log.segment import Segment, segment_path
-from log.storage import Hold, Storage
+from ambermq.log.errors import DamageError, LogError, LogFailed
+from ambermq.log.format.checked_document import json_with_crc_line, read_document
+from ambermq.log.format.segment import Segment, segment_path
+from ambermq.log.storage.interface import Hold, Storage
 
 __all__ = [
     "MANIFEST_NAME",

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from log.errors import DamageError, ForeignError
-from log.manifest import MANIFEST_NAME, Manifest, decode, named_files
-from log.storage import Storage
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.manifest.manifest import MANIFEST_NAME, Manifest, decode, named_files
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["Pins"]
 

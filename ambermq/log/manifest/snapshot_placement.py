@@ -13,8 +13,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from log.manifest import Manifest, Snapshot, name_snapshot, reserve_file_id, snapshot_path, snapshots_path
-from log.storage import Storage
+from ambermq.log.manifest.manifest import (
+    Manifest,
+    Snapshot,
+    name_snapshot,
+    reserve_file_id,
+    snapshot_path,
+    snapshots_path,
+)
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["Placement", "place", "sweep", "temporary_path"]
 

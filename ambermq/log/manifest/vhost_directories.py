@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from log.errors import DamageError, LogError, LogFailed
-from log.manifest import manifest_path
-from log.root import (
+from ambermq.log.errors import DamageError, LogError, LogFailed
+from ambermq.log.manifest.manifest import manifest_path
+from ambermq.log.manifest.vhost_manifest import (
     DEFAULT_VHOST,
     EMPTY_ROOT,
     ROOT_NAME,
@@ -33,7 +33,7 @@ from log.root import (
     root_path,
     vhosts_path,
 )
-from log.storage import Storage
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["VirtualHosts", "load_root"]
 

@@ -16,8 +16,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from log.crc_line import json_with_crc_line, read_document
-from log.errors import DamageError, LogError
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.checked_document import json_with_crc_line, read_document
 
 __all__ = [
     "DEFAULT_VHOST",

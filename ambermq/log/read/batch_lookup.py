@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
 
-from log.errors import DamageError
-from log.index import Index, load_positions, path_of_index
-from log.manifest import Sealed
-from log.part import Part
-from log.positions import Positions
-from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.errors import DamageError
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.index.segment_index import Index, load_positions, path_of_index
+from ambermq.log.manifest.manifest import Sealed
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import Part
 
 __all__ = ["Lookup"]
 

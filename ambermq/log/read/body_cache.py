@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from typing import Final
 
-from log.buffer import Buffer
+from ambermq.log.buffer import Buffer
 
 __all__ = ["RUNS_MAX", "HotBodies"]
 

@@ -15,11 +15,19 @@ from itertools import accumulate
 from struct import Struct
 from typing import Final
 
-from log.batch import BATCH_HEADER_BYTES, COMPRESSED, BatchHeader, Mismatch, check, check_bounds, decode_header
-from log.buffer import Buffer
-from log.compression import plain_bodies
-from log.positions import Positions
-from log.record import RECORD
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.batch import (
+    BATCH_HEADER_BYTES,
+    COMPRESSED,
+    BatchHeader,
+    Mismatch,
+    check,
+    check_bounds,
+    decode_header,
+)
+from ambermq.log.format.compression import plain_bodies
+from ambermq.log.format.record import RECORD
+from ambermq.log.format.sparse_positions import Positions
 
 __all__ = ["DAMAGED", "NotNow", "ReadBatch", "damaged_at", "read_batches"]
 

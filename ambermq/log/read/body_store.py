@@ -17,17 +17,17 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from log.buffer import Buffer
-from log.cold import DAMAGED, NotNow, ReadBatch, damaged_at, read_batches
-from log.config import LogConfig
-from log.errors import LogError
-from log.hot import HotBodies
-from log.index import load_positions
-from log.positions import Positions
-from log.segment import Segment
-from log.storage import File, Storage
-from log.stretch import Stretch
-from log.worker import Workers
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError
+from ambermq.log.format.segment import Segment
+from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.index.segment_index import load_positions
+from ambermq.log.read.body_cache import HotBodies
+from ambermq.log.read.body_reads import DAMAGED, NotNow, ReadBatch, damaged_at, read_batches
+from ambermq.log.read.tail_reader import Stretch
+from ambermq.log.storage.interface import File, Storage
+from ambermq.log.storage.worker_threads import Workers
 
 __all__ = ["DAMAGED", "Bodies"]
 

@@ -18,22 +18,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-from log.batch import Batch, Mismatch
-from log.buffer import Buffer
-from log.cold import DAMAGED
-from log.compression import plain_bodies
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.holder import is_written
-from log.lookup import Lookup
-from log.manifest import Manifest, Sealed, decode, manifest_path
-from log.part import Part, open_sealed, walk_whole
-from log.record import Record
-from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES, segment_path
-from log.storage import Storage
-from log.survey import Survey, extend, survey
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.batch import Batch, Mismatch
+from ambermq.log.format.compression import plain_bodies
+from ambermq.log.format.record import Record
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
+from ambermq.log.manifest.manifest import Manifest, Sealed, decode, manifest_path
+from ambermq.log.manifest.writer_lock import is_written
+from ambermq.log.read.batch_lookup import Lookup
+from ambermq.log.read.body_reads import DAMAGED
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import Part, open_sealed, walk_whole
+from ambermq.log.segments.tail_survey import Survey, extend, survey
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["ReadableBatch", "Reader", "SegmentInfo", "SegmentState", "open_reader"]
 

@@ -12,13 +12,21 @@ from itertools import chain
 from struct import Struct
 from typing import Final
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, BATCH_MAGIC, Batch, BatchHeader, check, decode_header
-from log.index import Index, path_of_index
-from log.index_tables import TouchesOf
-from log.inspect import Reader
-from log.part import Part
-from log.record import RECORD
-from log.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.format.batch import (
+    BATCH_ALIGNMENT,
+    BATCH_HEADER_BYTES,
+    BATCH_MAGIC,
+    Batch,
+    BatchHeader,
+    check,
+    decode_header,
+)
+from ambermq.log.format.record import RECORD
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.index.segment_index import Index, path_of_index
+from ambermq.log.index.tables import TouchesOf
+from ambermq.log.read.log_reader import Reader
+from ambermq.log.segments.segment_reader import Part
 
 __all__ = ["Search"]
 

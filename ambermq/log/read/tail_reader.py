@@ -8,13 +8,13 @@ Rule 3. A read is of bounded size: a stretch longer than that is read again from
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from log.batch import Batch
-from log.errors import DamageError
-from log.index import load_positions
-from log.part import Part
-from log.positions import Positions
-from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
-from log.storage import File, Storage
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import Batch
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.index.segment_index import load_positions
+from ambermq.log.segments.segment_reader import Part
+from ambermq.log.storage.interface import File, Storage
 
 __all__ = ["Stretch"]
 

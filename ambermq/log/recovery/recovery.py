@@ -19,23 +19,23 @@ import secrets
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from log import manifest as manifests
-from log.batch import KEPT, Batch
-from log.bodies import Bodies
-from log.config import LogConfig
-from log.copying import copy_batch
-from log.errors import DamageError, LogError, LogFailed
-from log.holder import lock_path
-from log.index_tables import TouchesOf, no_touches
-from log.log import Log
-from log.manifest import Manifest, manifest_path, segments_path
-from log.opening import Opening
-from log.part import open_sealed, walk_whole
-from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, draw_salt, segment_path
-from log.storage import File, Lock, Storage
-from log.survey import EPOCH_OFFSETS, Survey, survey
-from log.worker import ThreadWorkers, Workers
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import DamageError, LogError, LogFailed
+from ambermq.log.format.batch import KEPT, Batch
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, draw_salt, segment_path
+from ambermq.log.index.tables import TouchesOf, no_touches
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import Manifest, manifest_path, segments_path
+from ambermq.log.manifest.writer_lock import lock_path
+from ambermq.log.read.body_store import Bodies
+from ambermq.log.segments.batch_copy import copy_batch
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import open_sealed, walk_whole
+from ambermq.log.segments.tail_survey import EPOCH_OFFSETS, Survey, survey
+from ambermq.log.storage.interface import File, Lock, Storage
+from ambermq.log.storage.worker_threads import ThreadWorkers, Workers
+from ambermq.log.write.log import Log
+from ambermq.log.write.open_files import Opening
 
 __all__ = ["Recovery", "free_file_id", "lock_path", "restoring_path"]
 

@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from string import hexdigits
 from typing import Final
 
-from log import manifest as manifests
-from log.config import LogConfig
-from log.copying import copy_batch
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, snapshots_path
-from log.part import Part
-from log.recovery import free_file_id, lock_path
-from log.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuilt, salvage
-from log.segment import SEGMENT_HEADER_BYTES, draw_salt, segment_path
-from log.storage import Storage
-from log.survey import EPOCH_OFFSETS
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, draw_salt, segment_path
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, snapshots_path
+from ambermq.log.recovery.recovery import free_file_id, lock_path
+from ambermq.log.recovery.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuilt, salvage
+from ambermq.log.segments.batch_copy import copy_batch
+from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["Repair", "apply", "aside_path", "plan"]
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from log.batch import KEPT, check_bodies
-from log.errors import DamageError, ForeignError, LogError
-from log.manifest import VERSION, Lost, Manifest, segments_path
-from log.part import Part
-from log.scan import Walk, find_later
-from log.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from log.storage import Storage
-from log.survey import EPOCH_OFFSETS
+from ambermq.log.errors import DamageError, ForeignError, LogError
+from ambermq.log.format.batch import KEPT, check_bodies
+from ambermq.log.format.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.manifest.manifest import VERSION, Lost, Manifest, segments_path
+from ambermq.log.segments.batch_walk import Walk, find_later
+from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["Claim", "Salvage", "Salvages", "claims_of", "headers_of", "rebuilt", "salvage"]
 

@@ -10,14 +10,13 @@ Rule 5. What may not be read is neither whole nor damaged: that is raised, not r
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from log.batch import COMPRESSED, KEPT, Mismatch
-from log.compression import plain_bodies
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.index import Index, check_index, path_of_index
-from log.inspect import Reader, open_reader
-from log.manifest import (
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.batch import COMPRESSED, KEPT, Mismatch
+from ambermq.log.format.compression import plain_bodies
+from ambermq.log.format.segment import Segment
+from ambermq.log.index.segment_index import Index, check_index, path_of_index
+from ambermq.log.manifest.manifest import (
     Manifest,
     Sealed,
     Snapshot,
@@ -27,11 +26,12 @@ from log.manifest import (
     snapshot_path,
     snapshots_path,
 )
-from log.part import Part
-from log.placing import temporary_path
-from log.scan import Walk
-from log.segment import Segment
-from log.storage import Storage
+from ambermq.log.manifest.snapshot_placement import temporary_path
+from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import Part
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["CheckSnapshot", "Progress", "Report", "verify"]
 

@@ -3,10 +3,10 @@
 The body CRC is copied too, never computed anew: bodies that were wrong stay known to be wrong.
 """
 
-from log.buffer import Buffer
-from log.checksum import crc32c
-from log.scan import Walk
-from log.storage import File
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.storage.interface import File
 
 __all__ = ["copy_batch", "resalted"]
 

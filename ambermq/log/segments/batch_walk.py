@@ -13,7 +13,8 @@ alone.
 from collections.abc import Iterator
 from typing import Final
 
-from log.batch import (
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.batch import (
     BATCH_ALIGNMENT,
     BATCH_HEADER_BYTES,
     BATCH_MAGIC,
@@ -24,10 +25,9 @@ from log.batch import (
     check_bounds,
     decode_header,
 )
-from log.buffer import Buffer
-from log.checksum import crc32c
-from log.record import RECORD
-from log.storage import File
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.record import RECORD
+from ambermq.log.storage.interface import File
 
 __all__ = ["Walk", "find_later"]
 

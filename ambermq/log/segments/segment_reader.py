@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from log.errors import DamageError
-from log.manifest import Manifest, Sealed
-from log.positions import Positions
-from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from log.storage import File, Storage
+from ambermq.log.errors import DamageError
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.manifest.manifest import Manifest, Sealed
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.storage.interface import File, Storage
 
 __all__ = ["Part", "open_part", "open_sealed", "walk_whole"]
 

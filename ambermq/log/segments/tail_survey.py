@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from log.batch import BatchHeader, Mismatch, check_bodies
-from log.errors import DamageError
-from log.manifest import Manifest, Sealed
-from log.part import Part, open_part
-from log.scan import Walk, find_later
-from log.segment import SEGMENT_HEADER_BYTES, segment_path
-from log.storage import Storage
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import BatchHeader, Mismatch, check_bodies
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
+from ambermq.log.manifest.manifest import Manifest, Sealed
+from ambermq.log.segments.batch_walk import Walk, find_later
+from ambermq.log.segments.segment_reader import Part, open_part
+from ambermq.log.storage.interface import Storage
 
 __all__ = ["EPOCH_OFFSETS", "Survey", "continues", "extend", "survey"]
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from log.buffer import Buffer
-from log.errors import LockedError
+from ambermq.log.buffer import Buffer
+from ambermq.log.errors import LockedError
 
 __all__ = ["DiskFile", "DiskHold", "DiskLock", "DiskStorage"]
 

@@ -10,7 +10,7 @@ its files and then sets `synced`.
 
 from msgspec import Struct
 
-from log.storage import File
+from ambermq.log.storage.interface import File
 
 __all__ = ["SyncTarget", "Syncer"]
 

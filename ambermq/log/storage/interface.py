@@ -9,7 +9,7 @@ directory.
 from collections.abc import Sequence
 from typing import Protocol
 
-from log.buffer import Buffer
+from ambermq.log.buffer import Buffer
 
 __all__ = ["File", "Hold", "Lock", "Storage"]
 

@@ -10,9 +10,9 @@ Rule 3. An error is final: nothing is synced after it.
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from log.kernel_sync import KernelSync
-from log.storage import File
-from log.syncer import Syncer
+from ambermq.log.storage.group_commit import Syncer
+from ambermq.log.storage.interface import File
+from ambermq.log.storage.linux_aio import KernelSync
 
 __all__ = ["LARGE_SYNC_BYTES", "SyncLane", "SyncThread"]
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from log.kernel_sync import KernelSync
-from log.sync_lane import SyncLane
-from log.syncer import Syncer
+from ambermq.log.storage.group_commit import Syncer
+from ambermq.log.storage.linux_aio import KernelSync
+from ambermq.log.storage.sync_lane import SyncLane
 
 __all__ = ["InlineLane", "InlineWorkers", "Lane", "ThreadLane", "ThreadWorkers", "Workers"]
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
-from log.adoption import Adoption
+from ambermq.log.compaction.adoption import Adoption
 
 __all__ = ["Hold", "Holds"]
 

@@ -13,10 +13,10 @@ those in which they are alike are the separator that joins them.
 from collections.abc import Sequence
 from itertools import repeat
 
-from log.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, DraftBatch
-from log.buffer import Buffer
-from log.config import LogConfig
-from log.record import RECORD, RECORD_HEAD, RECORD_TAIL
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.format.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, DraftBatch
+from ambermq.log.format.record import RECORD, RECORD_HEAD, RECORD_TAIL
 
 __all__ = ["Draft"]
 

@@ -21,17 +21,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from log.adoption import Adoption, adopt
-from log.config import LogConfig
-from log.deleting import Deleter
-from log.errors import LogError, LogFailed
-from log.index_tables import TouchesOf
-from log.indexing import Indexing
-from log.manifest import Manifest, commit, forget_removed, load, name_spare, roll
-from log.placing import Placement, place, sweep
-from log.segment import Segment, segment_path
-from log.storage import File, Storage
-from log.worker import Lane
+from ambermq.log.compaction.adoption import Adoption, adopt
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError, LogFailed
+from ambermq.log.format.segment import Segment, segment_path
+from ambermq.log.index.background_builder import Indexing
+from ambermq.log.index.tables import TouchesOf
+from ambermq.log.manifest.file_deletion import Deleter
+from ambermq.log.manifest.manifest import Manifest, commit, forget_removed, load, name_spare, roll
+from ambermq.log.manifest.snapshot_placement import Placement, place, sweep
+from ambermq.log.storage.interface import File, Storage
+from ambermq.log.storage.worker_threads import Lane
 
 __all__ = ["Housekeeper", "Space", "Spare", "segment_bytes"]
 

@@ -10,21 +10,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from log.adoption import Adoption
-from log.batch import DraftBatch, encode_batch
-from log.buffer import Buffer
-from log.draft import Draft
-from log.errors import LogFailed
-from log.holds import Hold, Holds
-from log.housekeeping import Housekeeper, Spare
-from log.manifest import Manifest
-from log.opening import Opening
-from log.placing import Placement
-from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
-from log.storage import File
-from log.stretch import Stretch
-from log.syncer import Syncer, SyncTarget
-from log.worker import Lane
+from ambermq.log.buffer import Buffer
+from ambermq.log.compaction.adoption import Adoption
+from ambermq.log.errors import LogFailed
+from ambermq.log.format.batch import DraftBatch, encode_batch
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
+from ambermq.log.manifest.manifest import Manifest
+from ambermq.log.manifest.snapshot_placement import Placement
+from ambermq.log.read.tail_reader import Stretch
+from ambermq.log.storage.group_commit import Syncer, SyncTarget
+from ambermq.log.storage.interface import File
+from ambermq.log.storage.worker_threads import Lane
+from ambermq.log.write.body_holds import Hold, Holds
+from ambermq.log.write.draft import Draft
+from ambermq.log.write.housekeeping import Housekeeper, Spare
+from ambermq.log.write.open_files import Opening
 
 __all__ = ["Log"]
 

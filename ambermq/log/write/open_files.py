@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from log.bodies import Bodies
-from log.config import LogConfig
-from log.index_tables import TouchesOf
-from log.manifest import Manifest
-from log.segment import SegmentHeader
-from log.storage import File, Lock, Storage
-from log.worker import Workers
+from ambermq.log.config import LogConfig
+from ambermq.log.format.segment import SegmentHeader
+from ambermq.log.index.tables import TouchesOf
+from ambermq.log.manifest.manifest import Manifest
+from ambermq.log.read.body_store import Bodies
+from ambermq.log.storage.interface import File, Lock, Storage
+from ambermq.log.storage.worker_threads import Workers
 
 __all__ = ["Opening"]
 

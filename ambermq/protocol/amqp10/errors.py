@@ -5,7 +5,7 @@ Rule 2: our own fault is a `LocalError`, and is never sent to a peer.
 Rule 3: a subclass stands for a scope that ends, since that is what a caller acts on; the rest is in the condition.
 """
 
-from protocol.spec import AmqpCondition, ConnectionCondition
+from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
 
 __all__ = [
     "AmqpError",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from protocol.performatives import DeliveryState, Error, Open
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Error, Open
 
 if TYPE_CHECKING:
-    from protocol.link import Link
-    from protocol.receiver import Receiver
-    from protocol.session import Session
+    from ambermq.protocol.amqp10.link.link import Link
+    from ambermq.protocol.amqp10.link.receiver import Receiver
+    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = [
     "Authenticating",

@@ -5,16 +5,17 @@ Rule 1. Both are asked and answered by links of the same kind (request_links.py)
 
 from typing import TYPE_CHECKING, final
 
-from engine.effects import Answered, RefusedCommand
-from protocol import claims, management
-from protocol.events import Disposed, TransferRun
-from protocol.link import Link
-from protocol.receiver import Receiver
-from protocol.sender import Sender
-from protocol.session import Session
+from ambermq.engine.effects import Answered, RefusedCommand
+from ambermq.protocol.amqp10.events import Disposed, TransferRun
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.gateway.nodes import cbs_node as claims
+from ambermq.protocol.gateway.nodes import management_node as management
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["OwnNodes"]
 

@@ -6,15 +6,11 @@ A link is answered when the engine has: the attach reply of a node waits for the
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, assert_never, final
 
-from engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
-from engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
-from protocol import management
-from protocol.browsing import Browsing
-from protocol.connection import Connection
-from protocol.consuming import Consuming
-from protocol.containers import SOLE_CONNECTION
-from protocol.errors import AmqpError
-from protocol.events import (
+from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
+from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.errors import AmqpError
+from ambermq.protocol.amqp10.events import (
     Authenticating,
     ConnectionClosed,
     CreditChanged,
@@ -26,21 +22,25 @@ from protocol.events import (
     SessionEnded,
     TransferRun,
 )
-from protocol.link import Link
-from protocol.own_nodes import OwnNodes
-from protocol.performatives import Attach, Error
-from protocol.posting import Posting
-from protocol.producing import Producing
-from protocol.receiver import Receiver
-from protocol.sender import Sender
-from protocol.session import Session
-from protocol.sources import Source
-from protocol.spec import LinkCondition
-from protocol.terminus import Refusal, consuming_terms, producing_terms
-from protocol.values import Symbol
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Attach, Error
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.spec import LinkCondition
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.broker_nodes import OwnNodes
+from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
+from ambermq.protocol.gateway.internal_publisher import Posting
+from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
+from ambermq.protocol.gateway.links.consumer_link import Consuming
+from ambermq.protocol.gateway.links.producer_link import Producing
+from ambermq.protocol.gateway.nodes import management_node as management
+from ambermq.protocol.gateway.sources.queue_browser import Browsing
+from ambermq.protocol.gateway.sources.source_scheduler import Source
 
 if TYPE_CHECKING:
-    from protocol.gateway import Gateway
+    from ambermq.protocol.gateway.gateway import Gateway
 
 __all__ = ["OFFERED", "PRODUCT", "Authenticator", "Peer"]
 

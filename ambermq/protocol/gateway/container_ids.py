@@ -9,9 +9,9 @@ Rule 3. A container id is bounded: it is written down with each link, and stays 
 from collections import Counter
 from typing import Final, final
 
-from protocol.performatives import Error, Open
-from protocol.spec import AmqpCondition
-from protocol.values import Symbol
+from ambermq.protocol.amqp10.performatives.classes import Error, Open
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.types.values import Symbol
 
 __all__ = ["SOLE_CONNECTION", "Containers"]
 

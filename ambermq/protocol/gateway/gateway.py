@@ -10,10 +10,9 @@ Rule 3. A connection whose output may have grown stands in `touched` until the s
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, final
 
-from engine.beside import Beside
-from engine.commands import Command
-from engine.config import EngineConfig
-from engine.effects import (
+from ambermq.engine.commands import Command
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import (
     Answered,
     CommandFailed,
     ConsumerEnded,
@@ -27,22 +26,23 @@ from engine.effects import (
     PublishDone,
     RefusedCommand,
 )
-from engine.entry import Entry
-from engine.replay import Replay
-from engine.state import State
-from protocol.consuming import Consuming
-from protocol.containers import Containers
-from protocol.decode import Buffer
-from protocol.link import Link
-from protocol.orders import Orders
-from protocol.peer import Peer
-from protocol.performatives import Error
-from protocol.producing import Producing
-from protocol.server_limits import ServerLimits
-from protocol.sources import Sources
-from protocol.spec import AmqpCondition
-from protocol.values import Symbol
-from protocol.vhost_management import VhostPort
+from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.history.replay import Replay
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.state import State
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.connection_gateway import Peer
+from ambermq.protocol.gateway.container_ids import Containers
+from ambermq.protocol.gateway.links.consumer_link import Consuming
+from ambermq.protocol.gateway.links.producer_link import Producing
+from ambermq.protocol.gateway.sources.source_scheduler import Sources
+from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.management.vhosts import VhostPort
+from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Engine", "Gateway"]
 

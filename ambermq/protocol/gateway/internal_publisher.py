@@ -7,13 +7,13 @@ Rule 2. Nobody waits for the outcome: what reaches no queue is gone.
 
 from typing import TYPE_CHECKING, Final, final
 
-from engine.commands import AttachProducer, DetachProducer, Publish
-from engine.effects import ProducerReady, PublishDone
-from engine.sending import Unroutable
-from protocol.decode import Buffer
+from ambermq.engine.commands import AttachProducer, DetachProducer, Publish
+from ambermq.engine.effects import ProducerReady, PublishDone
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["Posting"]
 

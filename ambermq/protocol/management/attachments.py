@@ -17,16 +17,16 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from engine.address import member_address
-from engine.arguments import CALLED
-from engine.attachment import Argument, Attachment, Condition
-from engine.commands import AttachMember, Command, DetachMember, Inspect
-from engine.errors import Refused
-from engine.muxer import Muxer
-from engine.state import State
-from protocol.asked import refuse_unknown
-from protocol.orders import Orders
-from protocol.pages import asked_window, page_of
+from ambermq.engine.address import member_address
+from ambermq.engine.commands import AttachMember, Command, DetachMember, Inspect
+from ambermq.engine.decide.attachment_arguments import CALLED
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.attachment import Argument, Attachment, Condition
+from ambermq.engine.model.muxer import Muxer
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.request_fields import refuse_unknown
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = [
     "ATTACHMENT_ATTRIBUTES",

@@ -1,16 +1,16 @@
 """Compactions in the broker's `$management` node: what requests of type `org.ambermq.compaction` become.
 
 Rule: a request names a job, whose directory lies in the log's own; what is in there is checked by the engine
-(engine/compactor.py, engine/namer.py). COMMIT is answered when the log says that history begins later now, and that is
-durable; NAME when the job's snapshot of the past is one of the log's.
+(engine/compaction: commit.py, historical_snapshot.py). COMMIT is answered when the log says that history begins later
+now, and that is durable; NAME when the job's snapshot of the past is one of the log's.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from engine.commands import Command, CommitCompaction, NameSnapshot
-from engine.errors import Refused
-from protocol.asked import asked_name, refuse_unknown
+from ambermq.engine.commands import Command, CommitCompaction, NameSnapshot
+from ambermq.engine.errors import Refused
+from ambermq.protocol.management.request_fields import asked_name, refuse_unknown
 
 __all__ = ["COMPACTION_OPERATIONS", "COMPACTION_TYPE"]
 

@@ -6,7 +6,7 @@ Rule: whoever rehearses a change of wiring asks first, so that what the broker w
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine.commands import Command, Inspect
+from ambermq.engine.commands import Command, Inspect
 
 __all__ = ["GET_LIMITS", "LIMITS", "limits"]
 

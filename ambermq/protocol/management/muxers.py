@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect, UpdateMuxer
-from engine.errors import Refused
-from engine.muxer import Muxer, MuxerKind, Options
-from engine.state import State
-from protocol.asked import NO_NUMBERS, asked_flag, asked_name, refuse_unknown, refuse_unsaid
-from protocol.orders import Orders
-from protocol.pages import asked_window, page_of
+from ambermq.engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect, UpdateMuxer
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.request_fields import NO_NUMBERS, asked_flag, asked_name, refuse_unknown, refuse_unsaid
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = ["MUXER_ATTRIBUTES", "MUXER_OPERATIONS", "MUXER_TYPE", "muxer_attributes"]
 

@@ -8,23 +8,23 @@ Rule 2. UPDATE is known for every type: where what there is never changes, the r
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from engine.commands import Command
-from engine.errors import Refused
-from protocol.attachment_management import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
-from protocol.compaction_management import COMPACTION_OPERATIONS, COMPACTION_TYPE
-from protocol.limit_management import GET_LIMITS, limits
-from protocol.muxer_management import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
-from protocol.queue_management import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
-from protocol.route_management import ROUTE, route
-from protocol.snapshot_management import SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
-from protocol.subscription_management import (
+from ambermq.engine.commands import Command
+from ambermq.engine.errors import Refused
+from ambermq.protocol.management.attachments import ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS, ATTACHMENT_TYPE
+from ambermq.protocol.management.compactions import COMPACTION_OPERATIONS, COMPACTION_TYPE
+from ambermq.protocol.management.limits import GET_LIMITS, limits
+from ambermq.protocol.management.muxers import MUXER_ATTRIBUTES, MUXER_OPERATIONS, MUXER_TYPE
+from ambermq.protocol.management.queues import QUEUE_ATTRIBUTES, QUEUE_OPERATIONS, QUEUE_TYPE
+from ambermq.protocol.management.routes import ROUTE, route
+from ambermq.protocol.management.snapshots import SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
+from ambermq.protocol.management.subscriptions import (
     SUBSCRIPTION_ATTRIBUTES,
     SUBSCRIPTION_OPERATIONS,
     SUBSCRIPTION_TYPE,
 )
-from protocol.template_management import TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS, TEMPLATE_TYPE
-from protocol.updates import REPLACEMENTS
-from protocol.vhost_management import VHOST_ATTRIBUTES, VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
+from ambermq.protocol.management.templates import TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS, TEMPLATE_TYPE
+from ambermq.protocol.management.update_replacements import REPLACEMENTS
+from ambermq.protocol.management.vhosts import VHOST_ATTRIBUTES, VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
 
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
 

@@ -7,8 +7,8 @@ Rule 2. A client may name the attributes that it wants; what it names and is not
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from engine.errors import Refused
-from protocol.asked import asked_number, refuse_unknown
+from ambermq.engine.errors import Refused
+from ambermq.protocol.management.request_fields import asked_number, refuse_unknown
 
 __all__ = ["PAGE_BYTES_MAX", "Window", "asked_window", "page_of"]
 

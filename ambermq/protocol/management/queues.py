@@ -11,15 +11,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from engine.address import queue_name
-from engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue, UpdateQueue
-from engine.errors import Refused
-from engine.queue import Queue, Settings
-from engine.state import State
-from engine.template import Templates
-from protocol.asked import asked_flag, asked_name, asked_number, refuse_unknown, refuse_unsaid
-from protocol.orders import Orders
-from protocol.pages import asked_window, page_of
+from ambermq.engine.address import queue_name
+from ambermq.engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue, UpdateQueue
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.queue import Queue, Settings
+from ambermq.engine.model.queue_template import Templates
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.request_fields import (
+    asked_flag,
+    asked_name,
+    asked_number,
+    refuse_unknown,
+    refuse_unsaid,
+)
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = ["QUEUE_ATTRIBUTES", "QUEUE_OPERATIONS", "QUEUE_TYPE", "queue_attributes"]
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine.errors import Refused
-from protocol.values import Timestamp
+from ambermq.engine.errors import Refused
+from ambermq.protocol.amqp10.types.values import Timestamp
 
 __all__ = ["NO_NUMBERS", "asked_flag", "asked_name", "asked_number", "refuse_unknown", "refuse_unsaid"]
 

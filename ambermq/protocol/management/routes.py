@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from engine.address import member_address
-from engine.commands import Command, ExplainRoute
-from engine.errors import Refused
-from engine.explaining import Explained
-from engine.muxer import MuxerKind
-from engine.routing.router import Hop
-from engine.state import State
-from protocol.attachment_management import attachment_attributes
-from protocol.given_message import given_message
+from ambermq.engine.address import member_address
+from ambermq.engine.commands import Command, ExplainRoute
+from ambermq.engine.decide.explain_route import Explained
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.router import Hop
+from ambermq.protocol.management.attachments import attachment_attributes
+from ambermq.protocol.management.sample_message import given_message
 
 __all__ = ["ROUTE", "route", "route_attributes"]
 

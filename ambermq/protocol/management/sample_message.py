@@ -11,13 +11,13 @@ Rule 2. A whole number is a timestamp where one belongs, as commands write it; e
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from engine.errors import Refused
-from protocol.composite_types import COMPOSITES, FieldType
-from protocol.errors import LocalError
-from protocol.fields import field_kinds
-from protocol.message import Message
-from protocol.performatives import Header, Properties
-from protocol.values import Timestamp
+from ambermq.engine.errors import Refused
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.message.message import Message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.fields import field_kinds
+from ambermq.protocol.amqp10.performatives.tables import COMPOSITES, FieldType
+from ambermq.protocol.amqp10.types.values import Timestamp
 
 __all__ = ["given_message"]
 

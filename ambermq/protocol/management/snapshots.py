@@ -2,15 +2,15 @@
 
 Rule 1. CREATE is answered when the snapshot is there for good, with `wait` false when it is taken. With `seal` true the
 log goes on in its next segment, so that what lies below the snapshot is whole segments.
-Rule 2. Attributes are those that the engine tells (engine/snapshotter.py); here they are only laid out.
+Rule 2. Attributes are those that the engine tells (engine/snapshots/snapshotter.py); here they are only laid out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from engine.commands import Command, DeleteSnapshot, InspectSnapshots, TakeSnapshot
-from protocol.asked import asked_flag, asked_name, asked_number, refuse_unknown
+from ambermq.engine.commands import Command, DeleteSnapshot, InspectSnapshots, TakeSnapshot
+from ambermq.protocol.management.request_fields import asked_flag, asked_name, asked_number, refuse_unknown
 
 __all__ = ["SNAPSHOT_ATTRIBUTES", "SNAPSHOT_OPERATIONS", "SNAPSHOT_TYPE"]
 

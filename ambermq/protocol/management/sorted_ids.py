@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, final
 
-from engine.muxer import Muxer
-from engine.state import State
-from snapshot.map import PersistentMap
+from ambermq.engine.model.muxer import Muxer
+from ambermq.engine.model.state import State
+from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["Orders"]
 

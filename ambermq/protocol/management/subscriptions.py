@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from engine.commands import Command, DeleteSubscription, Inspect
-from engine.errors import Refused
-from engine.state import State
-from engine.unsubscribing import subscription_named
-from protocol.asked import asked_flag, asked_name
-from protocol.orders import Orders
-from protocol.pages import asked_window, page_of
+from ambermq.engine.commands import Command, DeleteSubscription, Inspect
+from ambermq.engine.decide.delete_subscription import subscription_named
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.request_fields import asked_flag, asked_name
+from ambermq.protocol.management.sorted_ids import Orders
 
 __all__ = [
     "SUBSCRIPTION_ATTRIBUTES",

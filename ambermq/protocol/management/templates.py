@@ -8,13 +8,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
-from engine.arguments import CALLED
-from engine.commands import Command, Inspect
-from engine.state import State
-from engine.template import Template, TemplateAttachment, Templates
-from protocol.asked import asked_name
-from protocol.attachment_management import argument_value
-from protocol.pages import asked_window, page_of
+from ambermq.engine.commands import Command, Inspect
+from ambermq.engine.decide.attachment_arguments import CALLED
+from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.attachments import argument_value
+from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.request_fields import asked_name
 
 __all__ = ["TEMPLATE_ATTRIBUTES", "TEMPLATE_OPERATIONS", "TEMPLATE_TYPE"]
 

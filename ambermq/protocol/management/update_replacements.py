@@ -6,12 +6,12 @@ Rule: an UPDATE that there is not is refused with a sentence that says why, and 
 from collections.abc import Mapping
 from typing import Final
 
-from protocol.attachment_management import ATTACHMENT_TYPE
-from protocol.compaction_management import COMPACTION_TYPE
-from protocol.snapshot_management import SNAPSHOT_TYPE
-from protocol.subscription_management import SUBSCRIPTION_TYPE
-from protocol.template_management import TEMPLATE_TYPE
-from protocol.vhost_management import VHOST_TYPE
+from ambermq.protocol.management.attachments import ATTACHMENT_TYPE
+from ambermq.protocol.management.compactions import COMPACTION_TYPE
+from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
+from ambermq.protocol.management.subscriptions import SUBSCRIPTION_TYPE
+from ambermq.protocol.management.templates import TEMPLATE_TYPE
+from ambermq.protocol.management.vhosts import VHOST_TYPE
 
 __all__ = ["REPLACEMENTS"]
 

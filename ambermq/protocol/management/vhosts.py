@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from engine.errors import Refused
-from engine.mode import Mode, mode_named
-from protocol.asked import asked_flag, asked_name, asked_number, refuse_unknown
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.vhost_mode import Mode, mode_named
+from ambermq.protocol.management.request_fields import asked_flag, asked_name, asked_number, refuse_unknown
 
 if TYPE_CHECKING:
-    from protocol.gateway import Gateway
+    from ambermq.protocol.gateway.gateway import Gateway
 
 __all__ = [
     "HOSTNAME_PREFIX",

@@ -12,13 +12,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast, final
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.host import Host
-from protocol.peer import Peer
-from protocol.performatives import Error
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.gateway.connection_gateway import Peer
+from ambermq.protocol.server.vhost_runner import Host
 
 if TYPE_CHECKING:
-    from protocol.server import Server
+    from ambermq.protocol.server.server import Server
 
 __all__ = ["SWEEP_MS", "Accepted"]
 

@@ -17,18 +17,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from log.root import DEFAULT_VHOST
-from protocol.accepted import SWEEP_MS, Accepted
-from protocol.host import Ground, Host
-from protocol.hosting import Hosting, Vhosts
-from protocol.limits import ConnectionLimits
-from protocol.peer import Authenticator, Peer
-from protocol.performatives import Error
-from protocol.reader import ReadBuffer
-from protocol.sasl import SaslServer
-from protocol.server_limits import ServerLimits
-from protocol.spec import ConnectionCondition
-from protocol.values import Symbol
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.protocol.amqp10.connection.sasl import SaslServer
+from ambermq.protocol.amqp10.framing.frame_reader import ReadBuffer
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import ConnectionCondition
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.connection_gateway import Authenticator, Peer
+from ambermq.protocol.server.connection_transport import SWEEP_MS, Accepted
+from ambermq.protocol.server.vhost_lifecycle import Hosting, Vhosts
+from ambermq.protocol.server.vhost_runner import Ground, Host
+from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Server"]
 

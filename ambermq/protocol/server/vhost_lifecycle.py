@@ -9,19 +9,18 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from engine.commands import ResetHost
-from engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
-from engine.errors import EngineError, Refused
-from engine.mode import Mode
-from engine.state import totals_of
-from log.errors import LogError, LogFailed
-from log.root import DEFAULT_VHOST, check_name
-from protocol.gateway import Gateway
-from protocol.host import Ground, Host
-from protocol.performatives import Error
-from protocol.spec import AmqpCondition, ConnectionCondition
-from protocol.values import Symbol
-from protocol.vhost_management import (
+from ambermq.engine.commands import ResetHost
+from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
+from ambermq.engine.errors import EngineError, Refused
+from ambermq.engine.model.state import totals_of
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.log.errors import LogError, LogFailed
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, check_name
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.management.vhosts import (
     HOSTNAME_PREFIX,
     VHOST_ATTRIBUTES,
     CreateVhost,
@@ -32,9 +31,10 @@ from protocol.vhost_management import (
     ResetVhost,
     VhostCommand,
 )
+from ambermq.protocol.server.vhost_runner import Ground, Host
 
 if TYPE_CHECKING:
-    from protocol.server import Server
+    from ambermq.protocol.server.server import Server
 
 __all__ = ["Hosting", "Vhosts"]
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, final
 
 import structlog
 
-from engine.beside import Beside
-from engine.durable import ALONE, FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
-from protocol.gateway import Gateway
+from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.loop.durable_loop import ALONE, FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
+from ambermq.protocol.gateway.gateway import Gateway
 
 if TYPE_CHECKING:
-    from protocol.accepted import Accepted
-    from protocol.server import Server
+    from ambermq.protocol.server.connection_transport import Accepted
+    from ambermq.protocol.server.server import Server
 
 __all__ = ["Ground", "Host"]
 

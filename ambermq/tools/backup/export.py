@@ -11,21 +11,21 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from engine.keep import kept_offsets
-from engine.state import State
-from log.batch import KEPT, DraftBatch, decode_header, encode_batch
-from log.buffer import Buffer
-from log.errors import DamageError
-from log.inspect import Reader, open_reader
-from log.manifest import Manifest, Snapshot, manifest_path, snapshot_path
-from log.part import walk_whole
-from log.pick import pick_records
-from log.segment import SegmentHeader
-from log.storage import Storage
-from tools.backup_format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
-from tools.backup_writer import BackupWriter
-from tools.paced_storage import reading_storage
-from tools.snapshot_files import snapshot_named, snapshot_state
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.model.state import State
+from ambermq.log.buffer import Buffer
+from ambermq.log.compaction.record_copy import pick_records
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import KEPT, DraftBatch, decode_header, encode_batch
+from ambermq.log.format.segment import SegmentHeader
+from ambermq.log.manifest.manifest import Manifest, Snapshot, manifest_path, snapshot_path
+from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.segments.segment_reader import walk_whole
+from ambermq.log.storage.interface import Storage
+from ambermq.tools.backup.format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
+from ambermq.tools.backup.writer import BackupWriter
+from ambermq.tools.past.snapshot_files import snapshot_named, snapshot_state
+from ambermq.tools.past.throttled_storage import reading_storage
 
 __all__ = ["export_backup"]
 

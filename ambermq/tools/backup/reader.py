@@ -5,11 +5,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
-from log.batch import Mismatch
-from log.checksum import crc32c
-from log.compression import decompressed
-from log.errors import DamageError, ForeignError
-from tools.backup_format import (
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.format.batch import Mismatch
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.compression import decompressed
+from ambermq.tools.backup.format import (
     FRAME_HEADER_BYTES,
     HEADER_BYTES,
     TABLE_BYTES_MAX,

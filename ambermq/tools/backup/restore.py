@@ -19,11 +19,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from log import manifest as manifests
-from log.checksum import crc32c
-from log.disk import DiskFile, DiskStorage
-from log.errors import DamageError
-from log.manifest import (
+from ambermq.log.errors import DamageError
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import (
     Horizon,
     Manifest,
     Sealed,
@@ -33,15 +33,15 @@ from log.manifest import (
     snapshot_path,
     snapshots_path,
 )
-from log.recovery import lock_path, restoring_path
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from log.survey import EPOCH_OFFSETS
-from snapshot.blocks import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
-from snapshot.blocks import decode_header, encode_header
-from tools.backup_check import check_backup
-from tools.backup_format import Table
-from tools.backup_reader import BackupReader
-from tools.errors import ToolError
+from ambermq.log.recovery.recovery import lock_path, restoring_path
+from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
+from ambermq.log.storage.disk import DiskFile, DiskStorage
+from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
+from ambermq.snapshot.block_file import decode_header, encode_header
+from ambermq.tools.backup.format import Table
+from ambermq.tools.backup.reader import BackupReader
+from ambermq.tools.backup.verify import check_backup
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["restore_backup"]
 

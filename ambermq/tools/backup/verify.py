@@ -6,20 +6,20 @@ from itertools import chain
 from struct import Struct
 from typing import Final, cast
 
-from engine.image import ImageFault, state_of
-from engine.keep import kept_offsets
-from engine.state import State
-from log.batch import KEPT
-from log.checksum import crc32c
-from log.errors import DamageError, ForeignError
-from log.part import Part, walk_whole
-from log.pick import bodies_of_walk
-from log.segment import SegmentHeader
-from log.storage import File
-from snapshot.blocks import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
-from snapshot.blocks import BlockFault, ForeignBlocks, decode_header, read_blocks
-from tools.backup_format import BackupPart, Table
-from tools.backup_reader import BackupReader
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.state_codec import ImageFault, state_of
+from ambermq.log.compaction.record_copy import bodies_of_walk
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.format.batch import KEPT
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.segment import SegmentHeader
+from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.storage.interface import File
+from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
+from ambermq.snapshot.block_file import BlockFault, ForeignBlocks, decode_header, read_blocks
+from ambermq.tools.backup.format import BackupPart, Table
+from ambermq.tools.backup.reader import BackupReader
 
 __all__ = ["check_backup", "verify_backup"]
 

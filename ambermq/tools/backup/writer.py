@@ -18,10 +18,10 @@ from typing import Final, Self
 
 import zstandard
 
-from log.buffer import Buffer
-from log.checksum import crc32c
-from log.disk import DiskFile, DiskHold, DiskStorage
-from tools.backup_format import (
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.storage.disk import DiskFile, DiskHold, DiskStorage
+from ambermq.tools.backup.format import (
     FRAME_BYTES_MAX,
     PARTS_MAX,
     TABLE_NAME,
@@ -35,8 +35,8 @@ from tools.backup_format import (
     encode_trailer,
     part_bytes_max,
 )
-from tools.errors import ToolError
-from tools.pace import Pace
+from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["BackupWriter"]
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["ChildBroker"]
 
@@ -56,7 +56,7 @@ class ChildBroker:
 
     def launch(self) -> None:
         """Start it without waiting for anything."""
-        command = [sys.executable, "-m", "tools", "serve", "--data", str(self.directory), "--port", "0"]
+        command = [sys.executable, "-m", "ambermq", "serve", "--data", str(self.directory), "--port", "0"]
         with self.stderr_path.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr

@@ -17,14 +17,14 @@ from typing import Final, final
 
 import structlog
 
-from engine.durable import DurableLoop
-from protocol.host import Ground
-from tools.broker_url import BrokerUrl
-from tools.compaction_schedule import Schedule
-from tools.log_facts import facts_of
-from tools.retention_schedule import RetentionSchedule
-from tools.settings import Settings
-from tools.target import COMPACT_URL_VARIABLE
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.protocol.server.vhost_runner import Ground
+from ambermq.tools.client.broker_option import COMPACT_URL_VARIABLE
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.config.compaction_schedule import Schedule
+from ambermq.tools.config.log_facts import facts_of
+from ambermq.tools.config.retention_schedule import RetentionSchedule
+from ambermq.tools.config.settings import Settings
 
 __all__ = ["CompactionStarter"]
 
@@ -82,7 +82,7 @@ class CompactionStarter:
     async def _compact(self, name: str, reason: str, options: Sequence[str]) -> None:
         log = structlog.get_logger().bind(vhost=name, reason=reason)
         log.info("compacting", options=" ".join(options))
-        arguments = ["-m", "tools", "log", "compact", "--data", self._directory, "--vhost", name, "--output", "json"]
+        arguments = ["-m", "ambermq", "log", "compact", "--data", self._directory, "--vhost", name, "--output", "json"]
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from log import checksum
+from ambermq.log.format import checksum
 
 __all__ = ["LOG_LEVELS", "configure_logging", "freeze_heap", "raise_open_files", "tune_interpreter", "warn_of_slowness"]
 

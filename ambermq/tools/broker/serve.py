@@ -20,15 +20,11 @@ import click
 import structlog
 import uvloop
 
-from log.root import DEFAULT_VHOST
-from protocol.sasl import SaslServer
-from protocol.server import Server
-from tools.broker_url import BrokerUrl
-from tools.compaction_starter import CompactionStarter
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.output import print_line
-from tools.process import (
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.protocol.amqp10.connection.sasl import SaslServer
+from ambermq.protocol.server.server import Server
+from ambermq.tools.broker.compaction_child import CompactionStarter
+from ambermq.tools.broker.process_tuning import (
     LOG_LEVELS,
     configure_logging,
     freeze_heap,
@@ -36,9 +32,13 @@ from tools.process import (
     tune_interpreter,
     warn_of_slowness,
 )
-from tools.settings import Settings, load_settings
-from tools.target import data_directory
-from tools.vhost_store import VhostStore
+from ambermq.tools.broker.vhost_store import VhostStore
+from ambermq.tools.client.broker_option import data_directory
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.config.settings import Settings, load_settings
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import print_line
 
 __all__ = ["Broker", "serve"]
 

@@ -11,18 +11,18 @@ from pathlib import Path
 from select import POLLIN, poll
 from typing import Any, Final
 
-from engine.commands import Command
-from engine.durable import DurableLoop
-from engine.effects import Answered, Effect, RefusedCommand
-from engine.mode import Mode
-from engine.recovery import recover
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import LogError
-from log.manifest import manifest_path
-from log.recovery import Recovery
-from tools.errors import ToolError
-from tools.settings import Settings
+from ambermq.engine.commands import Command
+from ambermq.engine.effects import Answered, Effect, RefusedCommand
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import recover
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError
+from ambermq.log.manifest.manifest import manifest_path
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.config.settings import Settings
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["ask", "stopped_engine"]
 

@@ -14,22 +14,22 @@ from typing import Final, final
 
 import structlog
 
-from engine.beside import Beside
-from engine.mode import Mode
-from engine.recovery import recover
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError, LogFailed
-from log.proposal import sweep_jobs
-from log.recovery import Recovery
-from log.root import DEFAULT_VHOST
-from log.vhosts import VirtualHosts
-from log.worker import ThreadWorkers
-from protocol.host import Ground
-from protocol.message_fields import MessageFields
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.settings import Settings
-from tools.target import write_holder
+from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.loop.recovery import recover
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.log.compaction.job import sweep_jobs
+from ambermq.log.errors import DamageError, LogError, LogFailed
+from ambermq.log.manifest.vhost_directories import VirtualHosts
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import ThreadWorkers
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.server.vhost_runner import Ground
+from ambermq.tools.client.broker_option import write_holder
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.config.settings import Settings
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["VhostStore"]
 

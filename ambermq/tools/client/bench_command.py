@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import click
 
-from protocol.limits import UINT_MAX
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.load import BODY_BYTES_MIN, Load, Timings
-from tools.numbers import NumberRange
-from tools.output import output_option, print_values
-from tools.target import broker_options, broker_url, holder_of
+from ambermq.protocol.amqp10.limits import UINT_MAX
+from ambermq.tools.client.broker_option import broker_options, broker_url, holder_of
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.load_generator import BODY_BYTES_MIN, Load, Timings
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.number_range import NumberRange
+from ambermq.tools.terminal.output import output_option, print_values
 
 __all__ = ["bench"]
 

@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from log.disk import DiskStorage
-from log.holder import lock_path, read_holder
-from log.manifest import MANIFEST_NAME
-from log.root import DEFAULT_VHOST, vhosts_path
-from log.vhosts import load_root
-from tools.broker_url import vhost_path
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.log.manifest.manifest import MANIFEST_NAME
+from ambermq.log.manifest.vhost_directories import load_root
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
+from ambermq.log.manifest.writer_lock import lock_path, read_holder
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.client.broker_url import vhost_path
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = [
     "COMPACT_URL_VARIABLE",

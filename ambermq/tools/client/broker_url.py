@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import click
 
-from protocol.spec import PORT
-from protocol.vhost_management import HOSTNAME_PREFIX
+from ambermq.protocol.amqp10.spec import PORT
+from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 
 __all__ = ["BrokerUrl", "vhost_path"]
 

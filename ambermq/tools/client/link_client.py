@@ -16,20 +16,20 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.events import ConnectionClosed, Event, LinkAttached, LinkDetached, Opened, SessionEnded
-from protocol.limits import ConnectionLimits
-from protocol.link import Link
-from protocol.performatives import Error, Source, Target
-from protocol.receiver import Receiver
-from protocol.sasl import SaslClient
-from protocol.sender import Sender
-from protocol.spec import AmqpCondition, ConnectionCondition, SenderSettleMode
-from protocol.values import Symbol
-from protocol.vhost_management import HOSTNAME_PREFIX
-from tools.broker_url import BrokerUrl
-from tools.errors import ConnectionBroke, ToolError
-from tools.exit_codes import ExitCode
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslClient
+from ambermq.protocol.amqp10.events import ConnectionClosed, Event, LinkAttached, LinkDetached, Opened, SessionEnded
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Error, Source, Target
+from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition, SenderSettleMode
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["TIMEOUT_SECONDS", "LinkClient"]
 

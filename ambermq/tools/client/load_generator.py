@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
-from protocol.events import Disposed, TransferRun
-from protocol.message import Data, Message
-from protocol.performatives import Accepted, Header
-from tools.link_client import LinkClient
+from ambermq.protocol.amqp10.events import Disposed, TransferRun
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Header
+from ambermq.tools.client.link_client import LinkClient
 
 __all__ = ["BODY_BYTES_MIN", "Load", "Timings"]
 

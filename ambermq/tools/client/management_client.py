@@ -10,14 +10,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from protocol.errors import LocalError
-from protocol.events import Event, TransferRun
-from protocol.message import AmqpValue, Message, decode_message
-from protocol.performatives import Accepted, Properties
-from protocol.values import ULong
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import TIMEOUT_SECONDS, LinkClient
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.events import Event, TransferRun
+from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Properties
+from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.tools.client.link_client import TIMEOUT_SECONDS, LinkClient
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = [
     "Management",

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
-from protocol.composites import decode_composite
-from protocol.decode import Buffer
-from protocol.errors import DecodeError
-from protocol.performatives import Properties
-from protocol.sections import Section, read_descriptor, scan_head
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, scan_head
+from ambermq.protocol.amqp10.performatives.classes import Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["MessageId", "meanings_of", "message_id_of", "shown_id"]
 

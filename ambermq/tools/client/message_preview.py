@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from log.buffer import Buffer
-from protocol.composites import decode_composite
-from protocol.decode import decode
-from protocol.errors import DecodeError
-from protocol.message import Message, decode_message
-from protocol.performatives import Header, Properties
-from protocol.sections import Section, read_descriptor, read_section
-from tools.messages import body_text, plain
-from tools.output import printable
+from ambermq.log.buffer import Buffer
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.message import Message, decode_message
+from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, read_section
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.types.decode import decode
+from ambermq.tools.client.message_text import body_text, plain
+from ambermq.tools.terminal.output import printable
 
 __all__ = ["PREVIEW_MAX", "message_facts", "one_line", "pairs_text"]
 

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import msgspec
 
-from protocol.message import AmqpValue, Data, Message
-from protocol.performatives import Header, Properties
-from protocol.values import Array, Described, Map, UByte, UInt, ULong
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.types.values import Array, Described, Map, UByte, UInt, ULong
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["Draft", "body_text", "message_of", "plain", "present", "read_draft"]
 

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from protocol.decode import Buffer
-from protocol.events import Disposed, Event
-from protocol.performatives import Rejected
-from protocol.sender import Sender
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
+from ambermq.protocol.amqp10.events import Disposed, Event
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Rejected
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["Publisher"]
 

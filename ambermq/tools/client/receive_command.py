@@ -4,16 +4,16 @@ import sys
 
 import click
 
-from protocol.message import decode_message
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.messages import body_text, present
-from tools.numbers import NumberRange
-from tools.output import output_option, print_json, print_line, print_words
-from tools.subscriber import OUTCOMES, Subscriber
-from tools.target import broker_options, broker_url
+from ambermq.protocol.amqp10.message.message import decode_message
+from ambermq.tools.client.broker_option import broker_options, broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.message_text import body_text, present
+from ambermq.tools.client.subscriber import OUTCOMES, Subscriber
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.number_range import NumberRange
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_words
 
 __all__ = ["receive"]
 

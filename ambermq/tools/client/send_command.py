@@ -12,17 +12,17 @@ from typing import Final
 
 import click
 
-from protocol.errors import LocalError
-from protocol.limits import UINT_MAX
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.messages import Draft, message_of, read_draft
-from tools.numbers import NumberRange
-from tools.output import output_option, print_json, print_line
-from tools.publisher import Publisher
-from tools.target import broker_options, broker_url
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.limits import UINT_MAX
+from ambermq.tools.client.broker_option import broker_options, broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.message_text import Draft, message_of, read_draft
+from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.number_range import NumberRange
+from ambermq.tools.terminal.output import output_option, print_json, print_line
 
 __all__ = ["send"]
 

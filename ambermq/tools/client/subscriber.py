@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.events import CreditChanged, Event, TransferRun
-from protocol.performatives import Accepted, DeliveryState, Modified, Rejected, Released
-from protocol.receiver import Receiver
-from tools.link_client import TIMEOUT_SECONDS, LinkClient
+from ambermq.protocol.amqp10.events import CreditChanged, Event, TransferRun
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Modified, Rejected, Released
+from ambermq.tools.client.link_client import TIMEOUT_SECONDS, LinkClient
 
 __all__ = ["OUTCOMES", "Subscriber"]
 

@@ -16,23 +16,30 @@ from typing import Any, Final
 
 import click
 
-from engine.compaction import History
-from engine.times import iso_time
-from tools.broker_url import BrokerUrl
-from tools.compact import run_compaction
-from tools.compact_broker import broker_for
-from tools.compact_local import LocalRunner
-from tools.compact_plan import Outcome, foresee_compaction
-from tools.compact_runner import Runner
-from tools.durations import duration_text
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_line, print_values
-from tools.sizes import parse_size, size_text
-from tools.spark_session import check_packages
-from tools.stage_bar import stage_bar
-from tools.target import COMPACT_URL_VARIABLE, URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
-from tools.when import parse_duration
+from ambermq.engine.compaction.plan import History
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.tools.client.broker_option import (
+    COMPACT_URL_VARIABLE,
+    URL_VARIABLE,
+    asked_vhost,
+    data_option,
+    holder_of,
+    log_directory,
+)
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.compaction.commit_target import broker_for
+from ambermq.tools.compaction.job import run_compaction
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.preview import Outcome, foresee_compaction
+from ambermq.tools.compaction.runner import Runner
+from ambermq.tools.past.moment_option import parse_duration
+from ambermq.tools.spark.session import check_packages
+from ambermq.tools.terminal.durations import duration_text
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_values
+from ambermq.tools.terminal.sizes import parse_size, size_text
+from ambermq.tools.terminal.stage_bar import stage_bar
 
 __all__ = ["compact", "parse_history"]
 
@@ -192,13 +199,13 @@ def _url(directory: str, url: str | None) -> str | None:
 def _runner(kind: str, master: str, processes: int, *, bytes_per_s: int) -> Runner:
     if kind == "local":
         return LocalRunner(processes, bytes_per_s=bytes_per_s)
-    from tools.compact_spark import SparkRunner  # noqa: PLC0415 - Spark is an extra, and slow to import
+    from ambermq.tools.compaction.spark_runner import SparkRunner  # noqa: PLC0415 - Spark is an extra, and slow to import
 
     return SparkRunner.start(master, bytes_per_s=bytes_per_s)
 
 
 def _archived(target: str, vhost: str, directory: str, first: int, last: int) -> tuple[str, ...]:
-    from tools.archive import write_archive  # noqa: PLC0415 - pyarrow is an extra, and slow to import
+    from ambermq.tools.dataset.archive_writer import write_archive  # noqa: PLC0415 - pyarrow is an extra, and slow to import
 
     return (write_archive(directory, first, last, target, vhost=vhost)[0],)
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, final
 
-from engine.commands import CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
-from engine.durable import DurableLoop
-from protocol.compaction_management import COMPACTION_TYPE
-from tools.broker_url import BrokerUrl
-from tools.link_client import LinkClient
-from tools.management import Management, SnapshotManagement
-from tools.stopped_engine import ask, stopped_engine
+from ambermq.engine.commands import CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.protocol.management.compactions import COMPACTION_TYPE
+from ambermq.tools.broker.stopped_engine import ask, stopped_engine
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import Management, SnapshotManagement
 
 __all__ = ["CompactingBroker", "RunningBroker", "broker_for"]
 

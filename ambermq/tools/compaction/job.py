@@ -2,7 +2,7 @@
 
     lock       DIR/jobs/lock: one at a time; the directories of dead jobs go
     snapshots  the base and a later one, as far as they are missing
-    plan       engine/compaction.py, on the manifest that is pinned for as long as the job runs
+    plan       engine/compaction/plan.py, on the manifest that is pinned for as long as the job runs
     count      a task a segment below the horizon
     rewrite    a task a group that is worth it, into DIR/jobs/<job>/
     archive    where one is wanted: the events that go, before they do
@@ -20,21 +20,21 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-from engine.compaction import Choice, Group, History, Plan, plan_compaction
-from engine.keep import kept_offsets
-from engine.past import open_past
-from engine.snapshots import load_snapshot, write_snapshot
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import LockedError
-from log.inspect import Reader, open_reader
-from log.manifest import Horizon, Sealed, Snapshot
-from log.proposal import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
-from log.rewriting import GroupTask, Rewritten, SegmentCount, pack_offsets
-from tools.compact_broker import CompactingBroker
-from tools.compact_plan import Outcome, Progress, base_within, choose, end_of_base, tell_choice
-from tools.compact_runner import Runner
-from tools.errors import ToolError
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.compaction.plan import Choice, Group, History, Plan, plan_compaction
+from ambermq.engine.history.past import open_past
+from ambermq.engine.snapshots.files import load_snapshot, write_snapshot
+from ambermq.log.compaction.job import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
+from ambermq.log.compaction.rewrite_tasks import GroupTask, Rewritten, SegmentCount, pack_offsets
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LockedError
+from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot
+from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.compaction.commit_target import CompactingBroker
+from ambermq.tools.compaction.preview import Outcome, Progress, base_within, choose, end_of_base, tell_choice
+from ambermq.tools.compaction.runner import Runner
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["Archive", "Outcome", "run_compaction"]
 

@@ -15,10 +15,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar, final
 
-from log.disk import DiskStorage
-from log.errors import LogError
-from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, count_kept, rewrite_group
-from tools.pace import Pace
+from ambermq.log.compaction.rewrite_tasks import (
+    CountTask,
+    GroupTask,
+    Rewritten,
+    SegmentCount,
+    count_kept,
+    rewrite_group,
+)
+from ambermq.log.errors import LogError
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.past.rate_limit import Pace
 
 __all__ = ["LocalRunner"]
 

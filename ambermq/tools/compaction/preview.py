@@ -7,17 +7,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.compaction import Choice, History, Plan, base_for, dead_of, end_for, groups_of, plan_compaction
-from engine.keep import kept_offsets
-from engine.past import Past, PastError, open_past
-from engine.retention import base_of
-from engine.snapshots import load_snapshot
-from log.config import LogConfig
-from log.inspect import Reader, SegmentState
-from log.manifest import Horizon, Sealed, Snapshot
-from log.rewriting import CountTask, SegmentCount, pack_offsets
-from log.segment import SEGMENT_HEADER_BYTES
-from tools.compact_runner import Runner
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.compaction.plan import Choice, History, Plan, base_for, dead_of, end_for, groups_of, plan_compaction
+from ambermq.engine.history.past import Past, PastError, open_past
+from ambermq.engine.snapshots.files import load_snapshot
+from ambermq.engine.snapshots.retention import base_of
+from ambermq.log.compaction.rewrite_tasks import CountTask, SegmentCount, pack_offsets
+from ambermq.log.config import LogConfig
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
+from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot
+from ambermq.log.read.log_reader import Reader, SegmentState
+from ambermq.tools.compaction.runner import Runner
 
 __all__ = [
     "Outcome",

@@ -3,7 +3,7 @@
     count(tasks)     CountTask -> SegmentCount     each sealed segment below the horizon
     rewrite(tasks)   GroupTask -> Rewritten        each group that is worth it
 
-Rule 1. Tasks and answers are values of log/rewriting.py; answers come in any order, each as soon as it is there.
+Rule 1. Tasks and answers are values of rewrite_tasks.py; answers come in any order, each as soon as it is there.
 Rule 2. A task may run twice, or be given up half way: its file has a name of its own, and only the one whose answer is
 taken counts.
 Rule 3. What a task raises (DamageError, ForeignError, OSError) ends the compaction as it is.
@@ -12,7 +12,7 @@ Rule 3. What a task raises (DamageError, ForeignError, OSError) ends the compact
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount
+from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, Rewritten, SegmentCount
 
 __all__ = ["Runner"]
 

@@ -23,13 +23,20 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, final
 
-from log.disk import DiskStorage
-from log.errors import LogError
-from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount, count_kept, rewrite_group
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.pace import Pace
-from tools.spark_session import STARTS_SOON, check_master, open_session
+from ambermq.log.compaction.rewrite_tasks import (
+    CountTask,
+    GroupTask,
+    Rewritten,
+    SegmentCount,
+    count_kept,
+    rewrite_group,
+)
+from ambermq.log.errors import LogError
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.spark.session import STARTS_SOON, check_master, open_session
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, Broadcast

@@ -2,16 +2,16 @@
 
 destination = "orders.eu"          DESTINATION
 pattern = "orders.#"               WILD DESTINATION
-property = ["urgent", "size=3"]    PROPERTY and WILD PROPERTY, each as engine/condition_text.py has it
+property = ["urgent", "size=3"]    PROPERTY and WILD PROPERTY, each as engine/model/condition_text.py has it
 selector = "size > 3"              SELECTOR
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from engine.attachment import Argument, Condition
-from engine.condition_text import argument_text, condition_text, parse_condition
-from engine.errors import EngineError
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.condition_text import argument_text, condition_text, parse_condition
 
 __all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "member_text", "said_by", "said_in", "said_text"]
 
@@ -23,7 +23,7 @@ class Said(NamedTuple):
 
     argument: Argument = None
     called: str = ""
-    """As in engine/arguments.py; empty where nothing was said."""
+    """As in engine/decide/attachment_arguments.py; empty where nothing was said."""
 
 
 def said_in(values: Mapping[str, Any]) -> Said:

@@ -8,8 +8,8 @@ Rule 2. Between two there is a pause, whatever asks for them.
 
 from dataclasses import dataclass
 
-from protocol.limits import bounded
-from tools.log_facts import LogFacts
+from ambermq.protocol.amqp10.limits import bounded
+from ambermq.tools.config.log_facts import LogFacts
 
 __all__ = ["CompactionConfig", "Schedule"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.durable import DurableLoop
+from ambermq.engine.loop.durable_loop import DurableLoop
 
 __all__ = ["LogFacts", "facts_of"]
 

@@ -9,7 +9,7 @@ Rule 3. A disk is asked about early, while there is still room to publish for as
 from dataclasses import dataclass
 from typing import Final
 
-from tools.log_facts import LogFacts
+from ambermq.tools.config.log_facts import LogFacts
 
 __all__ = ["RetentionConfig", "RetentionSchedule"]
 

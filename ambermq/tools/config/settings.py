@@ -17,25 +17,25 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.config import EngineConfig
-from engine.errors import EngineError
-from engine.queue import COUNT_MAX
-from engine.record_bounds import largest_record
-from engine.template import Templates
-from engine.word import WORD_BYTES
-from log.config import BATCH_OVERHEAD_BYTES, LogConfig
-from log.errors import LogError
-from log.record import AUX_MAX, RECORD
-from protocol.deliveries import RUN_COUNT_MAX
-from protocol.limits import ConnectionLimits, range_of
-from protocol.outcomes import outcome_bytes_max
-from protocol.request_links import REQUEST_BYTES_MAX
-from protocol.server_limits import ServerLimits
-from tools.compaction_schedule import CompactionConfig
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.retention_schedule import RetentionConfig
-from tools.template_tables import read_templates
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.queue import COUNT_MAX
+from ambermq.engine.model.queue_template import Templates
+from ambermq.engine.records.size_bounds import largest_record
+from ambermq.log.config import BATCH_OVERHEAD_BYTES, LogConfig
+from ambermq.log.errors import LogError
+from ambermq.log.format.record import AUX_MAX, RECORD
+from ambermq.protocol.amqp10.limits import ConnectionLimits, range_of
+from ambermq.protocol.amqp10.session.unsettled import RUN_COUNT_MAX
+from ambermq.protocol.gateway.links.outcome_mapping import outcome_bytes_max
+from ambermq.protocol.gateway.nodes.request_response import REQUEST_BYTES_MAX
+from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.config.compaction_schedule import CompactionConfig
+from ambermq.tools.config.retention_schedule import RetentionConfig
+from ambermq.tools.config.template_settings import read_templates
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["Permissions", "Settings", "load_settings", "read_settings"]
 

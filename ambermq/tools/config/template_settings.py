@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from engine.errors import EngineError
-from engine.queue import COUNT_MAX, Settings
-from engine.routing.fields import fault_of
-from engine.routing.pattern import check_pattern
-from engine.template import PREDEFINED, Template, TemplateAttachment, Templates
-from tools.argument_options import ARGUMENT_KEYS, said_in
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.queue import COUNT_MAX, Settings
+from ambermq.engine.model.queue_template import PREDEFINED, Template, TemplateAttachment, Templates
+from ambermq.engine.patterns.pattern import check_pattern
+from ambermq.engine.selectors.fields import fault_of
+from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, said_in
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["TEMPLATE_KEYS", "read_templates"]
 

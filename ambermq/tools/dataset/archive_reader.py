@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from log.crc_line import read_document, with_crc_line
-from tools.file_systems import joined, place_of
-from tools.history_log import HistoryLog
-from tools.history_schema import schema_of
-from tools.history_table import EVERYTHING, Selection
-from tools.parquet_files import ParquetFile
+from ambermq.log.format.checked_document import read_document, with_crc_line
+from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection
+from ambermq.tools.dataset.file_systems import joined, place_of
+from ambermq.tools.dataset.log_segments import HistoryLog
+from ambermq.tools.dataset.parquet_files import ParquetFile
+from ambermq.tools.dataset.schema import schema_of
 
 __all__ = [
     "Archive",

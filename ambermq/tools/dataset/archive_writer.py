@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from log.root import DEFAULT_VHOST
-from tools.archive_files import Archive, store_archive
-from tools.file_systems import is_remote, place_of
-from tools.history_log import HistoryLog, open_history
-from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS
-from tools.history_table import Selection, event_columns
-from tools.parquet_files import write_events
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.tools.dataset.archive_reader import Archive, store_archive
+from ambermq.tools.dataset.arrow_table import Selection, event_columns
+from ambermq.tools.dataset.file_systems import is_remote, place_of
+from ambermq.tools.dataset.log_segments import HistoryLog, open_history
+from ambermq.tools.dataset.parquet_files import write_events
+from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS
 
 __all__ = ["ALL_COLUMNS", "write_archive"]
 

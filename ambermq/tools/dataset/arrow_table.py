@@ -16,8 +16,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from engine.outcome import OutcomeKind
-from engine.record_types import (
+from ambermq.engine.model.entry_word import WORD_BYTES, unpack_words
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.records.types import (
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
     DURABLE,
@@ -28,18 +29,17 @@ from engine.record_types import (
     SETTLED,
     TYPE_NAMES,
 )
-from engine.word import WORD_BYTES, unpack_words
-from log.batch import Mismatch
-from log.compression import plain_bodies
-from log.errors import DamageError
-from log.part import Part
-from log.scan import Walk, find_later
-from tools.history_log import HistorySegment, Known, open_segment
-from tools.history_lookup import Lookup, Names
-from tools.history_messages import content_of, id_of
-from tools.history_rows import Gathering, Longs, Records, Rows, rows_of
-from tools.history_schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
-from tools.when import AtOffset, AtTime, parse_when
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import Mismatch
+from ambermq.log.format.compression import plain_bodies
+from ambermq.log.segments.batch_walk import Walk, find_later
+from ambermq.log.segments.segment_reader import Part
+from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
+from ambermq.tools.dataset.lookup import Lookup, Names
+from ambermq.tools.dataset.message_columns import content_of, id_of
+from ambermq.tools.dataset.rows import Gathering, Longs, Records, Rows, rows_of
+from ambermq.tools.dataset.schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
+from ambermq.tools.past.moment_option import AtOffset, AtTime, parse_when
 
 __all__ = ["EVERYTHING", "Selection", "event_columns", "selection_between"]
 

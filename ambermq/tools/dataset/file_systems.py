@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from log.disk import DiskStorage
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["Place", "ReadableFile", "ReadableStorage", "is_remote", "joined", "place_of"]
 
@@ -36,7 +36,7 @@ class ReadableFile(Protocol):
 
 
 class ReadableStorage(Protocol):
-    """What reading a log needs of a disk; see log/storage.py."""
+    """What reading a log needs of a disk; see log/storage/interface.py."""
 
     def open(self, path: str) -> Any:
         """Open a file to read; FileNotFoundError where it is missing."""

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from engine.snapshots import load_snapshot
-from log.batch import BATCH_HEADER_BYTES, decode_header
-from log.config import LogConfig
-from log.errors import DamageError, LogError
-from log.inspect import SegmentState, open_reader
-from log.manifest import Manifest, load, manifest_path
-from log.part import Part
-from log.root import DEFAULT_VHOST, vhosts_path
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from log.survey import survey
-from log.vhosts import load_root
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.file_systems import is_remote, joined, place_of
+from ambermq.engine.snapshots.files import load_snapshot
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.batch import BATCH_HEADER_BYTES, decode_header
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.manifest.manifest import Manifest, load, manifest_path
+from ambermq.log.manifest.vhost_directories import load_root
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
+from ambermq.log.read.log_reader import SegmentState, open_reader
+from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.tail_survey import survey
+from ambermq.tools.dataset.file_systems import is_remote, joined, place_of
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = [
     "ALL_VHOSTS",

@@ -10,14 +10,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from engine.events import ConsumerAttached, Event, ProducerAttached, QueueDeclared
-from engine.record_reader import events_of
-from log.batch import BatchHeader, Mismatch
-from log.compression import plain_bodies
-from log.part import Part
-from log.scan import Walk
-from tools.errors import ToolError
-from tools.history_log import HistorySegment, Known, open_segment
+from ambermq.engine.events import ConsumerAttached, Event, ProducerAttached, QueueDeclared
+from ambermq.engine.records.reader import events_of
+from ambermq.log.format.batch import BatchHeader, Mismatch
+from ambermq.log.format.compression import plain_bodies
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import Part
+from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["Lookup", "Names"]
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
-from protocol.errors import DecodeError
-from protocol.message import Data, Message, decode_message
-from protocol.performatives import Header, Properties
-from tools.message_ids import message_id_of, shown_id
-from tools.messages import plain
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.tools.client.message_ids import message_id_of, shown_id
+from ambermq.tools.client.message_text import plain
 
 __all__ = ["CONTENTS", "content_of", "id_of"]
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from log.checksum import crc32c
-from tools.file_systems import place_of
-from tools.history_schema import schema_of
+from ambermq.log.format.checksum import crc32c
+from ambermq.tools.dataset.file_systems import place_of
+from ambermq.tools.dataset.schema import schema_of
 
 __all__ = ["NO_QUEUE", "ParquetFile", "file_schema", "write_events"]
 

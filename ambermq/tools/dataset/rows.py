@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from engine.record_types import (
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.records.types import (
     ACQUIRED,
     CHUNKED,
     CONSUMER_ATTACHED,
@@ -27,9 +28,8 @@ from engine.record_types import (
     QUEUE_DECLARED,
     SETTLED,
 )
-from engine.word import WORD_BYTES
-from log.batch import BatchHeader
-from log.buffer import Buffer
+from ambermq.log.buffer import Buffer
+from ambermq.log.format.batch import BatchHeader
 
 __all__ = ["Gathering", "Records", "Rows", "rows_of", "words_at"]
 
@@ -51,7 +51,7 @@ _RECORD: Final = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""As log/record.py draws it."""
+"""As log/format/record.py draws it."""
 
 
 @dataclass(slots=True)
@@ -257,7 +257,7 @@ def _fill_named(records: Records, rows: Rows, within: Longs) -> None:
 
 
 def _sizes(codes: Longs) -> Longs:
-    """Return sizes by their 16-bit codes; see engine/word.py."""
+    """Return sizes by their 16-bit codes; see engine/model/entry_word.py."""
     sizes: Longs = (codes & 0x7FF) << (codes >> 11 & 31)
     return sizes
 

@@ -28,8 +28,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["CONTENT_COLUMNS", "EVENT_COLUMNS", "MESSAGE_COLUMNS", "UNREADABLE", "columns_named", "schema_of"]
 

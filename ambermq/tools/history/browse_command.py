@@ -12,24 +12,24 @@ from typing import Any, Final
 
 import click
 
-from engine.entry import PLAIN, Entry
-from engine.past import Past, PastError
-from engine.queue import Queue
-from engine.state import State
-from engine.times import iso_time
-from engine.word import entry_of, size_of
-from log.bodies import DAMAGED
-from log.buffer import Buffer
-from protocol.decode import decode
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.messages import plain
-from tools.output import output_option, print_rows
-from tools.past_queues import queue_of
-from tools.pasts import offset_of, opened_past, state_of
-from tools.preview import message_facts, one_line, pairs_text
-from tools.target import broker_options
-from tools.when import at_option
+from ambermq.engine.history.past import Past, PastError
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.entry import PLAIN, Entry
+from ambermq.engine.model.entry_word import entry_of, size_of
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED
+from ambermq.protocol.amqp10.types.decode import decode
+from ambermq.tools.client.broker_option import broker_options
+from ambermq.tools.client.message_preview import message_facts, one_line, pairs_text
+from ambermq.tools.client.message_text import plain
+from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.past.past_access import offset_of, opened_past, state_of
+from ambermq.tools.past.queue_rows import queue_of
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_rows
 
 __all__ = ["browse"]
 

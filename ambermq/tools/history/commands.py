@@ -4,18 +4,21 @@ from typing import Final
 
 import click
 
-from tools.reading import ReadingGroup
+from ambermq.tools.past.low_priority import ReadingGroup
 
 __all__ = ["history"]
 
 _COMMANDS: Final = {
-    "diff": ("tools.history_diff:diff", "Tell what came, went and changed between two moments."),
+    "diff": ("ambermq.tools.history.diff:diff", "Tell what came, went and changed between two moments."),
     "message": (
-        "tools.history_message:message",
+        "ambermq.tools.history.message:message",
         "Tell the story of the message with the message-id ID, or of the one published at offset N: offset:N.",
     ),
-    "queue": ("tools.history_queue:queue", "Show depth, rates and oldest age of the queue NAME over time."),
-    "tail": ("tools.history_tail:tail", "Print the last events, one a line; with --follow those to come."),
+    "queue": (
+        "ambermq.tools.history.queue_over_time:queue",
+        "Show depth, rates and oldest age of the queue NAME over time.",
+    ),
+    "tail": ("ambermq.tools.history.tail:tail", "Print the last events, one a line; with --follow those to come."),
 }
 """Name to where the command stands, and the first sentence of its help."""
 

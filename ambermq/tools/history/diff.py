@@ -5,15 +5,15 @@ from typing import Any, Final
 
 import click
 
-from engine.changeable import values_text
-from engine.times import iso_time
-from tools.changes import Between, link_changes, member_names, queue_changes, wiring_changes
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_line, print_rows
-from tools.pasts import moment_of, opened_past, state_of, watched_events
-from tools.target import data_option
-from tools.when import WHEN_HELP
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.history.updatable_settings import values_text
+from ambermq.tools.client.broker_option import data_option
+from ambermq.tools.history.state_changes import Between, link_changes, member_names, queue_changes, wiring_changes
+from ambermq.tools.past.moment_option import WHEN_HELP
+from ambermq.tools.past.past_access import moment_of, opened_past, state_of, watched_events
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows
 
 __all__ = ["diff"]
 

@@ -1,7 +1,7 @@
 """The events of a log as a person would tell them. Pure: events in, lines out.
 
 Rule 1: a line says when, where in the log, what kind, and what happened in words; `facts` are the same as values, for
-        JSON: those that engine/facts.py tells to every program.
+        JSON: those that engine/records/event_fields.py tells to every program.
 Rule 2: times are UTC in ISO 8601 with microseconds, whatever the machine's own zone is.
 """
 
@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.condition_text import argument_text
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -37,13 +36,14 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.facts import EVENT_TYPES, facts_of, ranges_of, type_of
-from engine.lifetime import Lifetime
-from engine.muxer import MuxerKind
-from engine.outcome import Outcome, OutcomeKind
-from engine.times import iso_time
-from engine.word import WORD_BYTES
-from tools.names import Names
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import Outcome, OutcomeKind
+from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, ranges_of, type_of
+from ambermq.tools.past.id_names import Names
 
 __all__ = ["EVENT_TYPES", "Line", "iso_time", "tell", "type_of"]
 

@@ -17,24 +17,24 @@ from typing import Any, Final
 
 import click
 
-from engine.past import open_past
-from engine.record_reader import events_of
-from engine.snapshots import check_snapshot
-from log import repair as repairs
-from log.batch import Batch
-from log.errors import DamageError, LogError
-from log.inspect import Reader
-from log.verify import Report, verify
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.lazy import LazyGroup
-from tools.names import Names
-from tools.output import output_option, print_json, print_line, print_rows, print_values
-from tools.paced_storage import open_log, reading_storage
-from tools.past_names import living_names
-from tools.reading import directory_to_read
-from tools.story import EVENT_TYPES, Line, tell, type_of
-from tools.target import data_option, vhost_directory
+from ambermq.engine.history.past import open_past
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.snapshots.files import check_snapshot
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.batch import Batch
+from ambermq.log.read.log_reader import Reader
+from ambermq.log.recovery import repair as repairs
+from ambermq.log.recovery.verify import Report, verify
+from ambermq.tools.client.broker_option import data_option, vhost_directory
+from ambermq.tools.history.event_text import EVENT_TYPES, Line, tell, type_of
+from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.low_priority import directory_to_read
+from ambermq.tools.past.past_names import living_names
+from ambermq.tools.past.throttled_storage import open_log, reading_storage
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.lazy_group import LazyGroup
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_values
 
 __all__ = ["log", "segment_rows"]
 
@@ -42,15 +42,15 @@ _SEGMENT_COLUMNS: Final = ("file", "state", "base_offset", "next_offset", "batch
 _FOLLOW_SECONDS: Final = 0.5
 _LAZY: Final = {
     "compact": (
-        "tools.compact_command:compact",
+        "ambermq.tools.compaction.command:compact",
         "Rewrite the log without the history that is not to be kept; live messages and offsets stay.",
     ),
     "export": (
-        "tools.export_parquet:export_parquet",
+        "ambermq.tools.spark.export_command:export_parquet",
         "Write the events as Parquet files by date and queue, one row a message and event.",
     ),
     "query": (
-        "tools.query:query",
+        "ambermq.tools.spark.query_command:query",
         "Run a query of Spark SQL over the view `events`: the log and its archives together.",
     ),
 }

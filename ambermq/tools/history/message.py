@@ -10,22 +10,22 @@ from typing import Any, Final
 
 import click
 
-from engine.life import Life, find_message, life_of, open_search
-from engine.past import Past, PastError, PastKind
-from engine.times import iso_time
-from log.bodies import DAMAGED
-from log.buffer import Buffer
-from log.search import Search
-from protocol.message_fields import MessageFields
-from protocol.outline import message_id_hash
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.life_story import COLUMNS, place_lines, place_values, story_rows
-from tools.message_ids import MessageId, meanings_of, message_id_of, shown_id
-from tools.output import output_option, print_json, print_line, print_rows, print_words, printable
-from tools.pasts import opened_past
-from tools.target import data_option
-from tools.when import parse_offset
+from ambermq.engine.history.message_life import Life, find_message, life_of, open_search
+from ambermq.engine.history.past import Past, PastError, PastKind
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED
+from ambermq.log.read.search import Search
+from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.tools.client.broker_option import data_option
+from ambermq.tools.client.message_ids import MessageId, meanings_of, message_id_of, shown_id
+from ambermq.tools.history.message_story import COLUMNS, place_lines, place_values, story_rows
+from ambermq.tools.past.moment_option import parse_offset
+from ambermq.tools.past.past_access import opened_past
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_words, printable
 
 __all__ = ["message"]
 

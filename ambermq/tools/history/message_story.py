@@ -7,15 +7,15 @@ for programs.
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.condition_text import argument_text
-from engine.events import Started
-from engine.life import Life, Route
-from engine.origins import Link
-from engine.outcome import Outcome
-from engine.steps import Place, PlaceState, Step, StepKind
-from engine.times import iso_time
-from engine.ways import Passage
-from tools.durations import duration_text
+from ambermq.engine.events import Started
+from ambermq.engine.history.id_origins import Link
+from ambermq.engine.history.message_life import Life, Route
+from ambermq.engine.history.message_steps import Place, PlaceState, Step, StepKind
+from ambermq.engine.history.route_taken import Passage
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.outcome import Outcome
+from ambermq.tools.terminal.durations import duration_text
 
 __all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]
 

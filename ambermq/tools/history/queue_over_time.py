@@ -6,19 +6,19 @@ from typing import Any, Final
 
 import click
 
-from engine.address import queue_name
-from engine.past import Past, PastError
-from engine.queue import Queue
-from engine.times import iso_time
-from tools.chart import spark
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_line, print_rows
-from tools.past_queues import no_such_queue
-from tools.pasts import moment_of, opened_past, state_of, watched_events
-from tools.target import data_option
-from tools.timeline import STEPS_MAX, Sample, nice_step_us, oldest_entry, sampled, step_ends
-from tools.when import WHEN_HELP, parse_duration
+from ambermq.engine.address import queue_name
+from ambermq.engine.history.past import Past, PastError
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.queue import Queue
+from ambermq.tools.client.broker_option import data_option
+from ambermq.tools.history.timeline import STEPS_MAX, Sample, nice_step_us, oldest_entry, sampled, step_ends
+from ambermq.tools.past.moment_option import WHEN_HELP, parse_duration
+from ambermq.tools.past.past_access import moment_of, opened_past, state_of, watched_events
+from ambermq.tools.past.queue_rows import no_such_queue
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows
+from ambermq.tools.terminal.sparkline import spark
 
 __all__ = ["queue"]
 

@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from engine.address import MUXER_MEMBER
-from engine.apply import apply
-from engine.changeable import differing, values_of
-from engine.condition_text import argument_text
-from engine.events import Event, QueueDeleted, Reset
-from engine.muxer import QUEUE_MUXER, Muxer
-from engine.queue import Queue
-from engine.state import Consumer, Producer, State
-from protocol.queue_management import queue_attributes
-from tools.story import type_of
+from ambermq.engine.address import MUXER_MEMBER
+from ambermq.engine.events import Event, QueueDeleted, Reset
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.history.updatable_settings import differing, values_of
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.muxer import QUEUE_MUXER, Muxer
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import Consumer, Producer, State
+from ambermq.protocol.management.queues import queue_attributes
+from ambermq.tools.history.event_text import type_of
 
 __all__ = ["COUNTS", "Between", "link_changes", "member_names", "queue_changes", "wiring_changes"]
 

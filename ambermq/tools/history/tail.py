@@ -12,25 +12,25 @@ from typing import Final
 
 import click
 
-from engine.events import Acquired, Damaged, Event, Published, Settled
-from engine.facts import next_after
-from engine.life import find_message, open_search
-from engine.past import Past, open_past
-from engine.state import EMPTY_STATE
-from engine.word import entry_of, unpack_words
-from protocol.outline import message_id_hash
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.message_ids import meanings_of, message_id_of
-from tools.names import Names
-from tools.output import output_option, print_json, print_words
-from tools.paced_storage import reading_storage
-from tools.past_names import PastNames
-from tools.past_queues import no_such_queue
-from tools.pasts import opened_past, state_of
-from tools.story import EVENT_TYPES, Line, tell, type_of
-from tools.target import data_option
-from tools.when import parse_offset
+from ambermq.engine.events import Acquired, Damaged, Event, Published, Settled
+from ambermq.engine.history.message_life import find_message, open_search
+from ambermq.engine.history.past import Past, open_past
+from ambermq.engine.model.entry_word import entry_of, unpack_words
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.records.event_fields import next_after
+from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
+from ambermq.tools.client.broker_option import data_option
+from ambermq.tools.client.message_ids import meanings_of, message_id_of
+from ambermq.tools.history.event_text import EVENT_TYPES, Line, tell, type_of
+from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.moment_option import parse_offset
+from ambermq.tools.past.past_access import opened_past, state_of
+from ambermq.tools.past.past_names import PastNames
+from ambermq.tools.past.queue_rows import no_such_queue
+from ambermq.tools.past.throttled_storage import reading_storage
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_words
 
 __all__ = ["tail"]
 

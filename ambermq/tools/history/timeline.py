@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.apply import apply
-from engine.events import Event
-from engine.queue import Queue
-from engine.state import State
-from engine.word import entry_of
+from ambermq.engine.events import Event
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.model.entry_word import entry_of
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 
 __all__ = ["STEPS_MAX", "Sample", "nice_step_us", "oldest_entry", "sampled", "step_ends"]
 

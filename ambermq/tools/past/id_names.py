@@ -5,7 +5,7 @@ Rule: names are learned from the log's beginning on; what was never heard of is 
 
 from dataclasses import dataclass
 
-from engine.events import (
+from ambermq.engine.events import (
     Attached,
     Chunked,
     Compacted,

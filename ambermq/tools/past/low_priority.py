@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import click
 
-from tools.lazy import LazyGroup
-from tools.target import log_directory
+from ambermq.tools.client.broker_option import log_directory
+from ambermq.tools.terminal.lazy_group import LazyGroup
 
 __all__ = ["ReadingGroup", "directory_to_read", "step_back"]
 

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "at_option", "parse_duration", "parse_offset", "parse_when"]
 

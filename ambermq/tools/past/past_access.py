@@ -13,16 +13,16 @@ from typing import Final
 
 import click
 
-from engine.events import Event
-from engine.past import Past, open_past
-from engine.state import State
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.paced_storage import reading_storage
-from tools.progress import progress_bar
-from tools.reading import directory_to_read
-from tools.target import DATA_VARIABLE, URL_VARIABLE
-from tools.when import AtOffset, parse_when
+from ambermq.engine.events import Event
+from ambermq.engine.history.past import Past, open_past
+from ambermq.engine.model.state import State
+from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE
+from ambermq.tools.past.low_priority import directory_to_read
+from ambermq.tools.past.moment_option import AtOffset, parse_when
+from ambermq.tools.past.throttled_storage import reading_storage
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.progress import progress_bar
 
 __all__ = ["moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
 

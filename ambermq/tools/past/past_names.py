@@ -7,10 +7,10 @@ Rule 2. Where that record is no more, below the horizon, the newest state before
 from collections.abc import Iterator
 from functools import cached_property
 
-from engine.events import ConsumerAttached, Event, MuxerDeclared, ProducerAttached, QueueDeclared
-from engine.past import Past
-from engine.state import EMPTY_STATE, State
-from tools.names import Names
+from ambermq.engine.events import ConsumerAttached, Event, MuxerDeclared, ProducerAttached, QueueDeclared
+from ambermq.engine.history.past import Past
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.tools.past.id_names import Names
 
 __all__ = ["PastNames", "living_names"]
 

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from engine.address import queue_name
-from engine.queue import Queue
-from engine.state import State
-from engine.times import iso_time
-from protocol.queue_management import queue_attributes
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.engine.address import queue_name
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.queues import queue_attributes
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["no_such_queue", "queue_of", "queue_row", "queue_rows"]
 

@@ -1,12 +1,12 @@
 """Snapshots of a log as commands read them: found by name, loaded, and what to do about one that cannot be."""
 
-from engine.snapshots import load_snapshot
-from engine.state import State
-from log.errors import DamageError
-from log.inspect import Reader
-from log.manifest import Manifest, Snapshot
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.files import load_snapshot
+from ambermq.log.errors import DamageError
+from ambermq.log.manifest.manifest import Manifest, Snapshot
+from ambermq.log.read.log_reader import Reader
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["SNAPSHOT_ADVICE", "snapshot_named", "snapshot_state"]
 

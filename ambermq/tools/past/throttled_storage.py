@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
-from log.disk import DiskFile, DiskStorage
-from log.holder import writer_of
-from log.inspect import Reader, open_reader
-from log.storage import Storage
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.pace import Pace
+from ambermq.log.manifest.writer_lock import writer_of
+from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.storage.disk import DiskFile, DiskStorage
+from ambermq.log.storage.interface import Storage
+from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["Neighbour", "PacedStorage", "open_log", "reading_storage"]
 

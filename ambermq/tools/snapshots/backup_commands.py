@@ -12,24 +12,24 @@ from typing import Any, Final
 
 import click
 
-from engine.times import iso_time
-from log.errors import DamageError, ForeignError
-from log.manifest import Manifest
-from log.root import DEFAULT_VHOST
-from tools.backup import export_backup
-from tools.backup_check import verify_backup
-from tools.backup_format import Table
-from tools.backup_reader import BackupReader
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.management import SnapshotManagement
-from tools.output import output_option, print_done
-from tools.reading import directory_to_read
-from tools.restore import restore_backup
-from tools.target import data_directory, data_option, directory_option, running_broker
-from tools.vhost_keepers import keeper_of
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.manifest.manifest import Manifest
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.format import Table
+from ambermq.tools.backup.reader import BackupReader
+from ambermq.tools.backup.restore import restore_backup
+from ambermq.tools.backup.verify import verify_backup
+from ambermq.tools.client.broker_option import data_directory, data_option, directory_option, running_broker
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import SnapshotManagement
+from ambermq.tools.past.low_priority import directory_to_read
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_done
+from ambermq.tools.vhosts.backends import keeper_of
 
 __all__ = ["backup_values", "export", "restore", "verified_backup"]
 

@@ -13,29 +13,44 @@ from typing import Any, Final
 
 import click
 
-from engine.changeable import values_text
-from engine.changes import Change, Entries, changes_between
-from engine.retention import base_of
-from engine.snapshots import load_snapshot
-from engine.state import State
-from engine.times import iso_time
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.inspect import Reader
-from log.manifest import Manifest, Snapshot, commit, forget_removed, forget_snapshots, load, snapshot_path
-from log.pins import Pins
-from log.recovery import lock_path
-from tools.backup_commands import backup_values, export, restore, verified_backup
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.management import SnapshotManagement
-from tools.output import output_option, print_json, print_line, print_rows, print_values
-from tools.paced_storage import open_log
-from tools.reading import directory_to_read
-from tools.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
-from tools.target import DATA_VARIABLE, broker_options, broker_url, data_option, holder_of, log_directory
+from ambermq.engine.history.state_diff import Change, Entries, changes_between
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.engine.history.updatable_settings import values_text
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.files import load_snapshot
+from ambermq.engine.snapshots.retention import base_of
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.manifest.manifest import (
+    Manifest,
+    Snapshot,
+    commit,
+    forget_removed,
+    forget_snapshots,
+    load,
+    snapshot_path,
+)
+from ambermq.log.manifest.pinned_generations import Pins
+from ambermq.log.read.log_reader import Reader
+from ambermq.log.recovery.recovery import lock_path
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.client.broker_option import (
+    DATA_VARIABLE,
+    broker_options,
+    broker_url,
+    data_option,
+    holder_of,
+    log_directory,
+)
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import SnapshotManagement
+from ambermq.tools.past.low_priority import directory_to_read
+from ambermq.tools.past.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
+from ambermq.tools.past.throttled_storage import open_log
+from ambermq.tools.snapshots.backup_commands import backup_values, export, restore, verified_backup
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_values
 
 __all__ = ["snapshot"]
 

@@ -31,15 +31,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from log.root import DEFAULT_VHOST
-from tools.archive_files import ArchivePart, archive_columns, archive_parts, known_from, may_hold
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.file_systems import is_remote, place_of
-from tools.history_log import HistoryLog, HistorySegment, Known, limited, open_histories
-from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS, columns_named, schema_of
-from tools.history_table import EVERYTHING, Selection, event_columns, selection_between
-from tools.spark_filters import is_possible, selection_of
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.tools.dataset.archive_reader import ArchivePart, archive_columns, archive_parts, known_from, may_hold
+from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection, event_columns, selection_between
+from ambermq.tools.dataset.file_systems import is_remote, place_of
+from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, Known, limited, open_histories
+from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, columns_named, schema_of
+from ambermq.tools.spark.filters import is_possible, selection_of
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = [
     "OPTION_NAMES",
@@ -132,7 +132,7 @@ class EventSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a streaming query for these columns."""
-        from tools.spark_stream import EventStreamReader  # noqa: PLC0415 - which needs this module
+        from ambermq.tools.spark.stream_source import EventStreamReader  # noqa: PLC0415 - which needs this module
 
         # A stream reads no archives.
         return EventStreamReader(_options_of({"below_horizon": "nothing", **self.options}), _columns_of(schema))

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import click
 
-from log.root import DEFAULT_VHOST
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.file_systems import is_remote, place_of
-from tools.output import output_option, print_values
-from tools.target import data_directory, directory_option
-from tools.when import WHEN_HELP
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.tools.client.broker_option import data_directory, directory_option
+from ambermq.tools.dataset.file_systems import is_remote, place_of
+from ambermq.tools.past.moment_option import WHEN_HELP
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_values
 
 __all__ = ["RUNNERS", "export_history", "export_parquet", "history_directory"]
 
@@ -78,7 +78,7 @@ def export_parquet(
     output: str,
 ) -> None:
     """Write the events as Parquet files by date and queue, one row a message and event."""
-    from tools.spark_session import check_packages  # noqa: PLC0415 - what only these commands need
+    from ambermq.tools.spark.session import check_packages  # noqa: PLC0415 - what only these commands need
 
     check_packages("pyarrow", "numpy")
     found = export_history(
@@ -107,9 +107,9 @@ def export_history(
 
     Raises ToolError, DamageError, OSError.
     """
-    from tools.history_log import open_histories  # noqa: PLC0415 - needs pyarrow, which was asked for by now
-    from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415
-    from tools.history_table import selection_between  # noqa: PLC0415
+    from ambermq.tools.dataset.arrow_table import selection_between  # noqa: PLC0415
+    from ambermq.tools.dataset.log_segments import open_histories  # noqa: PLC0415 - needs pyarrow, which was asked for by now
+    from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415
 
     selection = selection_between(since, until, now_us=time.time_ns() // 1000)
     columns = (*EVENT_COLUMNS, *(CONTENT_COLUMNS if contents else ()))
@@ -167,8 +167,8 @@ def _groups(segments: Sequence[Any], selection: Any) -> list[tuple[Any, ...]]:
 
 def _write_share(share: _Share) -> list[Any]:
     """Write one share; returns its files."""
-    from tools.history_table import event_columns  # noqa: PLC0415 - as in export_history
-    from tools.parquet_files import write_events  # noqa: PLC0415
+    from ambermq.tools.dataset.arrow_table import event_columns  # noqa: PLC0415 - as in export_history
+    from ambermq.tools.dataset.parquet_files import write_events  # noqa: PLC0415
 
     batches = (
         batch
@@ -185,8 +185,8 @@ def _run_here(shares: Sequence[_Share]) -> list[Any]:
 
 
 def _run_on_spark(shares: Sequence[_Share], master: str) -> list[Any]:
-    from tools.spark_errors import translating_spark  # noqa: PLC0415 - as in export_parquet
-    from tools.spark_session import open_session  # noqa: PLC0415
+    from ambermq.tools.spark.errors import translating_spark  # noqa: PLC0415 - as in export_parquet
+    from ambermq.tools.spark.session import open_session  # noqa: PLC0415
 
     with open_session(master, name="ambermq log export") as spark, translating_spark():
         return spark.sparkContext.parallelize(list(shares), len(shares)).flatMap(_write_share).collect()

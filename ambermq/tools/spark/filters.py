@@ -20,8 +20,8 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from tools.history_log import HistorySegment, first_time_us
-from tools.history_table import EVERYTHING, Selection
+from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection
+from ambermq.tools.dataset.log_segments import HistorySegment, first_time_us
 
 __all__ = ["is_possible", "selection_of"]
 

@@ -19,8 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["JAVA_VERSION_MIN", "find_java"]
 

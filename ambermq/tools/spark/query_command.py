@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from engine.times import iso_time
-from tools.export_parquet import history_directory
-from tools.output import print_json, print_rows
-from tools.target import directory_option
-from tools.when import WHEN_HELP
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.tools.client.broker_option import directory_option
+from ambermq.tools.past.moment_option import WHEN_HELP
+from ambermq.tools.spark.export_command import history_directory
+from ambermq.tools.terminal.output import print_json, print_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tools.history_log import HistoryLog
-    from tools.history_table import Selection
+    from ambermq.tools.dataset.arrow_table import Selection
+    from ambermq.tools.dataset.log_segments import HistoryLog
 
 __all__ = ["OUTPUTS", "columns_in", "query", "query_rows"]
 
@@ -50,12 +50,12 @@ _SELECTS: Final = re.compile(r"\s*(select|with|from|values|\()", re.IGNORECASE)
 @click.option("--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="json is a line a row.")
 def query(sql: str, data: str | None, vhost: str, since: str, until: str, master: str, output: str) -> None:
     """Run a query of Spark SQL over the view `events`: the log and its archives together."""
-    from tools.spark_errors import translating_spark  # noqa: PLC0415 - what only these commands need
-    from tools.spark_session import check_packages, open_session  # noqa: PLC0415
+    from ambermq.tools.spark.errors import translating_spark  # noqa: PLC0415 - what only these commands need
+    from ambermq.tools.spark.session import check_packages, open_session  # noqa: PLC0415
 
     check_packages("pyspark", "pyarrow", "numpy")
-    from tools.history_log import open_histories  # noqa: PLC0415
-    from tools.history_table import selection_between  # noqa: PLC0415
+    from ambermq.tools.dataset.arrow_table import selection_between  # noqa: PLC0415
+    from ambermq.tools.dataset.log_segments import open_histories  # noqa: PLC0415
 
     # A query that reads no events would not find out that a moment is none.
     wanted = selection_between(since, until, now_us=time.time_ns() // 1000)
@@ -73,7 +73,7 @@ def query(sql: str, data: str | None, vhost: str, since: str, until: str, master
 
 def _tell_beginnings(logs: "Sequence[HistoryLog]", wanted: "Selection") -> None:
     """Say where history begins, if that is not all that happened: the source warns too, but nobody hears Spark."""
-    from tools.archive_files import known_from  # noqa: PLC0415 - needs pyarrow
+    from ambermq.tools.dataset.archive_reader import known_from  # noqa: PLC0415 - needs pyarrow
 
     for log in logs:
         begin = known_from(log)
@@ -86,7 +86,7 @@ def query_rows(
     spark: "SparkSession", sql: str, options: Mapping[str, str]
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
     """Return the columns of a query's result, and its rows as JSON has them; `options` are those of the source."""
-    from tools.spark_source import EventSource, register  # noqa: PLC0415 - needs pyspark, which runs by now
+    from ambermq.tools.spark.data_source import EventSource, register  # noqa: PLC0415 - needs pyspark, which runs by now
 
     register(spark)
     wanted = columns_in(sql)
@@ -103,7 +103,7 @@ def query_rows(
 
 def columns_in(sql: str) -> tuple[str, ...]:
     """Return the columns of history that a query may need: those it names, all common ones where it has a star."""
-    from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415 - needs pyarrow
+    from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415 - needs pyarrow
 
     text = _COUNT_ALL.sub("", _LITERAL.sub("''", sql))
     words = {word.lower() for word in re.findall(r"\w+", text)}

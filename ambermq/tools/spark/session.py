@@ -20,9 +20,9 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Final
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.java import find_java
+from ambermq.tools.spark.java import find_java
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,11 +20,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.history_log import HistoryLog, HistorySegment, limited, open_histories, open_segment
-from tools.history_table import EVERYTHING
-from tools.spark_source import PlannedLog, SourceOptions, read_part
+from ambermq.tools.dataset.arrow_table import EVERYTHING
+from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories, open_segment
+from ambermq.tools.spark.data_source import PlannedLog, SourceOptions, read_part
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["EventStreamReader"]
 

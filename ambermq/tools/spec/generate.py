@@ -3,12 +3,12 @@
 Rule 1: the XML is the source; what it says is not typed a second time anywhere.
 Rule 2: the output is checked in, so that nothing needs the XML to run, and equal for equal input, so that a diff means
 a change.
-Rule 3: reading (tools/spec_source.py) knows XML and no Python; rendering (tools/spec_render.py) Python and no XML.
+Rule 3: reading (oasis_xml.py) knows XML and no Python; rendering (render.py) Python and no XML.
 
 The XML comes with Debian's package amqp-specs.
 
-    python -m tools.spec --write    rewrites the files
-    python -m tools.spec --check    exits 1 with a diff when they are not what the XML says, 2 when there is no XML
+    python -m ambermq.tools.spec --write    rewrites the files
+    python -m ambermq.tools.spec --check    exits 1 with a diff when they differ from the XML, 2 when there is no XML
 """
 
 import argparse
@@ -16,25 +16,25 @@ import difflib
 import sys
 from pathlib import Path
 
-from tools.spec_render import render_composites, render_performatives, render_tables
-from tools.spec_source import read_specification
+from ambermq.tools.spec.oasis_xml import read_specification
+from ambermq.tools.spec.render import render_composites, render_performatives, render_tables
 
 __all__ = ["difference", "generated_files", "main"]
 
 SPECS_DIRECTORY = Path("/usr/share/amqp/specs/1-0")
 """Where Debian's package puts the XML."""
 
-PROTOCOL_DIRECTORY = Path(__file__).resolve().parent.parent / "protocol"
+PROTOCOL_DIRECTORY = Path(__file__).resolve().parents[2] / "protocol"
 """Where the generated files are checked in."""
 
 
 def generated_files(specs: Path = SPECS_DIRECTORY) -> dict[str, str]:
-    """File name in protocol/ -> its text as the XML says; FileNotFoundError when a part of the XML is missing."""
+    """Path below protocol/ -> its text as the XML says; FileNotFoundError when a part of the XML is missing."""
     specification = read_specification(specs)
     return {
-        "spec.py": render_tables(specification),
-        "composite_types.py": render_composites(specification),
-        "performatives.py": render_performatives(specification),
+        "amqp10/spec.py": render_tables(specification),
+        "amqp10/performatives/tables.py": render_composites(specification),
+        "amqp10/performatives/classes.py": render_performatives(specification),
     }
 
 
@@ -75,13 +75,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tools.spec", description="AMQP 1.0's tables from the OASIS XML.")
+    parser = argparse.ArgumentParser(
+        prog="python -m ambermq.tools.spec", description="AMQP 1.0's tables from the OASIS XML."
+    )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--check", action="store_true", help="compare with what is checked in (the default)")
     action.add_argument("--write", action="store_true", help="rewrite what is checked in")
     parser.add_argument("--specs", type=Path, default=SPECS_DIRECTORY, help="the directory of the XML files")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,10 +13,10 @@ from typing import IO, Any, Final, TypeVar
 import click
 import msgspec
 
-from engine.errors import EngineError
-from log.errors import DamageError, ForeignError, LockedError, LogError, LogFailed
-from protocol.errors import AmqpError, LocalError
-from tools.exit_codes import ExitCode
+from ambermq.engine.errors import EngineError
+from ambermq.log.errors import DamageError, ForeignError, LockedError, LogError, LogFailed
+from ambermq.protocol.amqp10.errors import AmqpError, LocalError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated", "translating"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tools.errors import TranslatingGroup
+from ambermq.tools.terminal.errors import TranslatingGroup
 
 __all__ = ["LazyGroup"]
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from tools.errors import ToolError
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = [
     "OUTPUTS",

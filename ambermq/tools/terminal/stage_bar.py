@@ -19,7 +19,7 @@ def stage_bar() -> Iterator[Callable[[str, int, int], None]]:
     from rich.console import Console  # noqa: PLC0415 - a fifth of a second that only a watched run needs
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    from tools.sizes import size_text  # noqa: PLC0415
+    from ambermq.tools.terminal.sizes import size_text  # noqa: PLC0415
 
     columns = (
         TextColumn("{task.description:<22}"),

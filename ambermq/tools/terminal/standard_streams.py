@@ -8,8 +8,8 @@ Rule 2. The null device stands in for the other two: nothing comes in, and what 
 import os
 import sys
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["check_streams"]
 

@@ -14,26 +14,26 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol, final
 
-from engine.commands import DeleteSnapshot, ResetHost, TakeSnapshot
-from engine.durable import DurableLoop
-from engine.errors import EngineError
-from engine.mode import Mode
-from engine.past import open_past
-from engine.state import EMPTY_STATE, totals_of
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import LogError
-from log.recovery import Recovery, lock_path
-from log.root import DEFAULT_VHOST, vhosts_path
-from log.vhosts import VirtualHosts, load_root
-from protocol.vhost_management import VHOST_TYPE
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.management import Management, RequestRefused, SnapshotManagement
-from tools.stopped_engine import ask, stopped_engine
-from tools.target import holder_of, log_of_vhost
+from ambermq.engine.commands import DeleteSnapshot, ResetHost, TakeSnapshot
+from ambermq.engine.errors import EngineError
+from ambermq.engine.history.past import open_past
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.model.state import EMPTY_STATE, totals_of
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError
+from ambermq.log.manifest.vhost_directories import VirtualHosts, load_root
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
+from ambermq.log.recovery.recovery import Recovery, lock_path
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.protocol.management.vhosts import VHOST_TYPE
+from ambermq.tools.broker.stopped_engine import ask, stopped_engine
+from ambermq.tools.client.broker_option import holder_of, log_of_vhost
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import Management, RequestRefused, SnapshotManagement
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["Keeper", "RunningVhosts", "StoppedVhosts", "keeper_of"]
 

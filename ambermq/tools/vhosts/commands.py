@@ -8,13 +8,13 @@ from typing import Final
 
 import click
 
-from engine.mode import Mode, mode_named
-from log.root import check_name
-from tools.errors import ToolError
-from tools.output import output_option, print_done, print_rows, print_values
-from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
-from tools.vhost_copy import copy_log
-from tools.vhost_keepers import Keeper, RunningVhosts, keeper_of
+from ambermq.engine.model.vhost_mode import Mode, mode_named
+from ambermq.log.manifest.vhost_manifest import check_name
+from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
+from ambermq.tools.vhosts.backends import Keeper, RunningVhosts, keeper_of
+from ambermq.tools.vhosts.copy import copy_log
 
 __all__ = ["vhost"]
 

@@ -7,9 +7,9 @@ and a log with an id of its own comes of it, whose history begins there.
 from pathlib import Path
 from typing import Final
 
-from tools.backup import export_backup
-from tools.backup_format import Table
-from tools.restore import restore_backup
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.format import Table
+from ambermq.tools.backup.restore import restore_backup
 
 __all__ = ["copy_log"]
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import click
 
-from engine.address import member_address
-from tools.argument_options import keys_of
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.management import Request, declaring_queue, deleting_queue, updating_queue
-from tools.output import output_option, print_json, print_line, print_words
-from tools.target import broker_options
-from tools.wiring_client import (
+from ambermq.engine.address import member_address
+from ambermq.tools.client.broker_option import broker_options
+from ambermq.tools.client.management_client import Request, declaring_queue, deleting_queue, updating_queue
+from ambermq.tools.config.attachment_options import keys_of
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_line, print_words
+from ambermq.tools.wiring.client import (
     WiringManagement,
     attaching,
     declaring_muxer,
@@ -30,10 +30,10 @@ from tools.wiring_client import (
     options_given,
     updating_muxer,
 )
-from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, check_suffix, read_wiring
-from tools.wiring_plan import Change, ChangeKind, Plan, plan_for
-from tools.wiring_rehearsal import templates_of
-from tools.wiring_rows import WiringRows
+from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, check_suffix, read_wiring
+from ambermq.tools.wiring.dry_run import templates_of
+from ambermq.tools.wiring.plan import Change, ChangeKind, Plan, plan_for
+from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = ["apply", "diff"]
 

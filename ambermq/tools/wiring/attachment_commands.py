@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 import click
 
-from engine.errors import EngineError
-from tools.argument_options import Said, keys_of, said_in, said_text
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_words
-from tools.target import broker_options
-from tools.wiring_client import managed_wiring
+from ambermq.engine.errors import EngineError
+from ambermq.tools.client.broker_option import broker_options
+from ambermq.tools.config.attachment_options import Said, keys_of, said_in, said_text
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_words
+from ambermq.tools.wiring.client import managed_wiring
 
 __all__ = ["attach", "detach"]
 

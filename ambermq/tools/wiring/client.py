@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from engine.attachment import Condition
-from engine.muxer import MuxerKind, Options
-from tools.argument_options import Said
-from tools.broker_url import BrokerUrl
-from tools.link_client import LinkClient
-from tools.management import QueueManagement, Request, RequestRefused
-from tools.target import broker_url
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.tools.client.broker_option import broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import QueueManagement, Request, RequestRefused
+from ambermq.tools.config.attachment_options import Said
 
 __all__ = [
     "WiringManagement",

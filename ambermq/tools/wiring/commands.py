@@ -5,23 +5,23 @@ from typing import Final
 
 import click
 
-from tools.lazy import LazyGroup
-from tools.output import output_option, print_done, print_json, print_line, print_words
-from tools.target import broker_options
-from tools.when import at_option
-from tools.wiring_document import check_suffix, wiring_of, write_wiring
-from tools.wiring_graph import dot_lines, tree_lines
-from tools.wiring_rows import wiring_rows
+from ambermq.tools.client.broker_option import broker_options
+from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.terminal.lazy_group import LazyGroup
+from ambermq.tools.terminal.output import output_option, print_done, print_json, print_line, print_words
+from ambermq.tools.wiring.document import check_suffix, wiring_of, write_wiring
+from ambermq.tools.wiring.graph import dot_lines, tree_lines
+from ambermq.tools.wiring.rows import wiring_rows
 
 __all__ = ["wiring"]
 
 _LAZY: Final = {
     "apply": (
-        "tools.wiring_apply:apply",
+        "ambermq.tools.wiring.apply:apply",
         "Let the broker have what FILE says, and print what was done for that; done before is not done again.",
     ),
     "diff": (
-        "tools.wiring_apply:diff",
+        "ambermq.tools.wiring.apply:diff",
         "Print what differs between the broker and FILE, a line each; exits 8 where anything does.",
     ),
 }

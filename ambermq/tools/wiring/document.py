@@ -17,15 +17,15 @@ import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from engine.address import MUXER_MEMBER, member_address, queue_name
-from engine.errors import EngineError, Refused
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
-from tools.argument_options import ARGUMENT_KEYS, Said, keys_of, said_by, said_in, said_text
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.toml_text import toml_text
-from tools.wiring_client import options_given
-from tools.wiring_rows import WiringRows
+from ambermq.engine.address import MUXER_MEMBER, member_address, queue_name
+from ambermq.engine.errors import EngineError, Refused
+from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
+from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, Said, keys_of, said_by, said_in, said_text
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.client import options_given
+from ambermq.tools.wiring.rows import WiringRows
+from ambermq.tools.wiring.toml_writer import toml_text
 
 __all__ = [
     "AttachmentEntry",

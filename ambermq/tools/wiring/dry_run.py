@@ -8,22 +8,22 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from engine.apply import apply
-from engine.commands import Command, DeclareMuxer, DeclareQueue
-from engine.config import EngineConfig
-from engine.decide import decide, started
-from engine.effects import Answered, RefusedCommand, Unfinished
-from engine.errors import Refused
-from engine.events import Attached
-from engine.mode import Mode
-from engine.moment import Moment
-from engine.queue import Settings
-from engine.routing.router import WIRING, Router
-from engine.state import EMPTY_STATE
-from engine.template import NORMAL, Template, TemplateAttachment, Templates
-from engine.wiring import existing_muxer, member_id
-from tools.argument_options import said_by
-from tools.wiring_document import AttachmentEntry, Wiring
+from ambermq.engine.commands import Command, DeclareMuxer, DeclareQueue
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.decide import decide, started
+from ambermq.engine.decide.wiring import existing_muxer, member_id
+from ambermq.engine.effects import Answered, RefusedCommand, Unfinished
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Attached
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.queue_template import NORMAL, Template, TemplateAttachment, Templates
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.routing.router import WIRING, Router
+from ambermq.tools.config.attachment_options import said_by
+from ambermq.tools.wiring.document import AttachmentEntry, Wiring
 
 __all__ = ["Rehearsal", "templates_of"]
 

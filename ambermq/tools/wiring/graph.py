@@ -8,10 +8,10 @@ Rule 3. That each queue is attached to QUEUE by its name is said once, and drawn
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from engine.address import MUXER_MEMBER, member_address
-from engine.muxer import QUEUE_MUXER
-from tools.argument_options import member_text, said_by, said_text
-from tools.wiring_rows import WiringRows
+from ambermq.engine.address import MUXER_MEMBER, member_address
+from ambermq.engine.model.muxer import QUEUE_MUXER
+from ambermq.tools.config.attachment_options import member_text, said_by, said_text
+from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = ["dot_lines", "tree_lines"]
 

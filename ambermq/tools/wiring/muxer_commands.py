@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import click
 
-from engine.muxer import MuxerKind, Options
-from tools.argument_options import member_text, said_by, said_text
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.numbers import NumberRange
-from tools.output import output_option, print_done, print_line, print_rows, print_values
-from tools.target import broker_options
-from tools.when import at_option
-from tools.wiring_client import managed_wiring
-from tools.wiring_rows import wiring_rows
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.tools.client.broker_option import broker_options
+from ambermq.tools.config.attachment_options import member_text, said_by, said_text
+from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.number_range import NumberRange
+from ambermq.tools.terminal.output import output_option, print_done, print_line, print_rows, print_values
+from ambermq.tools.wiring.client import managed_wiring
+from ambermq.tools.wiring.rows import wiring_rows
 
 __all__ = ["muxer"]
 

@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.config import EngineConfig
-from engine.errors import Refused
-from engine.explaining import explain
-from engine.moment import Moment
-from engine.routing.router import Router
-from engine.state import State
-from protocol.attachment_management import attachment_attributes
-from protocol.given_message import given_message
-from protocol.message_fields import MessageFields
-from protocol.muxer_management import muxer_attributes
-from protocol.route_management import route_attributes
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.past_queues import queue_rows
-from tools.pasts import offset_of, opened_past, state_of
-from tools.wiring_rows import WiringRows
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.explain_route import explain
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.router import Router
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.management.attachments import attachment_attributes
+from ambermq.protocol.management.muxers import muxer_attributes
+from ambermq.protocol.management.routes import route_attributes
+from ambermq.protocol.management.sample_message import given_message
+from ambermq.tools.past.past_access import offset_of, opened_past, state_of
+from ambermq.tools.past.queue_rows import queue_rows
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = ["route_at", "rows_at", "rows_of"]
 

@@ -16,10 +16,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from engine.address import MUXER_MEMBER, queue_name
-from engine.attachment import Argument
-from engine.changeable import differing, values_of, values_text
-from engine.commands import (
+from ambermq.engine.address import MUXER_MEMBER, queue_name
+from ambermq.engine.commands import (
     AttachMember,
     Command,
     DeclareMuxer,
@@ -30,18 +28,20 @@ from engine.commands import (
     UpdateMuxer,
     UpdateQueue,
 )
-from engine.errors import Refused
-from engine.mode import Mode
-from engine.muxer import QUEUE_MUXER, Muxer
-from engine.queue import Queue, Settings
-from engine.state import State
-from engine.template import Templates
-from tools.argument_options import said_text
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
-from tools.wiring_rehearsal import Rehearsal
-from tools.wiring_rows import WiringRows
+from ambermq.engine.errors import Refused
+from ambermq.engine.history.updatable_settings import differing, values_of, values_text
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.muxer import QUEUE_MUXER, Muxer
+from ambermq.engine.model.queue import Queue, Settings
+from ambermq.engine.model.queue_template import Templates
+from ambermq.engine.model.state import State
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.tools.config.attachment_options import said_text
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
+from ambermq.tools.wiring.dry_run import Rehearsal
+from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = ["Change", "ChangeKind", "Plan", "plan_for"]
 

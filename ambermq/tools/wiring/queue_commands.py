@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import click
 
-from engine.queue import COUNT_MAX
-from tools.broker_url import BrokerUrl
-from tools.link_client import LinkClient
-from tools.management import QueueManagement
-from tools.output import output_option, print_done, print_rows, print_values
-from tools.reading import ReadingGroup, step_back
-from tools.target import broker_options, broker_url
-from tools.when import at_option
+from ambermq.engine.model.queue import COUNT_MAX
+from ambermq.tools.client.broker_option import broker_options, broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import QueueManagement
+from ambermq.tools.past.low_priority import ReadingGroup, step_back
+from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
 
 __all__ = ["queue"]
 
@@ -25,7 +25,7 @@ _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "publi
 
 _LAZY: Final = {
     "browse": (
-        "tools.browse:browse",
+        "ambermq.tools.history.browse_command:browse",
         "Show the messages on the queue NAME from its head, taking none; with --at those that were on it then.",
     ),
 }
@@ -129,8 +129,8 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
 def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of all queues of a moment in the past, or that of one."""
     step_back()
-    from tools.past_queues import queue_row, queue_rows  # noqa: PLC0415 - a tenth of a second that only --at needs
-    from tools.pasts import offset_of, opened_past, state_of  # noqa: PLC0415
+    from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415
+    from ambermq.tools.past.queue_rows import queue_row, queue_rows  # noqa: PLC0415 - a tenth of a second that only --at needs
 
     with opened_past(url, data) as past:
         state = state_of(past, offset_of(past, at))

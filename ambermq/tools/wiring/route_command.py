@@ -6,16 +6,16 @@ from typing import Any, Final
 
 import click
 
-from engine.condition_text import parse_condition
-from engine.errors import EngineError
-from tools.argument_options import member_text, said_by, said_text
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.output import output_option, print_json, print_words
-from tools.reading import step_back
-from tools.target import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
-from tools.when import at_option
-from tools.wiring_client import managed_wiring
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.condition_text import parse_condition
+from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
+from ambermq.tools.config.attachment_options import member_text, said_by, said_text
+from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_words
+from ambermq.tools.wiring.client import managed_wiring
 
 __all__ = ["route"]
 
@@ -67,8 +67,8 @@ def route(
             told = management.route(address, fields)
     else:
         step_back()
-        from tools.past_wiring import route_at  # noqa: PLC0415 - a quarter of a second that only the past needs
-        from tools.settings import Settings, load_settings  # noqa: PLC0415 - likewise
+        from ambermq.tools.config.settings import Settings, load_settings  # noqa: PLC0415 - likewise
+        from ambermq.tools.wiring.past_wiring import route_at  # noqa: PLC0415 - a quarter of a second that only the past needs
 
         settings = Settings() if config is None else load_settings(config)
         told = route_at(url, data, at or "now", address, fields, _RESULTS_MAX, settings.engine)

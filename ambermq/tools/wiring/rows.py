@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from tools.reading import step_back
-from tools.wiring_client import managed_wiring
+from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.wiring.client import managed_wiring
 
 __all__ = ["WiringRows", "wiring_rows"]
 
@@ -20,7 +20,7 @@ def wiring_rows(url: str | None, data: str | None, at: str | None = None) -> Wir
     """Return the wiring that options and environment name, `at` a moment where one is given. Raises ToolError."""
     if at is not None:
         step_back()
-        from tools.past_wiring import rows_at  # noqa: PLC0415 - a quarter of a second that only --at needs
+        from ambermq.tools.wiring.past_wiring import rows_at  # noqa: PLC0415 - a quarter of a second that only --at needs
 
         return rows_at(url, data, at)
     with managed_wiring(url, data) as management:

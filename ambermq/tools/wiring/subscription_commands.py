@@ -9,19 +9,19 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from engine.errors import Refused
-from engine.state import State
-from engine.unsubscribing import subscription_named
-from protocol.subscription_management import SUBSCRIPTION_TYPE, subscription_attributes
-from tools.broker_url import BrokerUrl
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.management import Management
-from tools.output import output_option, print_json, print_rows, print_values, print_words
-from tools.reading import step_back
-from tools.target import broker_options, broker_url
-from tools.when import at_option
+from ambermq.engine.decide.delete_subscription import subscription_named
+from ambermq.engine.errors import Refused
+from ambermq.engine.model.state import State
+from ambermq.protocol.management.subscriptions import SUBSCRIPTION_TYPE, subscription_attributes
+from ambermq.tools.client.broker_option import broker_options, broker_url
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.management_client import Management
+from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.past.moment_option import at_option
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import output_option, print_json, print_rows, print_values, print_words
 
 __all__ = ["subscription"]
 
@@ -106,7 +106,7 @@ def _named(state: State, name: str, container: str | None) -> int:
 
 def _state_at(at: str, url: str | None, data: str | None) -> State:
     step_back()
-    from tools.pasts import offset_of, opened_past, state_of  # noqa: PLC0415 - a tenth of a second that only --at needs
+    from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415 - a tenth of a second that only --at needs
 
     with opened_past(url, data) as past:
         return state_of(past, offset_of(past, at))

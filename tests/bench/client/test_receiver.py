@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import wire
-from bench.connection import Connection, PeerClosed
-from bench.receiver import Receiver
+from bench.client import wire
+from bench.client.connection import Connection, PeerClosed
+from bench.client.receiver import Receiver
 
 
 class _Pair:

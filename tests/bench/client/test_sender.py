@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import wire
-from bench.connection import Connection, PeerClosed
-from bench.sender import Sender
+from bench.client import wire
+from bench.client.connection import Connection, PeerClosed
+from bench.client.sender import Sender
 
 
 class _Pair:

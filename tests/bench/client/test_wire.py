@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from bench import wire
+from bench.client import wire
 
 
 def test_a_frame_is_its_header_and_its_performative() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import publishing
-from bench.matching import LOADS
+from bench.measures import publishing
+from bench.measures.matching import LOADS
 
 
 @pytest.mark.parametrize("name", LOADS)

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.entry import PLAIN
-from engine.events import Chunked
-from engine.keep import kept_offsets
-from engine.queue import Queue
+from ambermq.engine.compaction.live_records import kept_offsets
+from ambermq.engine.events import Chunked
+from ambermq.engine.model.entry import PLAIN
+from ambermq.engine.model.queue import Queue
 from tests.engine.lived import Lived
 from tests.engine.world import World
 from tests.model.history import words_on

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.compaction import History, base_for, dead_of, end_for, groups_of, plan_compaction
-from log.manifest import Horizon, Manifest, Sealed, Snapshot, create
-from log.rewriting import SegmentCount
+from ambermq.engine.compaction.plan import History, base_for, dead_of, end_for, groups_of, plan_compaction
+from ambermq.log.compaction.rewrite_tasks import SegmentCount
+from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed, Snapshot, create
 
 MIB = 1 << 20
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.apply import fold
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
     Command,
@@ -20,9 +19,9 @@ from engine.commands import (
     ResetHost,
     Settle,
 )
-from engine.config import EngineConfig
-from engine.decide import decide, started
-from engine.effects import (
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.decide import decide, started
+from ambermq.engine.effects import (
     AT_CLOSE,
     NOW,
     Answered,
@@ -34,7 +33,7 @@ from engine.effects import (
     PublishDone,
     RefusedCommand,
 )
-from engine.events import (
+from ambermq.engine.events import (
     Attached,
     Chunked,
     ConsumerAttached,
@@ -52,12 +51,13 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
-from engine.outcome import ACCEPTED, RELEASED, OutcomeKind
-from engine.queue import Settings
-from engine.routing.router import Router
-from engine.word import entry_of, make_words, pack_words, unpack_words
-from snapshot.map import PersistentMap
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.entry_word import entry_of, make_words, pack_words, unpack_words
+from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.routing.router import Router
+from ambermq.snapshot.persistent_map import PersistentMap
 from tests.engine.world import World
 
 QUEUE = 3

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from engine.apply import fold
-from engine.commands import AttachMember, AttachProducer, DeleteQueue, DeleteSubscription, DetachProducer
-from engine.config import EngineConfig
-from engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, RefusedCommand
-from engine.errors import Refused
-from engine.lifetime import Dynamic, Lifetime
-from engine.state import EMPTY_STATE
-from engine.subscription import Subscribing
-from engine.unsubscribing import subscription_named
-from tests.engine.test_subscribing import DURABLE, leave, subscribe
+from ambermq.engine.commands import AttachMember, AttachProducer, DeleteQueue, DeleteSubscription, DetachProducer
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.delete_subscription import subscription_named
+from ambermq.engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, RefusedCommand
+from ambermq.engine.errors import Refused
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.model.subscription import Subscribing
+from tests.engine.decide.test_subscribe import DURABLE, leave, subscribe
 from tests.engine.world import World
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import fold
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
     DeleteQueue,
@@ -17,14 +16,15 @@ from engine.commands import (
     PurgeQueue,
     Settle,
 )
-from engine.decide import started
-from engine.effects import ConsumerEnded, ConsumerReady, ProducerReady, ProducersEnded, RefusedCommand
-from engine.events import Detached, MuxerDeleted, QueueDeleted
-from engine.lifetime import Dynamic, Lifetime
-from engine.outcome import ACCEPTED, RELEASED
-from engine.state import EMPTY_STATE, Consumer, Producer, State
-from engine.subscription import Subscribing
-from engine.word import pack_words
+from ambermq.engine.decide.decide import started
+from ambermq.engine.effects import ConsumerEnded, ConsumerReady, ProducerReady, ProducersEnded, RefusedCommand
+from ambermq.engine.events import Detached, MuxerDeleted, QueueDeleted
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED
+from ambermq.engine.model.state import EMPTY_STATE, Consumer, Producer, State
+from ambermq.engine.model.subscription import Subscribing
 from tests.engine.histories import lived
 from tests.engine.world import World
 

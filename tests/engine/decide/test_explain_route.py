@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.attachment import Argument, Condition
-from engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, ExplainRoute, Publish
-from engine.config import EngineConfig
-from engine.effects import Answered, Effect, ProducerReady, PublishDone, RefusedCommand
-from engine.events import Published
-from engine.explaining import Explained
-from engine.muxer import MuxerKind, Options
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from tests.engine.test_publishing import fields_of
+from ambermq.engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, ExplainRoute, Publish
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.explain_route import Explained
+from ambermq.engine.effects import Answered, Effect, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.events import Published
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from tests.engine.decide.test_publish import fields_of
 from tests.engine.world import World
 
 MUXERS = ("a", "b", "c", "d", "QUEUE", "TOPIC")

@@ -2,25 +2,33 @@
 
 import pytest
 
-from engine.apply import fold
-from engine.attachment import Condition
-from engine.commands import AttachMember, AttachProducer, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.effects import Answered, ProducerReady, PublishDone
-from engine.events import Published
-from engine.muxer import QUEUE_MUXER, MuxerKind
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.recovery import fold_log
-from engine.state import EMPTY_STATE
-from engine.word import WORD_BYTES
-from log.config import BATCH_OVERHEAD_BYTES, LogConfig
-from log.recovery import Recovery
-from log.worker import InlineWorkers
-from snapshot.map import PersistentMap
+from ambermq.engine.commands import (
+    AttachMember,
+    AttachProducer,
+    Command,
+    DeclareMuxer,
+    DeclareQueue,
+    DeleteMuxer,
+    DeleteQueue,
+)
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, ProducerReady, PublishDone
+from ambermq.engine.events import Published
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.entry_word import WORD_BYTES
+from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.log.config import BATCH_OVERHEAD_BYTES, LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.snapshot.persistent_map import PersistentMap
+from tests.engine.decide.test_publish import fields_of
 from tests.engine.rig import COLD, Rig
-from tests.engine.test_publishing import fields_of
 from tests.engine.world import World
 from tests.log.lives import DIRECTORY
 

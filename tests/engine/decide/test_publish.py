@@ -5,19 +5,19 @@ from urllib.parse import quote
 
 import pytest
 
-from engine.apply import fold
-from engine.attachment import Condition
-from engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, DetachConsumer, Publish
-from engine.config import EngineConfig
-from engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
-from engine.events import Drawn, Published, QueueDeclared
-from engine.muxer import MuxerKind, Options
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.routing.fields import ABSENT, Fields
-from engine.sending import Unroutable
-from engine.state import EMPTY_STATE
-from log.buffer import Buffer
+from ambermq.engine.commands import AttachMember, AttachProducer, DeclareMuxer, DeclareQueue, DetachConsumer, Publish
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import AT_CLOSE, NOW, ProducerReady, PublishDone
+from ambermq.engine.events import Drawn, Published, QueueDeclared
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.log.buffer import Buffer
 from tests.engine.world import World
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import AttachConsumer, AttachProducer, DeleteSubscription, DetachConsumer
-from engine.config import EngineConfig
-from engine.effects import Answered, ConsumerEnded, ConsumerReady, Effect, ProducerReady, RefusedCommand
-from engine.events import Subscribed
-from engine.subscription import Subscribing, Subscription
+from ambermq.engine.commands import AttachConsumer, AttachProducer, DeleteSubscription, DetachConsumer
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, ConsumerEnded, ConsumerReady, Effect, ProducerReady, RefusedCommand
+from ambermq.engine.events import Subscribed
+from ambermq.engine.model.subscription import Subscribing, Subscription
 from tests.engine.world import World
 
 DURABLE = Subscribing("s", is_durable=True)

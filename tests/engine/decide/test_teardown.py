@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import fold
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -23,10 +22,9 @@ from engine.commands import (
     Inspect,
     PurgeQueue,
 )
-from engine.config import EngineConfig
-from engine.decide import decide
-from engine.durable import SOON
-from engine.effects import (
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.decide import decide
+from ambermq.engine.effects import (
     Answered,
     ConsumerEnded,
     ConsumerReady,
@@ -36,15 +34,17 @@ from engine.effects import (
     RefusedCommand,
     Unfinished,
 )
-from engine.lifetime import Dynamic, Lifetime
-from engine.muxer import MuxerKind
-from engine.queue import Settings
-from engine.state import EMPTY_STATE
-from engine.subscription import Subscribing
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.loop.durable_loop import SOON
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.model.subscription import Subscribing
+from tests.engine.decide.test_end_nodes import is_sound
+from tests.engine.decide.test_subscribe import DURABLE, attach, leave, subscribe
 from tests.engine.histories import lived
 from tests.engine.rig import Rig
-from tests.engine.test_ending import is_sound
-from tests.engine.test_subscribing import DURABLE, attach, leave, subscribe
 from tests.engine.world import World
 
 _CORE = 4

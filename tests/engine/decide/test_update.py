@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import fold
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -18,16 +17,17 @@ from engine.commands import (
     UpdateMuxer,
     UpdateQueue,
 )
-from engine.config import EngineConfig
-from engine.effects import AT_CLOSE, Answered, ProducerReady, PublishDone, RefusedCommand
-from engine.events import Event, MuxerUpdated, Published, QueueUpdated
-from engine.explaining import explain
-from engine.muxer import MuxerKind, Options
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.routing.draw import passes
-from engine.routing.router import no_fields
-from engine.state import EMPTY_STATE, State
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.explain_route import explain
+from ambermq.engine.effects import AT_CLOSE, Answered, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.events import Event, MuxerUpdated, Published, QueueUpdated
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.routing.lossy_draw import passes
+from ambermq.engine.routing.router import no_fields
 from tests.engine.world import World
 
 _LOSSY = Options(probability=0.5, seed=7)

@@ -2,9 +2,7 @@
 
 import pytest
 
-from engine.apply import fold
-from engine.attachment import Argument, Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -16,13 +14,15 @@ from engine.commands import (
     DetachMember,
     UpdateQueue,
 )
-from engine.config import EngineConfig
-from engine.effects import Answered, ConsumerReady, ProducerReady, ProducersEnded, RefusedCommand
-from engine.events import Attached, Detached, MuxerDeclared, MuxerDeleted, QueueDeleted
-from engine.muxer import MuxerKind, Options
-from engine.queue import Settings
-from engine.state import EMPTY_STATE
-from engine.template import Template, TemplateAttachment, Templates
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, ProducersEnded, RefusedCommand
+from ambermq.engine.events import Attached, Detached, MuxerDeclared, MuxerDeleted, QueueDeleted
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.state import EMPTY_STATE
 from tests.engine.world import World
 
 _RED = (Condition("colour", True, "red"),)

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.demand import Demand, Want
-from engine.routing.selector import parse_selector
-from engine.scanning import Scan
+from ambermq.engine.dispatch.demand import Demand, Want
+from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.selectors.selector import parse_selector
 
 
 @given(moves=st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.booleans()), max_size=80))

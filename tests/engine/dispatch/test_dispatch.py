@@ -8,14 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from engine.config import EngineConfig
-from engine.demand import Want
-from engine.effects import AT_CLOSE, Deliver, Drained
-from engine.events import Acquired, Settled
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from engine.routing.selector import parse_selector
-from engine.scanning import Scan
-from engine.word import size_of, unpack_words
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.dispatch.demand import Want
+from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.effects import AT_CLOSE, Deliver, Drained
+from ambermq.engine.events import Acquired, Settled
+from ambermq.engine.model.entry_word import size_of, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.selectors.selector import parse_selector
 from tests.engine.world import World
 
 HERE = Outcome(OutcomeKind.MODIFIED, undeliverable_here=True)
@@ -261,7 +261,7 @@ def test_turns_go_on_where_one_record_does_not_name_all_consumers() -> None:
     consumers = [world.consumer(credit=9) for _ in range(7)]
     world.publish(world.producer(), *[10] * 30)
     words = numbers(world)
-    with mock.patch("engine.dispatch.AUX_MAX", 3):
+    with mock.patch("ambermq.engine.dispatch.dispatch.AUX_MAX", 3):
         dealt = world.dealt()
     assert [dealt[each] for each in consumers] == [words[turn::7] for turn in range(7)]
     assert max(len(event.consumers) for event in world.events if type(event) is Acquired) == 3
@@ -377,7 +377,7 @@ def test_what_was_looked_through_in_vain_is_not_looked_through_for_every_message
     world.settle(world.queue().id, picky, world.dealt()[picky], HERE)
     world.set_credit(picky, 100)
     assert world.dealt() == {}
-    with mock.patch("engine.dispatch.unpack_words", wraps=unpack_words) as reads:
+    with mock.patch("ambermq.engine.dispatch.dispatch.unpack_words", wraps=unpack_words) as reads:
         for _ in range(10):
             world.publish(producer, 1)
             assert len(world.dealt()[picky]) == 1

@@ -1,9 +1,9 @@
 """Large messages are put together when they leave."""
 
-from engine.entry import PLAIN, Entry
-from engine.large import assemble
-from log.bodies import DAMAGED
-from log.buffer import Buffer
+from ambermq.engine.dispatch.large_message import assemble
+from ambermq.engine.model.entry import PLAIN, Entry
+from ambermq.log.buffer import Buffer
+from ambermq.log.read.body_store import DAMAGED
 
 
 class Stored:

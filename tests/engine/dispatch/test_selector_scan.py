@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from engine.commands import AttachConsumer, DetachConsumer, PurgeQueue, Settle
-from engine.config import EngineConfig
-from engine.effects import Deliver, Drained, Effect, RefusedCommand
-from engine.entry import Entry
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Queue, Settings, new_queue
-from engine.routing.fields import ABSENT, Added, Fields
-from engine.routing.selector import parse_selector
-from engine.scanning import Scan
-from engine.word import WORD_BYTES, make_words, pack_words, unpack_words
-from log.buffer import Buffer
+from ambermq.engine.commands import AttachConsumer, DetachConsumer, PurgeQueue, Settle
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.effects import Deliver, Drained, Effect, RefusedCommand
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import WORD_BYTES, make_words, pack_words, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Queue, Settings, new_queue
+from ambermq.engine.selectors.fields import ABSENT, Added, Fields
+from ambermq.engine.selectors.selector import parse_selector
+from ambermq.log.buffer import Buffer
 from tests.engine.rig import Rig, delivered
 
 SELECTORS = ("", "kind = 'a'", "kind <> 'a'", "JMSRedelivered = TRUE", "kind = 'none'")
@@ -250,7 +250,7 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bo
         for offset in range(10 + count, 15 + count):
             word = make_words(offset, [100])
             queue = queue.pushed(word, 100)
-            with mock.patch("engine.scanning.unpack_words", wraps=unpack_words) as reads:
+            with mock.patch("ambermq.engine.dispatch.selector_scan.unpack_words", wraps=unpack_words) as reads:
                 costs.add(calls_of(lambda scan=scan, queue=queue: scan.ahead(queue, 200)))
             assert max(len(call.args[0]) for call in reads.call_args_list) == WORD_BYTES
             assert pack_words(walked(scan, queue, 200)) == word

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import apply, fold
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -28,13 +27,14 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.muxer import MuxerKind
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.state import EMPTY_STATE, State
-from engine.word import make_words, pack_words, total_size, unpack_words
-from snapshot.map import PersistentMap
-from snapshot.queue import PersistentQueue
+from ambermq.engine.fold.apply import apply, fold
+from ambermq.engine.model.entry_word import make_words, pack_words, total_size, unpack_words
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.snapshot.persistent_map import PersistentMap
+from ambermq.snapshot.persistent_queue import PersistentQueue
 from tests.model.history import check_conservation, words_on
 
 QUEUE, CONSUMERS = 3, (11, 12, 13)

@@ -3,13 +3,13 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.apply import apply, fold
-from engine.decide import started
-from engine.events import Damaged
-from engine.losses import damage_of
-from engine.queue import Queue
-from engine.state import State
-from engine.word import WORD_BYTES, entry_of
+from ambermq.engine.decide.decide import started
+from ambermq.engine.events import Damaged
+from ambermq.engine.fold.apply import apply, fold
+from ambermq.engine.fold.lost_entries import damage_of
+from ambermq.engine.model.entry_word import WORD_BYTES, entry_of
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 from tests.engine.histories import lived
 from tests.engine.world import World
 from tests.model.history import check_conservation, words_on

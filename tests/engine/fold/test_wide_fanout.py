@@ -4,17 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import apply, spreading
-from engine.apply import fold
-from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect
-from engine.config import EngineConfig
-from engine.durable import SOON
-from engine.effects import Answered, Deliver, PublishDone
-from engine.events import Published, QueueDeclared
-from engine.muxer import MuxerKind
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.state import EMPTY_STATE, State
+from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, Inspect
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, Deliver, PublishDone
+from ambermq.engine.events import Published, QueueDeclared
+from ambermq.engine.fold import apply
+from ambermq.engine.fold import wide_fanout as spreading
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.loop.durable_loop import SOON
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE, State
 from tests.engine.rig import Rig, delivered
 
 _QUEUES = 50

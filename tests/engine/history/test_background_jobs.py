@@ -3,8 +3,8 @@
 import select
 import threading
 
-from engine.jobs import Job, Jobs
-from log.worker import InlineWorkers, ThreadWorkers
+from ambermq.engine.history.background_jobs import Job, Jobs
+from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
 
 
 def failing(_job: Job) -> int:

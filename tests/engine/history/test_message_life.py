@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import apply
-from engine.events import Attached, Published
-from engine.life import Life, find_message, life_of, open_search
-from engine.past import Past, PastError, PastKind, open_past
-from engine.state import EMPTY_STATE, State
-from engine.steps import Place, PlaceState
-from engine.touches import touches_of
-from log.buffer import Buffer
-from log.disk import DiskStorage
-from log.index import build
-from log.manifest import Horizon
-from log.search import Search
+from ambermq.engine.events import Attached, Published
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.history.message_life import Life, find_message, life_of, open_search
+from ambermq.engine.history.message_steps import Place, PlaceState
+from ambermq.engine.history.past import Past, PastError, PastKind, open_past
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.records.index_keys import touches_of
+from ambermq.log.buffer import Buffer
+from ambermq.log.index.segment_index import build
+from ambermq.log.manifest.manifest import Horizon
+from ambermq.log.read.search import Search
+from ambermq.log.storage.disk import DiskStorage
+from tests.engine.history.test_past import name_snapshots
 from tests.engine.lived import LIVED, Lived, singles, states_of
-from tests.engine.test_past import name_snapshots
 
 PROOF = settings(max_examples=6, deadline=None)
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.events import Published
-from engine.facts import next_after
-from engine.past import Past, PastError, PastKind, open_past
-from engine.snapshots import write_snapshot
-from engine.state import State
-from log.bodies import DAMAGED
-from log.disk import DiskStorage
-from log.errors import DamageError
-from log.manifest import Horizon, Snapshot, load, snapshot_path, snapshots_path, store
-from log.recovery import Recovery
-from log.worker import InlineWorkers
+from ambermq.engine.events import Published
+from ambermq.engine.history.past import Past, PastError, PastKind, open_past
+from ambermq.engine.model.state import State
+from ambermq.engine.records.event_fields import next_after
+from ambermq.engine.snapshots.files import write_snapshot
+from ambermq.log.errors import DamageError
+from ambermq.log.manifest.manifest import Horizon, Snapshot, load, snapshot_path, snapshots_path, store
+from ambermq.log.read.body_store import DAMAGED
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.engine.lived import LIVED, Lived, singles, states_of
 
 FAR = 1 << 62

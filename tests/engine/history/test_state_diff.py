@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.changes import Change, changes_between
-from engine.queue import Queue
-from engine.state import State
+from ambermq.engine.history.state_diff import Change, changes_between
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
 from tests.engine.histories import lived
 
 

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.commands import Inspect
-from engine.company import FOREVER_US, Company
-from engine.config import EngineConfig
-from engine.durable import ALONE, LATER, SOON
-from engine.effects import PublishDone
-from engine.record_types import TYPE_NAMES
+from ambermq.engine.commands import Inspect
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import PublishDone
+from ambermq.engine.loop.coalescing_delay import FOREVER_US, Company
+from ambermq.engine.loop.durable_loop import ALONE, LATER, SOON
+from ambermq.engine.records.types import TYPE_NAMES
 from tests.engine.rig import Rig, delivered
 
 PUBLISHED = {name: number for number, name in TYPE_NAMES.items()}["published"]

@@ -6,11 +6,11 @@ Whoever drives the loop steps it at `deadline_us`, no earlier; what syncs is tak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import Settle
-from engine.config import EngineConfig
-from engine.durable import ALONE, LATER
-from engine.outcome import ACCEPTED, RELEASED
-from engine.word import pack_words
+from ambermq.engine.commands import Settle
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.loop.durable_loop import ALONE, LATER
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from tests.engine.rig import Rig, held
 
 _SYNC_US = 10_000

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachProducer,
     DeclareQueue,
@@ -14,14 +14,14 @@ from engine.commands import (
     Inspect,
     Settle,
 )
-from engine.config import EngineConfig
-from engine.durable import FOREVER_US, FULL, LATER, SOON
-from engine.effects import Answered, ConsumerEnded, Deliver, OutcomeApplied, PublishDone, RefusedCommand
-from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.record_types import TYPE_NAMES
-from engine.word import pack_words
-from log.errors import LogFailed
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, ConsumerEnded, Deliver, OutcomeApplied, PublishDone, RefusedCommand
+from ambermq.engine.loop.durable_loop import FOREVER_US, FULL, LATER, SOON
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.records.types import TYPE_NAMES
+from ambermq.log.errors import LogFailed
 from tests.engine.rig import COLD, Rig, delivered, held
 
 TYPES = {name: number for number, name in TYPE_NAMES.items()}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine.commands import DetachConsumer, ReportDamage
-from engine.config import EngineConfig
-from engine.effects import Drained, PublishDone
-from engine.events import Published
-from engine.word import make_words
+from ambermq.engine.commands import DetachConsumer, ReportDamage
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Drained, PublishDone
+from ambermq.engine.events import Published
+from ambermq.engine.model.entry_word import make_words
 from tests.engine.rig import Rig, delivered, held
 from tests.log.simulated import SimulatedFile
 

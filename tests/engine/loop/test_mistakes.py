@@ -4,16 +4,17 @@ from unittest import mock
 
 import pytest
 
-from engine import durable, leaving
-from engine.apply import fold
-from engine.commands import Publish
-from engine.decide import Decision, Moment
-from engine.effects import CommandFailed, PublishDone
-from engine.events import Lost, Started
-from engine.record_reader import events_of
-from engine.state import State
-from log.recovery import Recovery
-from log.worker import InlineWorkers
+from ambermq.engine.commands import Publish
+from ambermq.engine.decide.decide import Decision, Moment
+from ambermq.engine.effects import CommandFailed, PublishDone
+from ambermq.engine.events import Lost, Started
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.loop import durable_loop as durable
+from ambermq.engine.loop import effect_release as leaving
+from ambermq.engine.model.state import State
+from ambermq.engine.records.reader import events_of
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY
 from tests.log.simulated import SimulatedStorage

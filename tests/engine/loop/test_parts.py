@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import fold
-from engine.attachment import Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachMember,
     AttachProducer,
     Command,
@@ -21,18 +19,20 @@ from engine.commands import (
     Publish,
     ResetHost,
 )
-from engine.config import EngineConfig
-from engine.durable import SOON
-from engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, ProducersEnded, PublishDone
-from engine.muxer import MuxerKind, Options
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.state import EMPTY_STATE
-from engine.template import Template, TemplateAttachment, Templates
-from log.buffer import Buffer
-from log.config import LogConfig
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, ProducersEnded, PublishDone
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.loop.durable_loop import SOON
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from tests.engine.decide.test_publish import fields_of
 from tests.engine.rig import Rig
-from tests.engine.test_publishing import fields_of
 from tests.engine.world import World
 
 _TEXTS = (

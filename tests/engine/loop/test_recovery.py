@@ -3,16 +3,16 @@
 from pathlib import Path
 from select import select
 
-from engine.commands import AttachConsumer, AttachProducer, Publish, Settle
-from engine.config import EngineConfig
-from engine.durable import SOON, DurableLoop
-from engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
-from engine.outcome import ACCEPTED
-from engine.recovery import recover
-from engine.word import pack_words
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.recovery import Recovery
+from ambermq.engine.commands import AttachConsumer, AttachProducer, Publish, Settle
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
+from ambermq.engine.loop.durable_loop import SOON, DurableLoop
+from ambermq.engine.loop.recovery import recover
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
 
 SMALL = LogConfig(
     segment_bytes_min=1 << 20, segment_bytes_max=1 << 20, hot_bytes_max=4096, hot_large_bytes_max=4096, ballast_bytes=0

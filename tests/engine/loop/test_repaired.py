@@ -2,19 +2,19 @@
 
 import pytest
 
-from engine.apply import fold
-from engine.attachment import Attachment
-from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DetachMember
-from engine.config import EngineConfig
-from engine.decide import decide, started
-from engine.effects import Answered
-from engine.events import Attached, Event, MuxerDeclared, QueueDeclared
-from engine.moment import Moment
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind
-from engine.queue import Settings
-from engine.routing.router import Router
-from engine.state import EMPTY_STATE, State
-from protocol.attachment_management import attachment_attributes
+from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DetachMember
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.decide import decide, started
+from ambermq.engine.effects import Answered
+from ambermq.engine.events import Attached, Event, MuxerDeclared, QueueDeclared
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.routing.router import Router
+from ambermq.protocol.management.attachments import attachment_attributes
 from tests.engine.world import World, record_count
 
 _QUEUES = ("a", "b", "c", "d")

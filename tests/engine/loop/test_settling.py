@@ -1,6 +1,6 @@
 """Settlements that nobody waits for wait for their like while messages come, and hold nobody up."""
 
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     DeclareMuxer,
@@ -9,16 +9,16 @@ from engine.commands import (
     Inspect,
     Settle,
 )
-from engine.config import EngineConfig
-from engine.durable import FULL, LATER, SOON
-from engine.effects import ConsumerReady
-from engine.lifetime import Dynamic, Lifetime
-from engine.muxer import MuxerKind
-from engine.outcome import ACCEPTED, RELEASED
-from engine.queue import Settings
-from engine.record_types import TYPE_NAMES
-from engine.word import pack_words
-from log.config import LogConfig
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import ConsumerReady
+from ambermq.engine.loop.durable_loop import FULL, LATER, SOON
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.records.types import TYPE_NAMES
+from ambermq.log.config import LogConfig
 from tests.engine.rig import Rig, held
 
 TYPES = {name: number for number, name in TYPE_NAMES.items()}

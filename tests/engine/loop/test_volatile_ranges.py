@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.volatile import VolatileRanges
+from ambermq.engine.loop.volatile_ranges import VolatileRanges
 
 RUNS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=12)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.attachment import Attachment
-from engine.routing.numbers import Moved, Numbers
+from ambermq.engine.matching.attachment_numbers import Moved, Numbers
+from ambermq.engine.model.attachment import Attachment
 
 
 def _follow(moved: Moved | None, known: dict[int, int]) -> dict[int, int]:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from engine.attachment import Attachment, Condition
-from engine.muxer import MuxerKind
-from engine.routing.field_terms import FieldTerms, Sign, key_of
-from engine.routing.muxer_index import MuxerIndex
-from engine.routing.numbers import Numbers
-from protocol.values import Symbol
+from ambermq.engine.matching.attachment_numbers import Numbers
+from ambermq.engine.matching.field_terms import FieldTerms, Sign, key_of
+from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.model.attachment import Attachment, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.protocol.amqp10.types.values import Symbol
 from tests.engine.routing.naive import Given, naive_match
 from tests.engine.routing.wirings import PLAIN_VALUES, TYPED_VALUES
 

@@ -5,7 +5,7 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.routing.hit_set import (
+from ambermq.engine.matching.hit_set import (
     DenseSet,
     Hits,
     among,

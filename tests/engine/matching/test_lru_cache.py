@@ -1,6 +1,6 @@
 """What is remembered is bounded in number and weight, and what was asked for longest ago goes first."""
 
-from engine.routing.recent import Recent
+from ambermq.engine.matching.lru_cache import Recent
 
 
 def test_the_answer_asked_for_longest_ago_goes_first() -> None:

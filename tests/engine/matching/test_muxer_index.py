@@ -15,11 +15,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from engine.attachment import Attachment, Condition
-from engine.errors import SelectorError
-from engine.muxer import MuxerKind
-from engine.routing import hit_set, numbers, pattern_trie
-from engine.routing.muxer_index import MuxerIndex
+from ambermq.engine.errors import SelectorError
+from ambermq.engine.matching import attachment_numbers as numbers
+from ambermq.engine.matching import hit_set
+from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.model.attachment import Attachment, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.patterns import pattern_trie
 from tests.engine.routing.naive import Given, naive_match
 from tests.engine.routing.wirings import SEPARATORS, arguments, fields, texts
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.attachment import Condition
-from engine.condition_text import condition_text, parse_condition
-from engine.errors import EngineError
+from ambermq.engine.errors import EngineError
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.condition_text import condition_text, parse_condition
 
 _VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 _CONDITIONS = st.builds(Condition, st.text(min_size=1)) | st.builds(

@@ -3,7 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.word import entry_of, make_run, make_words, pack_words, size_code, size_of, total_size, unpack_words
+from ambermq.engine.model.entry_word import (
+    entry_of,
+    make_run,
+    make_words,
+    pack_words,
+    size_code,
+    size_of,
+    total_size,
+    unpack_words,
+)
 
 SIZES = st.one_of(st.integers(0, 5000), st.integers(0, 1 << 40))
 OFFSETS = st.integers(0, (1 << 47) - 1)

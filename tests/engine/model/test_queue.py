@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.entry import Entry
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Queue, Settings, new_queue
-from engine.word import make_words, total_size
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import make_words, total_size
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Queue, Settings, new_queue
 from tests.model.history import check_conservation
 
 

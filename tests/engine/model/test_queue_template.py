@@ -2,16 +2,16 @@
 
 import pytest
 
-from engine.apply import fold
-from engine.attachment import Condition
-from engine.commands import AttachConsumer, AttachProducer, DeclareMuxer, DeclareQueue
-from engine.config import EngineConfig
-from engine.effects import Answered, RefusedCommand
-from engine.events import Attached, QueueDeclared
-from engine.muxer import QUEUE_MUXER, MuxerKind
-from engine.queue import Settings
-from engine.state import EMPTY_STATE
-from engine.template import PREDEFINED, Template, TemplateAttachment, Templates
+from ambermq.engine.commands import AttachConsumer, AttachProducer, DeclareMuxer, DeclareQueue
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, RefusedCommand
+from ambermq.engine.events import Attached, QueueDeclared
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.queue_template import PREDEFINED, Template, TemplateAttachment, Templates
+from ambermq.engine.model.state import EMPTY_STATE
 from tests.engine.world import World
 
 _URGENT = (Condition("urgent"),)

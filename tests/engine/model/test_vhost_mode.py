@@ -2,9 +2,7 @@
 
 import pytest
 
-from engine.apply import fold
-from engine.attachment import Argument
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -14,23 +12,25 @@ from engine.commands import (
     Publish,
     ResetHost,
 )
-from engine.decide import started
-from engine.effects import ConsumerReady, ProducerReady, PublishDone, RefusedCommand
-from engine.errors import Refused
-from engine.events import Started
-from engine.image import image_of, state_of
-from engine.lifetime import Dynamic, Lifetime
-from engine.mode import Mode, mode_named
-from engine.muxer import MuxerKind
-from engine.outcome import OutcomeKind
-from engine.queue import Settings
-from engine.record_reader import events_of
-from engine.records import write_event
-from engine.state import EMPTY_STATE
-from log.buffer import Buffer
-from log.config import LogConfig
-from log.draft import Draft
-from tests.engine.test_records import batch_of
+from ambermq.engine.decide.decide import started
+from ambermq.engine.effects import ConsumerReady, ProducerReady, PublishDone, RefusedCommand
+from ambermq.engine.errors import Refused
+from ambermq.engine.events import Started
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.attachment import Argument
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.model.vhost_mode import Mode, mode_named
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.records.writer import write_event
+from ambermq.engine.snapshots.state_codec import image_of, state_of
+from ambermq.log.buffer import Buffer
+from ambermq.log.config import LogConfig
+from ambermq.log.write.draft import Draft
+from tests.engine.records.test_writer import batch_of
 from tests.engine.world import World
 
 NORMAL = Settings("normal")

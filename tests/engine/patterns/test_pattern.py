@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.errors import PatternError
-from engine.routing.pattern import (
+from ambermq.engine.errors import PatternError
+from ambermq.engine.patterns.pattern import (
     PATTERN_LENGTH_MAX,
     SEPARATOR_LENGTH_MAX,
     WORDS_MAX,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.routing import pattern_trie
-from engine.routing.pattern import WORDS_MAX
-from engine.routing.pattern_trie import PatternTrie
-from engine.routing.words import Words
+from ambermq.engine.patterns import pattern_trie
+from ambermq.engine.patterns.pattern import WORDS_MAX
+from ambermq.engine.patterns.pattern_trie import PatternTrie
+from ambermq.engine.patterns.words import Words
 from tests.engine.routing.wirings import SEPARATORS
 
 

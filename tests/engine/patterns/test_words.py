@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.routing.pattern import WORDS_MAX
-from engine.routing.words import Words
+from ambermq.engine.patterns.pattern import WORDS_MAX
+from ambermq.engine.patterns.words import Words
 from tests.engine.routing.naive import naive_words_match
 
 _WORDS = st.lists(st.sampled_from(("", "a", "b", "*", "#")), max_size=7)

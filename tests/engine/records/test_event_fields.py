@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.events import Event, Published, QueueDeclared, Settled
-from engine.facts import EVENT_TYPES, facts_of, next_after, ranges_of, type_of
-from engine.outcome import Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.record_types import TYPE_NAMES
-from engine.word import entry_of, make_words, pack_words, unpack_words
+from ambermq.engine.events import Event, Published, QueueDeclared, Settled
+from ambermq.engine.model.entry_word import entry_of, make_words, pack_words, unpack_words
+from ambermq.engine.model.outcome import Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, next_after, ranges_of, type_of
+from ambermq.engine.records.types import TYPE_NAMES
 
 
 def name(queue: int) -> str | None:

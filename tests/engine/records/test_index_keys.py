@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -18,14 +18,14 @@ from engine.events import (
     Settled,
     Started,
 )
-from engine.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
-from engine.record_reader import events_of
-from engine.records import write_event
-from engine.touches import BROKER, bucket_key, node_key, touches_of
-from engine.word import make_words, pack_words, unpack_words
-from log.batch import Batch, decode_header, encode_batch
-from log.config import LogConfig
-from log.draft import Draft
+from ambermq.engine.model.entry_word import make_words, pack_words, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED, REJECTED, Outcome, OutcomeKind
+from ambermq.engine.records.index_keys import BROKER, bucket_key, node_key, touches_of
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.records.writer import write_event
+from ambermq.log.config import LogConfig
+from ambermq.log.format.batch import Batch, decode_header, encode_batch
+from ambermq.log.write.draft import Draft
 
 _FAILED = Outcome(OutcomeKind.MODIFIED, delivery_failed=True)
 _entries = st.lists(st.integers(0, 3000), min_size=1, max_size=40, unique=True)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.attachment import Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -20,22 +19,23 @@ from engine.commands import (
     PurgeQueue,
     Settle,
 )
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.effects import PublishDone
-from engine.muxer import MuxerKind, Options
-from engine.outcome import ACCEPTED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.record_bounds import largest_record
-from engine.record_types import LOST
-from engine.recovery import fold_log
-from engine.subscription import Subscribing
-from engine.template import Template, TemplateAttachment, Templates
-from engine.word import pack_words
-from log.config import LogConfig
-from log.recovery import Recovery
-from log.verify import verify
-from log.worker import InlineWorkers
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import PublishDone
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.records.size_bounds import largest_record
+from ambermq.engine.records.types import LOST
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY
 

@@ -1,15 +1,11 @@
 """Events and their bytes: what is written is read back, and the bytes never change."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import fold
-from engine.attachment import Condition
-from engine.errors import EngineError
-from engine.events import (
+from ambermq.engine.errors import EngineError
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -36,23 +32,26 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.lifetime import Lifetime
-from engine.muxer import MuxerKind, Options
-from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.record_reader import events_of
-from engine.record_types import ATTACHED, DETACHED, SKIPPABLE, TYPE_NAMES
-from engine.records import write_event
-from engine.sending import Sending, Unroutable
-from engine.state import EMPTY_STATE
-from engine.subscription import Subscription
-from engine.word import make_words, pack_words, total_size
-from log.batch import Batch, decode_header, encode_batch
-from log.config import LogConfig
-from log.draft import Draft
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.entry_word import make_words, pack_words, total_size
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.model.publish_options import Sending, Unroutable
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.records.reader import events_of
+from ambermq.engine.records.types import ATTACHED, DETACHED, SKIPPABLE, TYPE_NAMES
+from ambermq.engine.records.writer import write_event
+from ambermq.log.config import LogConfig
+from ambermq.log.format.batch import Batch, decode_header, encode_batch
+from ambermq.log.write.draft import Draft
 from tests.engine.world import record_count
+from tests.golden import GOLDEN_DIRECTORY
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "events.hex"
+GOLDEN = GOLDEN_DIRECTORY / "events.hex"
 NOW_US = 1_700_000_000_000_000
 BASE = 1 << 20
 

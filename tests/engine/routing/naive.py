@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
-from engine.attachment import Attachment, Condition
-from engine.muxer import MuxerKind
-from engine.routing.fields import ABSENT
-from engine.routing.selector import parse_selector
+from ambermq.engine.model.attachment import Attachment, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.selectors.selector import parse_selector
 
 __all__ = ["Given", "naive_match", "naive_words_match"]
 

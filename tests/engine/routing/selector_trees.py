@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from engine.routing.fields import ABSENT
+from ambermq.engine.selectors.fields import ABSENT
 
 __all__ = [
     "DictFields",

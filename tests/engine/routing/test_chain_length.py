@@ -5,16 +5,16 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.apply import apply
-from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue
-from engine.config import EngineConfig
-from engine.effects import Answered, RefusedCommand
-from engine.events import Attached, MuxerDeclared
-from engine.muxer import MuxerKind
-from engine.queue import Settings
-from engine.routing.chain import chain_length
-from engine.routing.router import Router
-from engine.state import EMPTY_STATE
+from ambermq.engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, RefusedCommand
+from ambermq.engine.events import Attached, MuxerDeclared
+from ambermq.engine.fold.apply import apply
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.routing.chain_length import chain_length
+from ambermq.engine.routing.router import Router
 from tests.engine.world import World
 
 _NODES = 7

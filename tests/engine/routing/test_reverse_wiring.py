@@ -5,8 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.attachment import Argument, Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachMember,
     Command,
     DeclareMuxer,
@@ -16,10 +15,11 @@ from engine.commands import (
     DetachMember,
     ResetHost,
 )
-from engine.muxer import MuxerKind
-from engine.queue import Settings
-from engine.routing.router import Router
-from engine.state import State
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.router import Router
 from tests.engine.world import World
 
 _ARGUMENTS: dict[str, tuple[Argument, ...]] = {

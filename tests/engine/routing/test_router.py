@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.attachment import Argument, Attachment, Condition
-from engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DetachMember
-from engine.effects import Answered
-from engine.muxer import MuxerKind, Options
-from engine.queue import Settings
-from engine.routing.draw import passes
-from engine.routing.fields import ABSENT
-from engine.routing.indexed import IndexedMuxer
-from engine.routing.muxer_index import MuxerIndex
-from engine.routing.router import Route, Router
-from engine.state import State
+from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DetachMember
+from ambermq.engine.effects import Answered
+from ambermq.engine.matching.muxer_index import MuxerIndex
+from ambermq.engine.model.attachment import Argument, Attachment, Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import State
+from ambermq.engine.routing.lossy_draw import passes
+from ambermq.engine.routing.muxer_entry import IndexedMuxer
+from ambermq.engine.routing.router import Route, Router
+from ambermq.engine.selectors.fields import ABSENT
 from tests.engine.world import World
 
 _KINDS = (MuxerKind.SIMPLE, MuxerKind.DESTINATION, MuxerKind.WILD_DESTINATION, MuxerKind.PROPERTY, MuxerKind.LOSSY)

@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine.attachment import Argument, Condition
-from engine.muxer import MuxerKind
-from protocol.values import Char, Decimal32, Float, Symbol, Timestamp, UInt
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.protocol.amqp10.types.values import Char, Decimal32, Float, Symbol, Timestamp, UInt
 from tests.engine.routing.naive import Given
 
 __all__ = ["PLAIN_VALUES", "SEPARATORS", "TYPED_VALUES", "arguments", "fields", "texts"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.routing.like import LIKE_CHARACTERS_MAX, compile_like
+from ambermq.engine.selectors.like import LIKE_CHARACTERS_MAX, compile_like
 from tests.engine.routing.selector_trees import like_reference, patterns
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from engine.routing.selector import parse_selector
+from ambermq.engine.selectors.selector import parse_selector
 from tests.engine.routing.selector_trees import DictFields
 
 _UUID = UUID(int=5)

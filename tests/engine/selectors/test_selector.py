@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import EngineError
-from engine.routing.fields import ABSENT
-from engine.routing.selector import Selector, SelectorError, parse_selector
+from ambermq.engine.errors import EngineError
+from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.selectors.selector import Selector, SelectorError, parse_selector
 from tests.engine.routing.selector_trees import (
     DictFields,
     Tree,

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from engine.commands import DeleteSnapshot, InspectSnapshots, PurgeQueue, TakeSnapshot
-from engine.config import EngineConfig
-from engine.durable import DurableLoop
-from engine.effects import Answered, Effect, RefusedCommand
-from engine.recovery import fold_log, recover
-from engine.snapshots import load_snapshot, newest_snapshot
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.manifest import Horizon, Manifest, snapshot_path
-from log.placing import temporary_path
-from log.recovery import Recovery
-from log.worker import InlineWorkers
+from ambermq.engine.commands import DeleteSnapshot, InspectSnapshots, PurgeQueue, TakeSnapshot
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered, Effect, RefusedCommand
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.recovery import fold_log, recover
+from ambermq.engine.snapshots.files import load_snapshot, newest_snapshot
+from ambermq.log.config import LogConfig
+from ambermq.log.manifest.manifest import Horizon, Manifest, snapshot_path
+from ambermq.log.manifest.snapshot_placement import temporary_path
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import InlineWorkers
 from tests.engine.rig import Rig
 from tests.log.lives import CONFIG, DIRECTORY
 from tests.log.simulated import SimulatedStorage

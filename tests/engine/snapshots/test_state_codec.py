@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.entry import Entry
-from engine.image import ImageFault, image_of, state_of
-from engine.queue import Queue, Settings, new_queue
-from engine.state import EMPTY_STATE, State
-from engine.word import WORD_BYTES, make_words
-from log.checksum import crc32c
-from snapshot.blocks import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
-from snapshot.map import PersistentMap
-from snapshot.queue import PersistentQueue
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import WORD_BYTES, make_words
+from ambermq.engine.model.queue import Queue, Settings, new_queue
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
+from ambermq.log.format.checksum import crc32c
+from ambermq.snapshot.block_file import BLOCK_BYTES_MAX, Block, BlockKind, encode_block
+from ambermq.snapshot.persistent_map import PersistentMap
+from ambermq.snapshot.persistent_queue import PersistentQueue
 from tests.engine.histories import lived
 
 
@@ -118,7 +118,7 @@ def test_a_state_is_read_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
         made.append(len(items or ()))
         return PersistentMap(items or {})
 
-    monkeypatch.setattr("engine.image.PersistentMap", watched)
+    monkeypatch.setattr("ambermq.engine.snapshots.state_codec.PersistentMap", watched)
     assert state_of(image_of(state)) == state
     assert 0 < max(made) < 5000
 

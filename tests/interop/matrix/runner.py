@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.matrix.behaviours import BEHAVIOURS
 from tests.interop.matrix.cells import Cell, Verdict, read_cell
 from tests.interop.matrix.client import BuildFailed, Client
 from tests.interop.matrix.driver import CELL_SECONDS, RESTART, Driver
-from tools.child_broker import ChildBroker
 
 __all__ = ["run_client"]
 

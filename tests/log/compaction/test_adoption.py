@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log import manifest as manifests
-from log.adoption import Adoption, adopt, check_segments
-from log.errors import DamageError, ForeignError, LogError
-from log.log import Log
-from log.manifest import Horizon, Manifest, Snapshot
-from log.part import open_sealed, walk_whole
-from log.pick import bodies_of_walk
-from log.proposal import Proposal, job_path, lock_jobs, read_proposal, sweep_jobs, write_proposal
-from log.recovery import Recovery
-from log.rewriting import GroupTask, pack_offsets, rewrite_group
-from log.segment import segment_path
+from ambermq.log.compaction.adoption import Adoption, adopt, check_segments
+from ambermq.log.compaction.job import Proposal, job_path, lock_jobs, read_proposal, sweep_jobs, write_proposal
+from ambermq.log.compaction.record_copy import bodies_of_walk
+from ambermq.log.compaction.rewrite_tasks import GroupTask, pack_offsets, rewrite_group
+from ambermq.log.errors import DamageError, ForeignError, LogError
+from ambermq.log.format.segment import segment_path
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import Horizon, Manifest, Snapshot
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.segments.segment_reader import open_sealed, walk_whole
+from ambermq.log.write.log import Log
 from tests.log.lives import CONFIG, DIRECTORY, Life, SharingWorkers, body_of
 from tests.log.simulated import SimulatedStorage
 

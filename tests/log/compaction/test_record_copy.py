@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log import manifest as manifests
-from log.batch import KEPT, check_bodies
-from log.errors import DamageError
-from log.manifest import Sealed
-from log.part import Part, open_sealed, walk_whole
-from log.pick import pick_records
-from log.record import Record
-from log.scan import Walk
-from log.segment import SEGMENT_HEADER_BYTES, SegmentHeader
+from ambermq.log.compaction.record_copy import pick_records
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import KEPT, check_bodies
+from ambermq.log.format.record import Record
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import Sealed
+from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.segment_reader import Part, open_sealed, walk_whole
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
 

@@ -9,14 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log import manifest as manifests
-from log.batch import KEPT
-from log.errors import DamageError
-from log.manifest import Manifest, Sealed
-from log.part import Part, walk_whole
-from log.pick import bodies_of_walk
-from log.rewriting import CountTask, GroupTask, Rewritten, count_kept, pack_offsets, rewrite_group
-from log.segment import Segment, SegmentHeader
+from ambermq.log.compaction.record_copy import bodies_of_walk
+from ambermq.log.compaction.rewrite_tasks import (
+    CountTask,
+    GroupTask,
+    Rewritten,
+    count_kept,
+    pack_offsets,
+    rewrite_group,
+)
+from ambermq.log.errors import DamageError
+from ambermq.log.format.batch import KEPT
+from ambermq.log.format.segment import Segment, SegmentHeader
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.manifest import Manifest, Sealed
+from ambermq.log.segments.segment_reader import Part, walk_whole
 from tests.log.compressed import words_of
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage

@@ -1,12 +1,10 @@
 """A batch is believed or refused as a whole."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.batch import (
+from ambermq.log.format.batch import (
     BATCH_HEADER_BYTES,
     Batch,
     BatchHeader,
@@ -17,9 +15,10 @@ from log.batch import (
     decode_header,
     encode_batch,
 )
-from log.record import RECORD, RECORD_HEAD, RECORD_TAIL, Record
+from ambermq.log.format.record import RECORD, RECORD_HEAD, RECORD_TAIL, Record
+from tests.golden import GOLDEN_DIRECTORY
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "batch.hex"
+GOLDEN = GOLDEN_DIRECTORY / "batch.hex"
 BATCH_BYTES_MAX = 4 << 20
 SALT_CRC = 0x12345678
 

@@ -5,8 +5,8 @@ import zlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log import checksum
-from log.checksum import crc32c
+from ambermq.log.format import checksum
+from ambermq.log.format.checksum import crc32c
 
 
 def test_the_check_value_of_the_standard() -> None:

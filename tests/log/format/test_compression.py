@@ -1,14 +1,13 @@
 """Compressed bodies: the same as they were, bounded whatever is claimed, and any wrong bit is told."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.batch import (
+from ambermq.log.format.batch import (
     BATCH_HEADER_BYTES,
     COMPRESSED,
     KEPT,
@@ -20,10 +19,11 @@ from log.batch import (
     decode_header,
     encode_batch,
 )
-from log.compression import Compressor, plain_bodies
-from log.record import RECORD
+from ambermq.log.format.compression import Compressor, plain_bodies
+from ambermq.log.format.record import RECORD
+from tests.golden import GOLDEN_DIRECTORY
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "batch_compressed.hex"
+GOLDEN = GOLDEN_DIRECTORY / "batch_compressed.hex"
 BODIES = [b"amber keeps what it has seen " * 9, b"", b"amber keeps what it has seen, all of it " * 5]
 SALT_CRC = 0x12345678
 BATCH_BYTES_MAX = 4096

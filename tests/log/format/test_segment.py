@@ -1,14 +1,12 @@
 """The 4096 bytes at the start of a segment."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.checksum import crc32c
-from log.errors import DamageError, ForeignError
-from log.segment import (
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.segment import (
     COMPRESSIBLE_VERSION,
     PLAIN_VERSION,
     SEGMENT_HEADER_BYTES,
@@ -17,8 +15,9 @@ from log.segment import (
     index_path,
     segment_path,
 )
+from tests.golden import GOLDEN_DIRECTORY
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "segment_header.hex"
+GOLDEN = GOLDEN_DIRECTORY / "segment_header.hex"
 HEADER = SegmentHeader(salt=0x01020304, log_id=bytes(range(16)), file_id=7, base_offset=1 << 20, epoch=3)
 
 headers = st.builds(

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from log.disk import DiskStorage
-from log.index import path_of_index
-from log.index_tables import no_touches
-from log.indexing import Indexing
-from log.manifest import load
-from log.segment import Segment
-from log.worker import InlineLane
+from ambermq.log.format.segment import Segment
+from ambermq.log.index.background_builder import Indexing
+from ambermq.log.index.segment_index import path_of_index
+from ambermq.log.index.tables import no_touches
+from ambermq.log.manifest.manifest import load
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import InlineLane
 from tests.log.lives import CONFIG, Life, body_of
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from log.batch import Batch
-from log.disk import DiskStorage
-from log.index import Index, IndexBuilder, build, check_index, load_positions, path_of_index
-from log.inspect import open_reader
-from log.manifest import load
-from log.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from ambermq.log.format.batch import Batch
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
+from ambermq.log.index.segment_index import Index, IndexBuilder, build, check_index, load_positions, path_of_index
+from ambermq.log.manifest.manifest import load
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.storage.disk import DiskStorage
 from tests.log.lives import CONFIG, Life, body_of
 
 
@@ -112,7 +112,7 @@ def test_touches_are_what_the_function_told(segment: Segment) -> None:
 
 def test_an_index_of_an_earlier_version_is_stale(segment: Segment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Version 1 had no touches: such an index is not believed, and rebuilt."""
-    monkeypatch.setattr("log.index._VERSION", 1)
+    monkeypatch.setattr("ambermq.log.index.segment_index._VERSION", 1)
     built(segment).close()
     monkeypatch.undo()
     assert check_index(path_of_index(segment), segment, header_of(segment)) is not None

@@ -3,14 +3,13 @@
 import errno
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log.errors import DamageError, ForeignError, LogError, LogFailed
-from log.manifest import (
+from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
+from ambermq.log.manifest.manifest import (
     Active,
     Horizon,
     Lost,
@@ -34,9 +33,10 @@ from log.manifest import (
     roll,
     store,
 )
+from tests.golden import GOLDEN_DIRECTORY
 from tests.log.simulated import SimulatedStorage
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "manifest.txt"
+GOLDEN = GOLDEN_DIRECTORY / "manifest.txt"
 BEFORE_ARCHIVE = GOLDEN.with_name("manifest_before_archive.txt")
 BEFORE_SNAPSHOTS = GOLDEN.with_name("manifest_before_snapshots.txt")
 OFFSETS = st.integers(0, 1 << 62)

@@ -8,14 +8,14 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.disk import DiskStorage
-from log.inspect import open_reader
-from log.log import Log
-from log.manifest import Manifest, commit, load, manifest_path, named_files
-from log.pins import Pins
-from log.recovery import Recovery
-from log.storage import Storage
-from log.worker import InlineWorkers
+from ambermq.log.manifest.manifest import Manifest, commit, load, manifest_path, named_files
+from ambermq.log.manifest.pinned_generations import Pins
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
+from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.log.write.log import Log
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedHold, SimulatedStorage
 

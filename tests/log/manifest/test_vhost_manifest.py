@@ -2,20 +2,30 @@
 
 import errno
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log import manifest as manifests
-from log.crc_line import with_crc_line
-from log.errors import DamageError, ForeignError, LogError, LogFailed
-from log.root import EMPTY_ROOT, NamedVhost, Root, adopt, check_name, decode, drop, encode, reserve
-from log.vhosts import VirtualHosts, load_root
+from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
+from ambermq.log.format.checked_document import with_crc_line
+from ambermq.log.manifest import manifest as manifests
+from ambermq.log.manifest.vhost_directories import VirtualHosts, load_root
+from ambermq.log.manifest.vhost_manifest import (
+    EMPTY_ROOT,
+    NamedVhost,
+    Root,
+    adopt,
+    check_name,
+    decode,
+    drop,
+    encode,
+    reserve,
+)
+from tests.golden import GOLDEN_DIRECTORY
 from tests.log.simulated import SimulatedStorage
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "root_manifest.txt"
+GOLDEN = GOLDEN_DIRECTORY / "root_manifest.txt"
 DATA = "/data"
 NAMES = st.from_regex(r"\A[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z").filter(lambda name: name != "default")
 DIRECTORIES = st.builds("{}~{:08x}".format, NAMES, st.integers(0, (1 << 32) - 1))

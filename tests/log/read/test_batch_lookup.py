@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from log.cold import DAMAGED
-from log.disk import DiskStorage
-from log.holder import is_alive, is_written, lock_path
-from log.inspect import open_reader
-from log.record import Record
+from ambermq.log.format.record import Record
+from ambermq.log.manifest.writer_lock import is_alive, is_written, lock_path
+from ambermq.log.read.body_reads import DAMAGED
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.storage.disk import DiskStorage
 from tests.log.lives import CONFIG, Life, body_of
 
 

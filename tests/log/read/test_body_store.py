@@ -5,10 +5,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.cold import DAMAGED
-from log.hot import RUNS_MAX, HotBodies
-from log.positions import SPACING_BYTES, Positions
-from log.segment import segment_path
+from ambermq.log.format.segment import segment_path
+from ambermq.log.format.sparse_positions import SPACING_BYTES, Positions
+from ambermq.log.read.body_cache import RUNS_MAX, HotBodies
+from ambermq.log.read.body_reads import DAMAGED
 from tests.log.lives import DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
 

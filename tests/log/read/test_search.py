@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import log.search as search_module
-from log.batch import Batch
-from log.disk import DiskStorage
-from log.index import build, path_of_index
-from log.inspect import Reader, open_reader
-from log.record import Record
-from log.search import Search
+import ambermq.log.read.search as search_module
+from ambermq.log.format.batch import Batch
+from ambermq.log.format.record import Record
+from ambermq.log.index.segment_index import build, path_of_index
+from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.read.search import Search
+from ambermq.log.storage.disk import DiskStorage
 from tests.log.lives import CONFIG, Life, body_of
 
 TICKS = 60

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.errors import DamageError
+from ambermq.log.errors import DamageError
 from tests.log.lives import DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
 

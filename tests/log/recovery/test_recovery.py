@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.errors import DamageError, LockedError, LogError, LogFailed
-from log.manifest import load, manifest_path
-from log.recovery import Recovery
-from log.segment import segment_path
+from ambermq.log.errors import DamageError, LockedError, LogError, LogFailed
+from ambermq.log.format.segment import segment_path
+from ambermq.log.manifest.manifest import load, manifest_path
+from ambermq.log.recovery.recovery import Recovery
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of, recovered_bodies
 from tests.log.simulated import SimulatedStorage
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.cold import DAMAGED
-from log.errors import DamageError, LockedError, LogError
-from log.manifest import load, manifest_path
-from log.recovery import Recovery
-from log.repair import apply, plan
-from log.segment import segment_path
+from ambermq.log.errors import DamageError, LockedError, LogError
+from ambermq.log.format.segment import segment_path
+from ambermq.log.manifest.manifest import load, manifest_path
+from ambermq.log.read.body_reads import DAMAGED
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.recovery.repair import apply, plan
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
 

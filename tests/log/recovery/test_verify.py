@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from log import inspect
-from log.disk import DiskFile, DiskStorage
-from log.errors import DamageError, LogError
-from log.index import build, path_of_index
-from log.inspect import SegmentState, open_reader
-from log.manifest import commit, load, manifest_path, reserve_file_id
-from log.segment import segment_path
-from log.survey import Survey, survey
-from log.verify import verify
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.segment import segment_path
+from ambermq.log.index.segment_index import build, path_of_index
+from ambermq.log.manifest.manifest import commit, load, manifest_path, reserve_file_id
+from ambermq.log.read import log_reader as inspect
+from ambermq.log.read.log_reader import SegmentState, open_reader
+from ambermq.log.recovery.verify import verify
+from ambermq.log.segments.tail_survey import Survey, survey
+from ambermq.log.storage.disk import DiskFile, DiskStorage
 from tests.log.lives import CONFIG, Life, body_of
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.disk import DiskStorage
-from log.errors import LockedError
-from log.storage import File, Storage
+from ambermq.log.errors import LockedError
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import File, Storage
 from tests.log.simulated import SECTOR_BYTES, SimulatedStorage
 
 

@@ -9,11 +9,11 @@ from typing import NoReturn
 
 import pytest
 
-from log.disk import DiskStorage
-from log.kernel_sync import KernelSync
-from log.sync_lane import LARGE_SYNC_BYTES, SyncLane
-from log.syncer import Syncer, SyncTarget
-from log.worker import ThreadWorkers
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.group_commit import Syncer, SyncTarget
+from ambermq.log.storage.linux_aio import KernelSync
+from ambermq.log.storage.sync_lane import LARGE_SYNC_BYTES, SyncLane
+from ambermq.log.storage.worker_threads import ThreadWorkers
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from log.memory import give_back_memory
+from ambermq.log.storage.malloc_trim import give_back_memory
 
 
 def test_the_c_library_is_asked_for_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from log.worker import InlineWorkers, ThreadWorkers
+from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
 
 WAIT_S = 60
 

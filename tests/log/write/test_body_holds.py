@@ -6,8 +6,8 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log.adoption import Adoption
-from log.holds import Hold, Holds
+from ambermq.log.compaction.adoption import Adoption
+from ambermq.log.write.body_holds import Hold, Holds
 
 
 def holding() -> tuple[Holds, list[str], Callable[[str], None]]:

@@ -6,10 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.batch import BATCH_HEADER_BYTES, Batch, DraftBatch, check, check_bodies, decode_header, encode_batch
-from log.config import LogConfig
-from log.draft import Draft
-from log.record import Record
+from ambermq.log.config import LogConfig
+from ambermq.log.format.batch import (
+    BATCH_HEADER_BYTES,
+    Batch,
+    DraftBatch,
+    check,
+    check_bodies,
+    decode_header,
+    encode_batch,
+)
+from ambermq.log.format.record import Record
+from ambermq.log.write.draft import Draft
 
 CONFIG = LogConfig(batch_bytes_target=4096, batch_bytes_max=16384)
 NOW_US = 1_700_000_000_000_000

@@ -5,13 +5,13 @@ import os
 
 import pytest
 
-from log.config import LogConfig
-from log.errors import LogFailed
-from log.housekeeping import segment_bytes
-from log.log import Log
-from log.manifest import load, reserve_file_id
-from log.recovery import Recovery
-from log.worker import InlineLane, InlineWorkers
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogFailed
+from ambermq.log.manifest.manifest import load, reserve_file_id
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.worker_threads import InlineLane, InlineWorkers
+from ambermq.log.write.housekeeping import segment_bytes
+from ambermq.log.write.log import Log
 from tests.log.simulated import SimulatedStorage
 
 DIRECTORY = "/data"

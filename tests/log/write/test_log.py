@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import LogError, LogFailed
-from log.log import Log
-from log.manifest import Lost, Manifest, load
-from log.recovery import Recovery
-from log.segment import segment_path
-from log.worker import InlineWorkers, ThreadWorkers
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import LogError, LogFailed
+from ambermq.log.format.segment import segment_path
+from ambermq.log.manifest.manifest import Lost, Manifest, load
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
+from ambermq.log.write.log import Log
 from tests.log.simulated import SimulatedStorage
 
 DIRECTORY = "/data"

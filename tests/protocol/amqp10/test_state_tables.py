@@ -4,13 +4,24 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.errors import LocalError
-from protocol.events import ConnectionClosed, SessionEnded
-from protocol.frames import AMQP_HEADER
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Attach, Begin, Close, Detach, End, Flow, Open, Source, Target, Transfer
-from protocol.tables import (
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.events import ConnectionClosed, SessionEnded
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    End,
+    Flow,
+    Open,
+    Source,
+    Target,
+    Transfer,
+)
+from ambermq.protocol.amqp10.state_tables import (
     CONNECTION_TABLE,
     LINK_TABLE,
     SESSION_TABLE,

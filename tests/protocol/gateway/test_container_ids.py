@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.containers import SOLE_CONNECTION, Containers
-from protocol.performatives import Close, Open
-from protocol.server_limits import ServerLimits
+from ambermq.protocol.amqp10.performatives.classes import Close, Open
+from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION, Containers
+from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching
 

@@ -3,11 +3,11 @@
 import sys
 from types import FrameType
 
-from engine.commands import DeclareMuxer, DeleteMuxer
-from engine.effects import ProducersEnded
-from engine.muxer import MuxerKind
-from protocol.performatives import Attach, Detach, Source, Target
-from tests.protocol.test_stealing import attach, heard, pair
+from ambermq.engine.commands import DeclareMuxer, DeleteMuxer
+from ambermq.engine.effects import ProducersEnded
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
+from tests.protocol.gateway.test_link_stealing import attach, heard, pair
 
 _QUEUE = Target(address="q")
 

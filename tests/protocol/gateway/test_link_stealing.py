@@ -4,12 +4,12 @@ from typing import Any, TypeGuard
 
 import pytest
 
-from engine.subscription import Subscription
-from protocol.composite import Composite
-from protocol.filters import NO_LOCAL_CODE
-from protocol.performatives import Attach, Detach, Source, Target, Transfer
-from protocol.server_limits import ServerLimits
-from protocol.values import Described, Symbol, ULong
+from ambermq.engine.model.subscription import Subscription
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target, Transfer
+from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
+from ambermq.protocol.gateway.links.source_filters import NO_LOCAL_CODE
+from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching
 

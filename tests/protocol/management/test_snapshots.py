@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.message import Message
-from protocol.snapshot_management import SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
+from ambermq.protocol.amqp10.message.message import Message
+from ambermq.protocol.management.snapshots import SNAPSHOT_OPERATIONS, SNAPSHOT_TYPE
 from tests.protocol.amqp_values import values
-from tests.protocol.test_management import Managing, answers, request
+from tests.protocol.gateway.nodes.test_management_node import Managing, answers, request
 
 
 class Snapping(Managing):

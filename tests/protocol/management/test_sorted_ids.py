@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, Inspect
-from engine.muxer import MuxerKind
-from engine.queue import Settings
-from protocol.attachment_management import ATTACHMENT_OPERATIONS
-from protocol.muxer_management import MUXER_OPERATIONS
-from protocol.orders import Orders
-from protocol.queue_management import QUEUE_OPERATIONS
+from ambermq.engine.commands import AttachMember, Command, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, Inspect
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.protocol.management.attachments import ATTACHMENT_OPERATIONS
+from ambermq.protocol.management.muxers import MUXER_OPERATIONS
+from ambermq.protocol.management.queues import QUEUE_OPERATIONS
+from ambermq.protocol.management.sorted_ids import Orders
 from tests.engine.world import World
 
 _NAMES = st.sampled_from(("a", "b", "c", "d", "e"))

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Refused
-from protocol.management_types import KINDS, NODE_TYPE, operation_of
-from protocol.updates import REPLACEMENTS
-from protocol.values import Symbol, Timestamp, ULong
-from tests.protocol.test_management import Managing, request
-from tests.protocol.test_wiring_management import MUXER, ask, wired
+from ambermq.engine.errors import Refused
+from ambermq.protocol.amqp10.types.values import Symbol, Timestamp, ULong
+from ambermq.protocol.management.operations import KINDS, NODE_TYPE, operation_of
+from ambermq.protocol.management.update_replacements import REPLACEMENTS
+from tests.protocol.gateway.nodes.test_management_node import Managing, request
+from tests.protocol.management.test_wiring import MUXER, ask, wired
 
 QUEUE = "org.ambermq.queue"
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from engine.attachment import Condition
-from engine.muxer import MuxerKind, Options
-from engine.routing.router import Router
-from protocol.management_types import KINDS
-from protocol.message import Message
-from protocol.message_fields import MessageFields
-from protocol.pages import PAGE_BYTES_MAX, page_of
-from protocol.values import Float, Int, Symbol, Timestamp, UByte, ULong
-from tests.protocol.test_management import Managing, request
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.routing.router import Router
+from ambermq.protocol.amqp10.message.message import Message
+from ambermq.protocol.amqp10.types.values import Float, Int, Symbol, Timestamp, UByte, ULong
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.management.operations import KINDS
+from ambermq.protocol.management.paging import PAGE_BYTES_MAX, page_of
+from tests.protocol.gateway.nodes.test_management_node import Managing, request
 
 MUXER, ATTACHMENT, TEMPLATE = "org.ambermq.muxer", "org.ambermq.attachment", "org.ambermq.template"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from protocol.accepted import Accepted
-from protocol.connection import Connection, ConnectionRole
-from protocol.limits import ConnectionLimits
-from protocol.server_limits import ServerLimits
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.server.connection_transport import Accepted
+from ambermq.protocol.server_limits import ServerLimits
 
 HANDSHAKE_MS = 10_000
 LOST_MS = 60_000

@@ -12,8 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from protocol.frames import AMQP_FRAME, AMQP_HEADER, SASL_FRAME, SASL_HEADER, TLS_HEADER, encode_frame
-from protocol.performatives import (
+from ambermq.protocol.amqp10.framing.frames import (
+    AMQP_FRAME,
+    AMQP_HEADER,
+    SASL_FRAME,
+    SASL_HEADER,
+    TLS_HEADER,
+    encode_frame,
+)
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Begin,
@@ -29,10 +36,10 @@ from protocol.performatives import (
     Target,
     Transfer,
 )
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire, deadline
-from tools.child_broker import ChildBroker
 
 RECEIVER = True
 MIB = 1024 * 1024

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from engine.beside import Beside
-from log.worker import InlineWorkers
-from protocol.host import Ground, Host
-from protocol.server_limits import ServerLimits
+from ambermq.engine.history.background_queries import Beside
+from ambermq.log.storage.worker_threads import InlineWorkers
+from ambermq.protocol.server.vhost_runner import Ground, Host
+from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.log.lives import DIRECTORY
 

@@ -9,16 +9,25 @@ import proton
 import pytest
 from proton.utils import ConnectionClosed, LinkDetached
 
-from log.disk import DiskStorage
-from log.vhosts import load_root
-from protocol.frames import AMQP_HEADER
-from protocol.performatives import Attach, Begin, Close, Disposition, Open, Source, Target, Transfer
-from protocol.values import Symbol
+from ambermq.log.manifest.vhost_directories import load_root
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Begin,
+    Close,
+    Disposition,
+    Open,
+    Source,
+    Target,
+    Transfer,
+)
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.errors import ToolError
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.protocol.peers import Wire
 from tests.protocol.tcp import TcpWire, deadline
-from tools.child_broker import ChildBroker
-from tools.errors import ToolError
 
 VHOST = "org.ambermq.vhost"
 Connect = Callable[..., ProtonPeer]

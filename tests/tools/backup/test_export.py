@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from log.buffer import Buffer
-from log.disk import DiskFile, DiskStorage
-from log.errors import DamageError, ForeignError, LogError
-from log.manifest import load
-from log.recovery import Recovery, restoring_path
-from log.verify import verify
+from ambermq.log.buffer import Buffer
+from ambermq.log.errors import DamageError, ForeignError, LogError
+from ambermq.log.manifest.manifest import load
+from ambermq.log.recovery.recovery import Recovery, restoring_path
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskFile, DiskStorage
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.format import FRAME_HEADER_BYTES, HEADER_BYTES, TABLE_NAME, decode_frame, encode_frame
+from ambermq.tools.backup.restore import restore_backup
+from ambermq.tools.backup.verify import verify_backup
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
+from tests.golden import GOLDEN_DIRECTORY
 from tests.tools.backups import bodies_of, folded, lived_with_snapshot, take_snapshot, taken
-from tools.backup import export_backup
-from tools.backup_check import verify_backup
-from tools.backup_format import FRAME_HEADER_BYTES, HEADER_BYTES, TABLE_NAME, decode_frame, encode_frame
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.restore import restore_backup
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "backup.hex"
+GOLDEN = GOLDEN_DIRECTORY / "backup.hex"
 GOLDEN_CONTENT = ("one", 3, 11, 2)
 
 

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.past import PastError, open_past
-from log import repair
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.index import build
-from log.inspect import open_reader
-from log.manifest import Manifest, load, manifest_path, snapshot_path, store
-from log.recovery import Recovery
-from log.segment import segment_path
-from log.verify import verify
+from ambermq.engine.history.past import PastError, open_past
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.segment import segment_path
+from ambermq.log.index.segment_index import build
+from ambermq.log.manifest.manifest import Manifest, load, manifest_path, snapshot_path, store
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.recovery import repair
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.restore import restore_backup
 from tests.engine.lived import LIVED, Lived
 from tests.tools.backups import bodies_of, folded, take_snapshot, taken
-from tools.backup import export_backup
-from tools.restore import restore_backup
 
 STORAGE = DiskStorage()
 

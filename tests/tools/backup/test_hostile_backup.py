@@ -11,19 +11,18 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.image import ImageFault, image_of, state_of
-from log.batch import Mismatch
-from log.buffer import Buffer
-from log.compression import decompressed
-from log.crc_line import with_crc_line
-from log.errors import DamageError, ForeignError
-from snapshot.blocks import Block, BlockKind
-from tests.engine.histories import lived
-from tests.tools.backups import taken
-from tools import backup_format, backup_reader, backup_writer
-from tools.backup import export_backup
-from tools.backup_check import verify_backup
-from tools.backup_format import (
+from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
+from ambermq.log.buffer import Buffer
+from ambermq.log.errors import DamageError, ForeignError
+from ambermq.log.format.batch import Mismatch
+from ambermq.log.format.checked_document import with_crc_line
+from ambermq.log.format.compression import decompressed
+from ambermq.snapshot.block_file import Block, BlockKind
+from ambermq.tools.backup import format as backup_format
+from ambermq.tools.backup import reader as backup_reader
+from ambermq.tools.backup import writer as backup_writer
+from ambermq.tools.backup.export import export_backup
+from ambermq.tools.backup.format import (
     FRAME_BYTES_MAX,
     FRAME_HEADER_BYTES,
     TRAILER_BYTES,
@@ -35,9 +34,12 @@ from tools.backup_format import (
     encode_table,
     encode_trailer,
 )
-from tools.backup_reader import BackupReader
-from tools.errors import ToolError
-from tools.restore import restore_backup
+from ambermq.tools.backup.reader import BackupReader
+from ambermq.tools.backup.restore import restore_backup
+from ambermq.tools.backup.verify import verify_backup
+from ambermq.tools.terminal.errors import ToolError
+from tests.engine.histories import lived
+from tests.tools.backups import taken
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tools import backup_writer
-from tools.backup_format import SNAPSHOT_PART, VERSION, Head, Table
-from tools.backup_reader import BackupReader
-from tools.backup_writer import BackupWriter
-from tools.errors import ToolError
+from ambermq.tools.backup import writer as backup_writer
+from ambermq.tools.backup.format import SNAPSHOT_PART, VERSION, Head, Table
+from ambermq.tools.backup.reader import BackupReader
+from ambermq.tools.backup.writer import BackupWriter
+from ambermq.tools.terminal.errors import ToolError
 
 _HEAD = Head(bytes(16), 1, 2)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from log import checksum
-from tools import process
-from tools.vhost_store import _Progress
+from ambermq.log.format import checksum
+from ambermq.tools.broker import process_tuning as process
+from ambermq.tools.broker.vhost_store import _Progress
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def test_a_long_recovery_says_how_far_it_is(
 ) -> None:
     """Not at every batch, but now and then, in per cent."""
     now = 0.0
-    monkeypatch.setattr("tools.vhost_store.time.monotonic", lambda: now)
+    monkeypatch.setattr("ambermq.tools.broker.vhost_store.time.monotonic", lambda: now)
     process.configure_logging("info")
     progress = _Progress("default", "d")
     progress(10, 100)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
 
-SERVE = [sys.executable, "-m", "tools", "serve", "--port", "0"]
+SERVE = [sys.executable, "-m", "ambermq", "serve", "--port", "0"]
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import json
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 FIGURES = {"seconds", "messages_per_second"} | {
     f"{what}_{which}_ms" for what in ("settle", "delivery") for which in ("p50", "p99", "max")

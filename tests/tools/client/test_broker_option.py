@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 import pytest
 
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.target import broker_url, data_directory, holder_of, running_broker, write_holder
+from ambermq.tools.client.broker_option import broker_url, data_directory, holder_of, running_broker, write_holder
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 URL = "amqp://flag:1"
 
@@ -85,7 +85,7 @@ def test_a_lock_file_that_may_not_be_read_is_not_taken_for_nobodys(
     def forbid(path: str, *_: object) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("log.holder.open", forbid, raising=False)
+    monkeypatch.setattr("ambermq.log.manifest.writer_lock.open", forbid, raising=False)
     with pytest.raises(PermissionError, match="lock"):
         broker_url(None, str(tmp_path))
 

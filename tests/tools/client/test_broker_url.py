@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from tools.broker_url import BrokerUrl
+from ambermq.tools.client.broker_url import BrokerUrl
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tools import link_client
-from tools.broker_url import BrokerUrl
-from tools.child_broker import ChildBroker
-from tools.errors import ConnectionBroke, ToolError
-from tools.exit_codes import ExitCode
-from tools.link_client import LinkClient
-from tools.subscriber import Subscriber
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client import link_client
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.subscriber import Subscriber
+from ambermq.tools.terminal.errors import ConnectionBroke, ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 
 @contextmanager

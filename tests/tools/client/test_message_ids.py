@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.message import Data, Message
-from protocol.performatives import Properties
-from protocol.values import ULong
-from tools.message_ids import MessageId, meanings_of, message_id_of, shown_id
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Properties
+from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.tools.client.message_ids import MessageId, meanings_of, message_id_of, shown_id
 
 _IDS = st.one_of(
     st.text(max_size=20), st.integers(0, (1 << 64) - 1).map(ULong), st.uuids(), st.binary(min_size=1, max_size=20)

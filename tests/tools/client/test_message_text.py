@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.message import AmqpSequence, AmqpValue, Data, Message, decode_message
-from protocol.performatives import Header, Properties
-from protocol.values import Array, Described, Symbol, Timestamp, ULong
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.messages import Draft, body_text, message_of, present, read_draft
+from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.types.values import Array, Described, Symbol, Timestamp, ULong
+from ambermq.tools.client.message_text import Draft, body_text, message_of, present, read_draft
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 SCALARS = (

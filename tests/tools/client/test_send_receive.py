@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 
 def received(on_broker: Run, address: str) -> list[dict[str, object]]:
@@ -88,7 +88,7 @@ def test_an_interrupted_send_tells_what_was_accepted(on_broker: Run, broker: Chi
     command = [
         sys.executable,
         "-m",
-        "tools",
+        "ambermq",
         "send",
         "cut",
         "x",
@@ -128,7 +128,7 @@ def test_a_body_moves_nobodys_cursor(on_broker: Run, broker: ChildBroker) -> Non
         on_broker("send", "shown", "a\x1b[31m\nb")
     assert on_broker("receive", "shown").stdout == "a\x1b[31m\nb\n"
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "tools", "receive", "shown", "--url", broker.url]
+    command = [sys.executable, "-m", "ambermq", "receive", "shown", "--url", broker.url]
     assert subprocess.run(command, stdout=theirs, check=False).returncode == ExitCode.OK
     assert os.read(ours, 100) == b"a\\x1b[31m\\nb\r\n"
     os.close(ours)
@@ -150,7 +150,7 @@ def test_lines_of_json_are_messages_both_ways(on_broker: Run, tmp_path: Path) ->
 
 def test_a_pipe_is_sent_line_by_line(on_broker: Run, broker: ChildBroker) -> None:
     """A line is sent when it came, not when the pipe ends."""
-    command = [sys.executable, "-m", "tools", "send", "pipe", "--ndjson", "--url", broker.url]
+    command = [sys.executable, "-m", "ambermq", "send", "pipe", "--ndjson", "--url", broker.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b'{"text": "early"}\n')
@@ -193,7 +193,18 @@ def test_fewer_than_asked_for_is_a_timeout(on_broker: Run) -> None:
 
 def test_following_goes_on_until_interrupted(on_broker: Run, broker: ChildBroker) -> None:
     """--follow waits for the next message whatever the timeout; an interrupt is its good end."""
-    command = [sys.executable, "-m", "tools", "receive", "followed", "--follow", "--timeout", "0", "--url", broker.url]
+    command = [
+        sys.executable,
+        "-m",
+        "ambermq",
+        "receive",
+        "followed",
+        "--follow",
+        "--timeout",
+        "0",
+        "--url",
+        broker.url,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         for body in ("one", "two"):

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from log.disk import DiskStorage
-from log.manifest import Manifest, load
+from ambermq.log.manifest.manifest import Manifest, load
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.dataset.archive_reader import archive_columns, archive_parts, known_from
+from ambermq.tools.dataset.arrow_table import Selection, event_columns
+from ambermq.tools.dataset.log_segments import open_history
+from ambermq.tools.dataset.schema import EVENT_COLUMNS
+from ambermq.tools.spark import session as spark_session
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed, sealed_count
-from tools import spark_session
-from tools.archive_files import archive_columns, archive_parts, known_from
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
-from tools.history_log import open_history
-from tools.history_schema import EVENT_COLUMNS
-from tools.history_table import Selection, event_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

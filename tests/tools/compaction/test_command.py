@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.compaction.command import parse_history
+from ambermq.tools.compaction.runner import Runner
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed
-from tools.child_broker import ChildBroker
-from tools.compact_command import parse_history
-from tools.compact_runner import Runner
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
 
 LOCAL = ("--runner", "local", "--keep-history", "0s")
 _SMALL = "[log]\nsegment_bytes_min = 262144\nsegment_bytes_max = 1048576\nballast_bytes = 0\n"
@@ -39,7 +39,7 @@ def test_beside_a_broker_that_works_nothing_is_lost(small: ChildBroker, run: Run
     command = [
         sys.executable,
         "-m",
-        "tools",
+        "ambermq",
         "bench",
         "--count",
         "16000",
@@ -148,7 +148,7 @@ def test_another_history_is_refused() -> None:
 
 def test_a_runner_is_told_apart_by_its_methods() -> None:
     """Both runners fit the seam."""
-    from tools.compact_local import LocalRunner
+    from ambermq.tools.compaction.local_runner import LocalRunner
 
     runner: Runner = LocalRunner()
     assert list(runner.count(())) == list(runner.rewrite(())) == []

@@ -10,25 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.compaction import History
-from engine.events import Published
-from engine.life import life_of
-from engine.past import open_past
-from engine.touches import touches_of
-from log.disk import DiskStorage
-from log.index import build, path_of_index
-from log.search import Search
-from log.verify import verify
+from ambermq.engine.compaction.plan import History
+from ambermq.engine.events import Published
+from ambermq.engine.history.message_life import life_of
+from ambermq.engine.history.past import open_past
+from ambermq.engine.records.index_keys import touches_of
+from ambermq.log.index.segment_index import build, path_of_index
+from ambermq.log.read.search import Search
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.dataset.arrow_table import event_columns
+from ambermq.tools.dataset.log_segments import open_history
+from ambermq.tools.dataset.schema import EVENT_COLUMNS
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
 from tests.log.compressed import compressed_count, compressed_parts
 from tests.tools.compactions import NONE, LivedBroker, answerable, compact, live_bodies
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed, sealed_count
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
-from tools.history_log import open_history
-from tools.history_schema import EVENT_COLUMNS
-from tools.history_table import event_columns
 
 STORAGE = DiskStorage()
 Twins = tuple[Path, Path]

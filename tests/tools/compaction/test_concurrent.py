@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from log.disk import DiskStorage
-from log.manifest import Manifest, load
-from log.proposal import lock_jobs
-from log.rewriting import GroupTask, Rewritten
-from log.verify import verify
+from ambermq.log.compaction.job import lock_jobs
+from ambermq.log.compaction.rewrite_tasks import GroupTask, Rewritten
+from ambermq.log.manifest.manifest import Manifest, load
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
 from tests.tools.compactions import compact
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.compact_local import LocalRunner
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
 
 
 class Disturbed(LocalRunner):

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import DeleteSnapshot
-from engine.compaction import History
-from engine.events import Compacted, Event
-from engine.past import PastError, open_past
-from engine.snapshots import write_snapshot
-from engine.state import EMPTY_STATE
-from log.disk import DiskStorage
-from log.errors import DamageError
-from log.manifest import Manifest, load, segments_path
-from log.proposal import base_path, jobs_path, lock_jobs
-from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount
-from log.verify import verify
+from ambermq.engine.commands import DeleteSnapshot
+from ambermq.engine.compaction.plan import History
+from ambermq.engine.events import Compacted, Event
+from ambermq.engine.history.past import PastError, open_past
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.engine.snapshots.files import write_snapshot
+from ambermq.log.compaction.job import base_path, jobs_path, lock_jobs
+from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, Rewritten, SegmentCount
+from ambermq.log.errors import DamageError
+from ambermq.log.manifest.manifest import Manifest, load, segments_path
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.preview import foresee_compaction
+from ambermq.tools.terminal.errors import ToolError
 from tests.engine.lived import LIVED, Lived
 from tests.tools.compactions import NONE, LivedBroker, answerable, compact, live_bodies
-from tools.compact_local import LocalRunner
-from tools.compact_plan import foresee_compaction
-from tools.errors import ToolError
 
 STORAGE = DiskStorage()
 

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from log.disk import DiskStorage
-from log.manifest import Horizon, Sealed, Snapshot, load
+from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot, load
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.compaction import local_runner as compact_local
+from ambermq.tools.spark import java
+from ambermq.tools.spark import session as spark_session
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed
-from tools import compact_local, java, spark_session
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 _CONFIG = "[log]\nsegment_bytes_min = 262144\nsegment_bytes_max = 1048576\nballast_bytes = 0\n"
 _LOCAL = ("--runner", "local", "--keep-history", "0s")

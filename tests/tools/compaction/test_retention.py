@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import AttachProducer, DeclareQueue, Publish, PurgeQueue
-from engine.compaction import History
-from engine.events import Compacted
-from engine.past import open_past
-from engine.queue import Settings
-from log.disk import DiskFile, DiskStorage
-from log.manifest import Manifest, load
-from log.verify import verify
+from ambermq.engine.commands import AttachProducer, DeclareQueue, Publish, PurgeQueue
+from ambermq.engine.compaction.plan import History
+from ambermq.engine.events import Compacted
+from ambermq.engine.history.past import open_past
+from ambermq.engine.model.queue import Settings
+from ambermq.log.manifest.manifest import Manifest, load
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskFile, DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.preview import foresee_compaction
+from ambermq.tools.config.log_facts import LogFacts
+from ambermq.tools.config.retention_schedule import RetentionConfig, RetentionSchedule
 from tests.engine.lived import LIVED, Lived
 from tests.tools.compactions import NONE, LivedBroker, answerable, compact, live_bodies
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.compact_local import LocalRunner
-from tools.compact_plan import foresee_compaction
-from tools.log_facts import LogFacts
-from tools.retention_schedule import RetentionConfig, RetentionSchedule
 
 _DEADLINE_S = 240.0
 _DISK_BYTES = 2_000_000

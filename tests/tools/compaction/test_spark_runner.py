@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.compaction import History
-from log.errors import DamageError
-from log.rewriting import CountTask, GroupTask, Rewritten, SegmentCount
-from log.segment import Segment
-from log.verify import verify
+from ambermq.engine.compaction.plan import History
+from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, Rewritten, SegmentCount
+from ambermq.log.errors import DamageError
+from ambermq.log.format.segment import Segment
+from ambermq.log.recovery.verify import verify
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.spark_runner import SparkRunner
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
 from tests.log.compressed import compressed_count
 from tests.tools.compactions import LivedBroker, compact
-from tools.compact_local import LocalRunner
-from tools.compact_spark import SparkRunner
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

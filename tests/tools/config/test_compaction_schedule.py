@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.events import Compacted
-from engine.past import open_past
+from ambermq.engine.events import Compacted
+from ambermq.engine.history.past import open_past
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.config.compaction_schedule import CompactionConfig, Schedule
+from ambermq.tools.config.log_facts import LogFacts
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed
-from tools.child_broker import ChildBroker
-from tools.compaction_schedule import CompactionConfig, Schedule
-from tools.log_facts import LogFacts
 
 _DEADLINE_S = 240.0
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.attachment import Condition
-from engine.config import EngineConfig
-from engine.queue import Settings as QueueSettings
-from engine.template import TemplateAttachment
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.settings import Settings, load_settings, read_settings
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.engine.model.queue_template import TemplateAttachment
+from ambermq.tools.config.settings import Settings, load_settings, read_settings
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 
 def test_nothing_is_the_defaults() -> None:

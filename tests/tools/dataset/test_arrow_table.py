@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.events import (
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -20,17 +20,17 @@ from engine.events import (
     QueueDeclared,
     Settled,
 )
-from engine.record_reader import events_of
-from engine.word import entry_of, size_of, unpack_words
-from log.errors import DamageError
-from log.inspect import open_reader
+from ambermq.engine.model.entry_word import entry_of, size_of, unpack_words
+from ambermq.engine.records.reader import events_of
+from ambermq.log.errors import DamageError
+from ambermq.log.read.log_reader import open_reader
+from ambermq.tools.dataset.arrow_table import Selection, event_columns
+from ambermq.tools.dataset.log_segments import HistoryLog, limited, open_history
+from ambermq.tools.dataset.schema import EVENT_COLUMNS, UNREADABLE, schema_of
+from ambermq.tools.history.event_text import type_of
+from ambermq.tools.past.id_names import Names
+from ambermq.tools.terminal.errors import ToolError
 from tests.engine.lived import Lived
-from tools.errors import ToolError
-from tools.history_log import HistoryLog, limited, open_history
-from tools.history_schema import EVENT_COLUMNS, UNREADABLE, schema_of
-from tools.history_table import Selection, event_columns
-from tools.names import Names
-from tools.story import type_of
 
 _COLUMNS = tuple(EVENT_COLUMNS)
 

@@ -2,11 +2,11 @@ from uuid import UUID
 
 import pytest
 
-from protocol.message import AmqpSequence, AmqpValue, Data, Message
-from protocol.performatives import Header, Properties
-from protocol.values import Symbol, UByte, ULong
-from tools.history_messages import CONTENTS, content_of, id_of
-from tools.message_ids import MessageId
+from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.types.values import Symbol, UByte, ULong
+from ambermq.tools.client.message_ids import MessageId
+from ambermq.tools.dataset.message_columns import CONTENTS, content_of, id_of
 
 _NAMES = tuple(CONTENTS)
 

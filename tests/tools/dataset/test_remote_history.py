@@ -14,18 +14,18 @@ from click.testing import CliRunner
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
+from ambermq.tools.cli import main
+from ambermq.tools.dataset.archive_reader import archive_columns, archive_parts
+from ambermq.tools.dataset.archive_writer import write_archive
+from ambermq.tools.dataset.arrow_table import event_columns
+from ambermq.tools.dataset.file_systems import joined, place_of
+from ambermq.tools.dataset.log_segments import HistoryLog, open_histories, open_history
+from ambermq.tools.dataset.schema import EVENT_COLUMNS
+from ambermq.tools.spark import session as spark_session
+from ambermq.tools.spark.data_source import register
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
-from tools import spark_session
-from tools.archive import write_archive
-from tools.archive_files import archive_columns, archive_parts
-from tools.cli import main
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.file_systems import joined, place_of
-from tools.history_log import HistoryLog, open_histories, open_history
-from tools.history_schema import EVENT_COLUMNS
-from tools.history_table import event_columns
-from tools.spark_source import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from engine.events import Detached
-from engine.past import open_past
+from ambermq.engine.events import Detached
+from ambermq.engine.history.past import open_past
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.cli import main
+from ambermq.tools.past.past_names import PastNames
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run, write_all
-from tools.child_broker import ChildBroker
-from tools.cli import main
-from tools.exit_codes import ExitCode
-from tools.past_names import PastNames
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_the_tail_follows_from_the_end(run: Run, written: ChildBroker) -> None:
     """--follow begins with what happens next, and goes on until it is interrupted, which is no failure."""
     run("send", "followed", "x", "--url", written.url)
     options = ("--follow", "--queue", "followed", "--type", "published", "--output", "json")
-    command = [sys.executable, "-m", "tools", "history", "tail", "--data", str(written.directory), *options]
+    command = [sys.executable, "-m", "ambermq", "history", "tail", "--data", str(written.directory), *options]
     before = len(dumped(run, written))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -154,7 +154,7 @@ def test_a_difference_tells_queues_and_links(run: Run, on_log: Run, written: Chi
 
 def test_a_difference_names_links_that_came(run: Run, on_log: Run, written: ChildBroker) -> None:
     """A consumer that is there at the end and was not at the beginning."""
-    command = [sys.executable, "-m", "tools", "receive", "linked", "--follow", "--url", written.url]
+    command = [sys.executable, "-m", "ambermq", "receive", "linked", "--follow", "--url", written.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         run("send", "linked", "x", "--url", written.url)
         assert process.stdout is not None

@@ -4,8 +4,8 @@ import typing
 
 import pytest
 
-from engine import events
-from engine.events import (
+from ambermq.engine import events
+from ambermq.engine.events import (
     Acquired,
     Attached,
     Chunked,
@@ -32,16 +32,16 @@ from engine.events import (
     Started,
     Subscribed,
 )
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.muxer import MuxerKind, Options
-from engine.outcome import ACCEPTED, Outcome, OutcomeKind
-from engine.queue import Settings
-from engine.record_types import TYPE_NAMES
-from engine.subscription import Subscription
-from engine.word import make_words, pack_words
-from tools.names import Names
-from tools.story import EVENT_TYPES, iso_time, tell, type_of
+from ambermq.engine.model.entry_word import make_words, pack_words
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.records.types import TYPE_NAMES
+from ambermq.tools.history.event_text import EVENT_TYPES, iso_time, tell, type_of
+from ambermq.tools.past.id_names import Names
 
 TIME_US = 1_700_000_000_000_001
 WORDS = make_words(10, [100, 100, 100])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run, write_all
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
     broker = ChildBroker(tmp_path_factory.mktemp("written") / "data")
     broker.start()
     for arguments in (("send", "orders", "x", "--count", "2"), ("send", "other", "y"), ("receive", "orders")):
-        command = [sys.executable, "-m", "tools", *arguments, "--url", broker.url]
+        command = [sys.executable, "-m", "ambermq", *arguments, "--url", broker.url]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     yield broker
     broker.kill()
@@ -84,7 +84,7 @@ def test_dump_shows_only_what_was_asked_for(on_log: Run) -> None:
 def test_dump_follows_what_is_written(run: Run, written: ChildBroker) -> None:
     """--follow prints later events as they come; --limit ends it."""
     options = ("--follow", "--queue", "followed", "--type", "published", "--limit", "1", "--output", "json")
-    command = [sys.executable, "-m", "tools", "log", "dump", "--data", str(written.directory), *options]
+    command = [sys.executable, "-m", "ambermq", "log", "dump", "--data", str(written.directory), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert run("send", "followed", "x", "--url", written.url).exit_code == ExitCode.OK
         output, _ = process.communicate(timeout=60)

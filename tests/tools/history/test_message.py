@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from engine.attachment import Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachConsumer,
     AttachMember,
     AttachProducer,
@@ -20,22 +19,23 @@ from engine.commands import (
     PurgeQueue,
     Settle,
 )
-from engine.config import EngineConfig
-from engine.muxer import MuxerKind
-from engine.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
-from engine.recovery import recover
-from engine.word import pack_words
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.recovery import Recovery
-from protocol.message import Data, Message
-from protocol.message_fields import MessageFields
-from protocol.outline import message_id_hash
-from protocol.performatives import Properties
-from protocol.values import ULong
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.loop.recovery import recover
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
+from ambermq.log.config import LogConfig
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
+from ambermq.protocol.amqp10.performatives.classes import Properties
+from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.tools.client.message_ids import MessageId
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.exit_codes import ExitCode
-from tools.message_ids import MessageId
 
 NOW_US = 1_700_000_000_000_000
 SECOND_US = 1_000_000

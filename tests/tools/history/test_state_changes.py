@@ -1,12 +1,12 @@
 """What differs between two states, as rows."""
 
-from engine.attachment import Condition
-from engine.commands import AttachMember, DeclareMuxer, DeclareQueue
-from engine.muxer import MuxerKind
-from engine.queue import Settings
-from engine.state import EMPTY_STATE
+from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import EMPTY_STATE
+from ambermq.tools.history.state_changes import Between, member_names, wiring_changes
 from tests.engine.world import World
-from tools.changes import Between, member_names, wiring_changes
 
 
 def test_members_and_arguments_are_told_as_they_are_written() -> None:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.apply import fold
-from engine.events import Event, Published, Settled
-from engine.outcome import ACCEPTED, RELEASED
-from engine.queue import Queue
-from engine.state import EMPTY_STATE, State
-from engine.word import entry_of
+from ambermq.engine.events import Event, Published, Settled
+from ambermq.engine.fold.apply import fold
+from ambermq.engine.model.entry_word import entry_of
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.tools.history.state_changes import COUNTS, Between, link_changes, queue_changes, wiring_changes
+from ambermq.tools.history.timeline import nice_step_us, oldest_entry, sampled, step_ends
 from tests.engine.lived import Lived, singles, states_of
-from tools.changes import COUNTS, Between, link_changes, queue_changes, wiring_changes
-from tools.timeline import nice_step_us, oldest_entry, sampled, step_ends
 
 SECOND = 1_000_000
 

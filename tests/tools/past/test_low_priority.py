@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 import pytest
 
+from ambermq.tools.past import low_priority as reading
+from ambermq.tools.past.low_priority import ReadingGroup
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.backups import lived_with_snapshot
 from tests.tools.conftest import Run
-from tools import reading
-from tools.exit_codes import ExitCode
-from tools.reading import ReadingGroup
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One more for each time that somebody steps back; this process keeps its place."""
     counted: list[int] = []
     monkeypatch.setattr(reading, "step_back", lambda: counted.append(1))
-    monkeypatch.setattr("tools.queues.step_back", lambda: counted.append(1))
+    monkeypatch.setattr("ambermq.tools.wiring.queue_commands.step_back", lambda: counted.append(1))
     return counted
 
 
@@ -81,8 +81,8 @@ def test_it_steps_back_before_it_imports(steps: list[int]) -> None:
 
 def test_stepping_back_twice_is_once() -> None:
     """A process that is behind already stays where it is; it can be further behind than it is asked to be."""
-    code = "import os; from tools.reading import step_back; step_back(); step_back(); print(os.nice(0))"
-    command = [sys.executable, "-c", code]
+    code = "import os; from ambermq.tools.past import low_priority as low; low.step_back(); low.step_back()"
+    command = [sys.executable, "-c", code + "; print(os.nice(0))"]
     before = os.nice(0)
     stepped = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert stepped == max(10, before)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.times import iso_time
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.when import AtOffset, AtTime, parse_duration, parse_when
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.tools.past.moment_option import AtOffset, AtTime, parse_duration, parse_when
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000

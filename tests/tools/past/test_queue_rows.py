@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from engine.events import Published
-from engine.past import open_past
+from ambermq.engine.events import Published
+from ambermq.engine.history.past import open_past
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.message_preview import message_facts, one_line
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run, write_all
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
-from tools.preview import message_facts, one_line
 
 MESSAGE = {"id": "o-1", "subject": "tea", "properties": {"k": "v"}, "text": "two\nlines \x1b[2J"}
 

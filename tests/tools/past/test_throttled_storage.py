@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from log.disk import DiskStorage
-from log.holder import lock_path
-from tools import pace, paced_storage
-from tools.errors import ToolError
-from tools.pace import Pace
-from tools.paced_storage import Neighbour, PacedStorage, reading_storage
+from ambermq.log.manifest.writer_lock import lock_path
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.past import rate_limit as pace
+from ambermq.tools.past import throttled_storage as paced_storage
+from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.past.throttled_storage import Neighbour, PacedStorage, reading_storage
+from ambermq.tools.terminal.errors import ToolError
 
 
 class Clock:

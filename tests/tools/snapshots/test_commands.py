@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from log.manifest import snapshot_path, snapshots_path
+from ambermq.log.manifest.manifest import snapshot_path, snapshots_path
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
     """A running broker with the snapshots `first` and `second`; tests leave these two alone."""
     from click.testing import CliRunner
 
-    from tools.cli import main
+    from ambermq.tools.cli import main
 
     child = ChildBroker(tmp_path_factory.mktemp("snapshots") / "data")
     child.start()

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import java
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.java import find_java
+from ambermq.tools.spark import java
+from ambermq.tools.spark.java import find_java
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 
 def _java(home: Path, version: str, *, has_module: bool = True) -> Path:

@@ -14,22 +14,22 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import DataFrame, SparkSession
 
-from log.disk import DiskStorage
-from log.inspect import open_reader
-from log.manifest import Horizon, commit
+from ambermq.log.manifest.manifest import Horizon, commit
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.cli import main
+from ambermq.tools.dataset.archive_writer import write_archive
+from ambermq.tools.dataset.arrow_table import event_columns
+from ambermq.tools.dataset.log_segments import open_history
+from ambermq.tools.dataset.schema import EVENT_COLUMNS
+from ambermq.tools.spark import session as spark_session
+from ambermq.tools.spark.data_source import register
+from ambermq.tools.spark.errors import translating_spark
+from ambermq.tools.spark.query_command import columns_in
+from ambermq.tools.spark.session import open_session
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.engine.lived import LIVED, Lived
-from tools import spark_session
-from tools.archive import write_archive
-from tools.cli import main
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.history_log import open_history
-from tools.history_schema import EVENT_COLUMNS
-from tools.history_table import event_columns
-from tools.query import columns_in
-from tools.spark_errors import translating_spark
-from tools.spark_session import open_session
-from tools.spark_source import register
 
 pytestmark = pytest.mark.spark
 
@@ -425,7 +425,7 @@ def test_a_command_is_quiet_and_leaves_nothing(spark: SparkSession, life: Lived,
     work, temporary = tmp_path / "work", tmp_path / "temporary"
     work.mkdir()
     temporary.mkdir()
-    command = [sys.executable, "-m", "tools", "log", "query", "SELECT count(*) AS n FROM events", "--output", "csv"]
+    command = [sys.executable, "-m", "ambermq", "log", "query", "SELECT count(*) AS n FROM events", "--output", "csv"]
     result = subprocess.run(
         [*command, "--data", life.directory, "--master", "local[1]"],
         cwd=work,

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from protocol import composite_types, performatives, spec
-from tools.spec import PROTOCOL_DIRECTORY, SPECS_DIRECTORY, difference, generated_files, main
+from ambermq.protocol.amqp10 import spec
+from ambermq.protocol.amqp10.performatives import classes as performatives
+from ambermq.protocol.amqp10.performatives import tables as composite_types
+from ambermq.tools.spec.generate import PROTOCOL_DIRECTORY, SPECS_DIRECTORY, difference, generated_files, main
 
 needs_xml = pytest.mark.skipif(
     not SPECS_DIRECTORY.is_dir(), reason="the OASIS XML is not here: install Debian's package amqp-specs"
@@ -34,7 +36,7 @@ def test_a_difference_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["--specs", str(tmp_path)]) == 1
     diff = capsys.readouterr().out
     assert "-PORT: Final = 5672\n+PORT: Final = 5673\n" in diff
-    assert "protocol/spec.py" in diff
+    assert "protocol/amqp10/spec.py" in diff
 
 
 def test_missing_xml_is_one_clear_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,9 +49,12 @@ def test_missing_xml_is_one_clear_message(tmp_path: Path, capsys: pytest.Capture
 
 def test_difference_of_equal_files_is_empty() -> None:
     """What is checked in does not differ from itself."""
-    files = {name: (PROTOCOL_DIRECTORY / name).read_text(encoding="utf-8") for name in ("spec.py", "performatives.py")}
+    files = {
+        name: (PROTOCOL_DIRECTORY / name).read_text(encoding="utf-8")
+        for name in ("amqp10/spec.py", "amqp10/performatives/classes.py")
+    }
     assert difference(files) == ""
-    assert "+more\n" in difference({"spec.py": files["spec.py"] + "more\n"})
+    assert "+more\n" in difference({"amqp10/spec.py": files["amqp10/spec.py"] + "more\n"})
 
 
 def test_the_tables_hold_what_the_specification_counts() -> None:

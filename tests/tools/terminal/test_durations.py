@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.durations import duration_text
+from ambermq.tools.terminal.durations import duration_text
 
 
 @pytest.mark.parametrize(

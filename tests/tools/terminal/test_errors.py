@@ -6,11 +6,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from engine.errors import EngineError
-from log.errors import DamageError, ForeignError, LockedError, LogError, LogFailed
-from protocol.errors import DecodeError, LocalError
-from tools.errors import ToolError, TranslatingGroup, translated
-from tools.exit_codes import ExitCode
+from ambermq.engine.errors import EngineError
+from ambermq.log.errors import DamageError, ForeignError, LockedError, LogError, LogFailed
+from ambermq.protocol.amqp10.errors import DecodeError, LocalError
+from ambermq.tools.terminal.errors import ToolError, TranslatingGroup, translated
+from ambermq.tools.terminal.exit_codes import ExitCode
 
 HELD = '{"pid": 7, "url": "amqp://h:1"}'
 

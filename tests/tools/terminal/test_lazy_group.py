@@ -6,9 +6,9 @@ import sys
 import click
 import pytest
 
+from ambermq.tools.cli import main
+from ambermq.tools.terminal.lazy_group import LazyGroup
 from tests.tools.tree import children
-from tools.cli import main
-from tools.lazy import LazyGroup
 
 GROUPS = [main, *[command for command in children(main).values() if isinstance(command, LazyGroup)]]
 
@@ -29,16 +29,38 @@ def test_each_line_of_help_is_the_first_sentence_of_the_command(group: LazyGroup
 
 def test_help_imports_no_command() -> None:
     """Listing the commands needs nothing of what they need."""
-    listed = "from tools.cli import main\nmain(['--help'], standalone_mode=False)"
-    assert modules_after(listed) & {"tools.serve", "tools.logs", "tools.queues", "protocol.connection", "rich"} == set()
+    listed = "from ambermq.tools.cli import main\nmain(['--help'], standalone_mode=False)"
+    assert (
+        modules_after(listed)
+        & {
+            "ambermq.tools.broker.serve",
+            "ambermq.tools.history.log_commands",
+            "ambermq.tools.wiring.queue_commands",
+            "ambermq.protocol.amqp10.connection.connection",
+            "rich",
+        }
+        == set()
+    )
 
 
 def test_a_command_imports_only_what_it_needs() -> None:
     """A client needs no server, no engine loop, and no library for tables until it prints one."""
-    shown = "from tools.cli import main\nmain(['queue', 'list', '--help'], standalone_mode=False)"
+    shown = "from ambermq.tools.cli import main\nmain(['queue', 'list', '--help'], standalone_mode=False)"
     imported = modules_after(shown)
-    assert "tools.queues" in imported
-    assert imported & {"tools.serve", "tools.logs", "uvloop", "asyncio", "structlog", "rich", "engine.durable"} == set()
+    assert "ambermq.tools.wiring.queue_commands" in imported
+    assert (
+        imported
+        & {
+            "ambermq.tools.broker.serve",
+            "ambermq.tools.history.log_commands",
+            "uvloop",
+            "asyncio",
+            "structlog",
+            "rich",
+            "ambermq.engine.loop.durable_loop",
+        }
+        == set()
+    )
 
 
 def test_commands_of_both_kinds_stand_in_one_list() -> None:
@@ -47,7 +69,7 @@ def test_commands_of_both_kinds_stand_in_one_list() -> None:
     @click.command(help="Here already.")
     def ready() -> None: ...
 
-    group = LazyGroup("both", lazy={"queue": ("tools.queues:queue", "Later.")})
+    group = LazyGroup("both", lazy={"queue": ("ambermq.tools.wiring.queue_commands:queue", "Later.")})
     group.add_command(ready, "ready")
     assert list(children(group)) == ["queue", "ready"]
     assert "Later." in group.get_help(click.Context(group))

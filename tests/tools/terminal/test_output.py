@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
-from tools.output import print_json, print_rows, print_values, print_words
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.terminal.output import print_json, print_rows, print_values, print_words
 
 ROWS = [
     {"name": "orders", "bytes": 1234567, "is_new": True, "note": None, "extra": [1]},
@@ -46,7 +46,7 @@ def test_a_narrow_terminal_cuts_nothing(
 def test_a_full_disk_is_told_of_standard_output(broker: ChildBroker) -> None:
     """Tables and JSON alike."""
     for output in ("table", "json"):
-        command = [sys.executable, "-m", "tools", "queue", "list", "--url", broker.url, "--output", output]
+        command = [sys.executable, "-m", "ambermq", "queue", "list", "--url", broker.url, "--output", output]
         with Path("/dev/full").open("w") as full:
             told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert told.returncode == ExitCode.FAILED

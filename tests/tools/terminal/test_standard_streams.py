@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.exit_codes import ExitCode
+from ambermq.tools.terminal.exit_codes import ExitCode
 
-_TOOLS = (sys.executable, "-m", "tools")
+_TOOLS = (sys.executable, "-m", "ambermq")
 
 
 def ended(redirection: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from engine.past import open_past
-from engine.state import State
-from log.disk import DiskStorage
-from log.manifest import load as load_manifest
-from log.vhosts import load_root
+from ambermq.engine.history.past import open_past
+from ambermq.engine.model.state import State
+from ambermq.log.manifest.manifest import load as load_manifest
+from ambermq.log.manifest.vhost_directories import load_root
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.vhosts.backends import RunningVhosts
 from tests.interop.proton_peer import ProtonPeer
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.vhost_keepers import RunningVhosts
 
 CONFIG = "[log]\nballast_bytes = 0\nsegment_bytes_min = 1048576\n"
 
@@ -170,7 +170,7 @@ def test_a_copy_that_is_cut_short_leaves_nothing_or_all(run: Run, child: ChildBr
     """Whenever the SIGKILL comes: the name is not there, or is with all messages; the same copy can be made then."""
     rng = random.Random(1)
     data = child.directory
-    command = [sys.executable, "-m", "tools", "vhost", "copy", "default", "copied", "--data", str(data)]
+    command = [sys.executable, "-m", "ambermq", "vhost", "copy", "default", "copied", "--data", str(data)]
     for _ in range(4):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.3, 0.9))

@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 
-from engine.attachment import Condition
-from engine.muxer import MuxerKind, Options
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.tools.config.attachment_options import Said
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, read_wiring, write_wiring
 from tests.tools.wirings import documents
-from tools.argument_options import Said
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, read_wiring, write_wiring
 
 
 @given(documents())

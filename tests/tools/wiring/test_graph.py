@@ -4,11 +4,11 @@ import json
 import sys
 from typing import Any
 
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.document import wiring_of
+from ambermq.tools.wiring.graph import dot_lines, tree_lines
+from ambermq.tools.wiring.rows import WiringRows
 from tests.tools.conftest import Run
-from tools.exit_codes import ExitCode
-from tools.wiring_document import wiring_of
-from tools.wiring_graph import dot_lines, tree_lines
-from tools.wiring_rows import WiringRows
 
 
 def _muxer(name: str) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from engine.muxer import MuxerKind
+from ambermq.engine.model.muxer import MuxerKind
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 
 def test_a_declared_muxer_is_there_until_it_is_deleted(on_broker: Run) -> None:

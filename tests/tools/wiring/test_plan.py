@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, settings
 
-from engine.attachment import Condition
-from engine.commands import (
+from ambermq.engine.commands import (
     AttachMember,
     Command,
     DeclareMuxer,
@@ -15,18 +14,19 @@ from engine.commands import (
     UpdateMuxer,
     UpdateQueue,
 )
-from engine.muxer import MuxerKind, Options
-from engine.queue import Settings
-from engine.state import totals_of
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.state import totals_of
+from ambermq.tools.config.attachment_options import Said
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
+from ambermq.tools.wiring.dry_run import Rehearsal, templates_of
+from ambermq.tools.wiring.past_wiring import rows_of
+from ambermq.tools.wiring.plan import Change, ChangeKind, Plan, plan_for
+from ambermq.tools.wiring.rows import WiringRows
 from tests.tools.wirings import TEMPLATES, documents
-from tools.argument_options import Said
-from tools.errors import ToolError
-from tools.exit_codes import ExitCode
-from tools.past_wiring import rows_of
-from tools.wiring_document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
-from tools.wiring_plan import Change, ChangeKind, Plan, plan_for
-from tools.wiring_rehearsal import Rehearsal, templates_of
-from tools.wiring_rows import WiringRows
 
 
 class Broker:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.exit_codes import ExitCode
 
 
 def test_a_declared_queue_is_there_until_it_is_deleted(on_broker: Run) -> None:
@@ -84,7 +84,7 @@ def test_a_queue_that_is_not_there_is_not_found(on_broker: Run) -> None:
 
 def test_more_queues_than_a_page_are_all_listed(on_broker: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The listing pages on until it has the total."""
-    from tools import management
+    from ambermq.tools.client import management_client as management
 
     monkeypatch.setattr(management, "_PAGE_COUNT", 2)
     for number in range(5):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 _WIRING = """
 [[muxers]]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from proton.reactor import DurableSubscription
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.interop.proton_peer import Manager, ProtonPeer
 from tests.tools.conftest import Run
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 SUBSCRIPTION = "org.ambermq.subscription"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tools.toml_text import toml_text
+from ambermq.tools.wiring.toml_writer import toml_text
 
 _SCALARS = st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans()
 _TABLES = st.dictionaries(st.text(), _SCALARS | st.lists(_SCALARS, max_size=4), max_size=5)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from engine.changeable import differing, values_text
+from ambermq.engine.history.updatable_settings import differing, values_text
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.terminal.exit_codes import ExitCode
+from tests.tools.compaction.test_command import LOCAL
 from tests.tools.conftest import Run
 from tests.tools.sealing import load_until_sealed
-from tests.tools.test_compact_command import LOCAL
-from tools.child_broker import ChildBroker
-from tools.exit_codes import ExitCode
 
 _SMALL = "[log]\nsegment_bytes_min = 65536\nsegment_bytes_max = 131072\nballast_bytes = 0\n"
 _NOW = {"messages_max": 9, "probability": 1.0, "seed": 7}

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.composite import Composite
-from protocol.errors import FramingError, LocalError
-from protocol.events import SessionBegun, SessionEnded
-from protocol.performatives import Begin, End
-from protocol.session import Session
-from protocol.tables import SessionState
+from ambermq.protocol.amqp10.errors import FramingError, LocalError
+from ambermq.protocol.amqp10.events import SessionBegun, SessionEnded
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Begin, End
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.state_tables import SessionState
 
 if TYPE_CHECKING:
-    from protocol.connection import Connection
+    from ambermq.protocol.amqp10.connection.connection import Connection
 
 __all__ = ["Channels"]
 

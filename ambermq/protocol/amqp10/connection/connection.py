@@ -13,33 +13,33 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Final
 
-from protocol.channels import Channels
-from protocol.composite import Composite
-from protocol.decode import Buffer
-from protocol.errors import ConnectionFault, FramingError, LocalError, SessionFault
-from protocol.events import ConnectionClosed, Event, Opened
-from protocol.fitting import fitted
-from protocol.frames import (
+from ambermq.protocol.amqp10.connection.channels import Channels
+from ambermq.protocol.amqp10.connection.handshake import ClientHandshake, Handshake, ServerHandshake
+from ambermq.protocol.amqp10.connection.idle_timeout import IdleTimer
+from ambermq.protocol.amqp10.connection.input_stage import Intake
+from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
+from ambermq.protocol.amqp10.errors import ConnectionFault, FramingError, LocalError, SessionFault
+from ambermq.protocol.amqp10.events import ConnectionClosed, Event, Opened
+from ambermq.protocol.amqp10.framing.frame_reader import Frame
+from ambermq.protocol.amqp10.framing.frames import (
     AMQP_FRAME,
     AMQP_HEADER,
     EMPTY_FRAME,
     decode_frame_body,
     encode_frame,
 )
-from protocol.handshake import ClientHandshake, Handshake, ServerHandshake
-from protocol.idle import IdleTimer
-from protocol.inbound import SESSION_CODES, receive_decoded, receive_plain
-from protocol.intake import Intake
-from protocol.limits import ConnectionLimits
-from protocol.link import Link
-from protocol.output import Output
-from protocol.performatives import Close, Error, Open
-from protocol.reader import Frame
-from protocol.sasl import SaslClient, SaslServer
-from protocol.session import Session
-from protocol.shape import TRANSFER_CODE, Recogniser
-from protocol.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
-from protocol.tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
+from ambermq.protocol.amqp10.framing.output_buffer import Output
+from ambermq.protocol.amqp10.framing.size_limit import fitted
+from ambermq.protocol.amqp10.framing.transfer_recogniser import TRANSFER_CODE, Recogniser
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Close, Error, Open
+from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receive_decoded, receive_plain
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
+from ambermq.protocol.amqp10.state_tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Connection", "ConnectionRole"]
 

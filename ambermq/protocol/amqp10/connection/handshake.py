@@ -5,12 +5,18 @@ Rule 2: a bare AMQP header is welcome where SASL may be left out, and behind a S
 Rule 3: the first byte that cannot belong to a header is refused; nobody waits for the other seven.
 """
 
-from protocol.composite import Composite
-from protocol.errors import FramingError
-from protocol.events import Authenticating
-from protocol.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
-from protocol.performatives import SaslMechanisms
-from protocol.sasl import ClientNegotiation, SaslClient, SaslServer, SaslState, ServerNegotiation
+from ambermq.protocol.amqp10.connection.sasl import (
+    ClientNegotiation,
+    SaslClient,
+    SaslServer,
+    SaslState,
+    ServerNegotiation,
+)
+from ambermq.protocol.amqp10.errors import FramingError
+from ambermq.protocol.amqp10.events import Authenticating
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import SaslMechanisms
 
 __all__ = ["ClientHandshake", "Handshake", "ServerHandshake"]
 

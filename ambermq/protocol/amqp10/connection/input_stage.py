@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.errors import AmqpError, FramingError
-from protocol.frames import SASL_FRAME, decode_frame_body
-from protocol.handshake import Handshake, ServerHandshake
-from protocol.reader import Frame, FrameReader
-from protocol.spec import AmqpCondition
-from protocol.tables import ConnectionInput, ConnectionState
+from ambermq.protocol.amqp10.connection.handshake import Handshake, ServerHandshake
+from ambermq.protocol.amqp10.errors import AmqpError, FramingError
+from ambermq.protocol.amqp10.framing.frame_reader import Frame, FrameReader
+from ambermq.protocol.amqp10.framing.frames import SASL_FRAME, decode_frame_body
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.state_tables import ConnectionInput, ConnectionState
 
 if TYPE_CHECKING:
-    from protocol.connection import Connection
+    from ambermq.protocol.amqp10.connection.connection import Connection
 
 __all__ = ["Intake"]
 

@@ -11,17 +11,17 @@ Rule 3: whether a name and a password are right is not decided here: the server 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from protocol.composite import Composite
-from protocol.errors import FramingError
-from protocol.events import Authenticating
-from protocol.performatives import (
+from ambermq.protocol.amqp10.errors import FramingError
+from ambermq.protocol.amqp10.events import Authenticating
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
     SaslChallenge,
     SaslInit,
     SaslMechanisms,
     SaslOutcome,
     SaslResponse,
 )
-from protocol.spec import SaslCode
+from ambermq.protocol.amqp10.spec import SaslCode
 
 __all__ = ["SaslClient", "SaslServer", "SaslState"]
 

@@ -10,10 +10,10 @@ Rule 2: what follows one another with the same ending is one range: a range mean
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-from protocol.decode import Buffer
-from protocol.performatives import Accepted, DeliveryState, Modified, Released
-from protocol.serial import MASK
-from protocol.shape import plain_list
+from ambermq.protocol.amqp10.framing.transfer_recogniser import plain_list
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Modified, Released
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["DISPOSITION_CODE", "DispositionShape", "PlainDisposition", "learn_disposition", "read_disposition"]
 

@@ -12,8 +12,8 @@ from struct import Struct
 from sys import getrefcount
 from typing import Final, TypeAlias
 
-from protocol.decode import Buffer
-from protocol.errors import FramingError
+from ambermq.protocol.amqp10.errors import FramingError
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["CHUNK_BYTES", "Frame", "FrameReader", "ReadBuffer"]
 

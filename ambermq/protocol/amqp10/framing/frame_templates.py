@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
-from protocol.decode import Buffer
-from protocol.frames import encode_frame
-from protocol.performatives import Flow
-from protocol.serial import MASK
+from ambermq.protocol.amqp10.framing.frames import encode_frame
+from ambermq.protocol.amqp10.performatives.classes import Flow
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["TransferTemplate", "write_flow"]
 

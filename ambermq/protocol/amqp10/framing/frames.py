@@ -13,13 +13,13 @@ Rule 2: only transfer has a payload.
 from struct import Struct
 from typing import Final
 
-from protocol.composite import Composite
-from protocol.composite_types import COMPOSITES
-from protocol.composites import decode_composite
-from protocol.decode import Buffer
-from protocol.errors import DecodeError
-from protocol.performatives import Transfer
-from protocol.spec import MAJOR, MINOR, REVISION
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Transfer
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.performatives.tables import COMPOSITES
+from ambermq.protocol.amqp10.spec import MAJOR, MINOR, REVISION
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = [
     "AMQP_FRAME",

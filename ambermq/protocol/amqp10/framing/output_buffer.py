@@ -6,7 +6,7 @@ Rule 2: while a client negotiates SASL, only the lead is handed out: what it pip
 
 from typing import Final
 
-from protocol.decode import Buffer
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["LARGE_BYTES", "Output"]
 

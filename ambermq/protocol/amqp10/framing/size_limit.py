@@ -8,9 +8,9 @@ Rule 2. What has nothing to spare does not fit: whoever writes it refuses what i
 from collections.abc import Iterator
 from dataclasses import replace
 
-from protocol.composite import Composite
-from protocol.frames import encode_frame
-from protocol.performatives import Close, Detach, Disposition, End, Error, Rejected
+from ambermq.protocol.amqp10.framing.frames import encode_frame
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Close, Detach, Disposition, End, Error, Rejected
 
 __all__ = ["fitted"]
 

@@ -15,7 +15,7 @@ plain fields (null, boolean, uint) are read here directly, with the same Rule 1.
 from struct import Struct
 from typing import Final, Protocol
 
-from protocol.decode import Buffer
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = [
     "FLOW_CODE",

@@ -12,15 +12,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocol.events import LinkDetached
-from protocol.performatives import Attach, Coordinator, DeliveryState, Detach, Error, Source, Target
-from protocol.spec import AmqpCondition, Role
-from protocol.tables import LINK_TABLE, LinkInput, LinkState
+from ambermq.protocol.amqp10.events import LinkDetached
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Coordinator,
+    DeliveryState,
+    Detach,
+    Error,
+    Source,
+    Target,
+)
+from ambermq.protocol.amqp10.spec import AmqpCondition, Role
+from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
 
 if TYPE_CHECKING:
-    from protocol.partial import Partial
-    from protocol.session import Session
-    from protocol.shape import TransferShape
+    from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferShape
+    from ambermq.protocol.amqp10.link.partial_delivery import Partial
+    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Link"]
 

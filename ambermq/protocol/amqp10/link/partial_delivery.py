@@ -6,7 +6,7 @@ Rule 2: joining is linear however small the frames are.
 
 from typing import Final
 
-from protocol.decode import Buffer
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Partial"]
 

@@ -7,15 +7,15 @@ Rule 3: an aborted delivery leaves nothing behind but its delivery-id.
 
 from __future__ import annotations
 
-from protocol.decode import Buffer
-from protocol.errors import LinkFault
-from protocol.events import CreditChanged, TransferRun
-from protocol.link import Link
-from protocol.partial import Partial
-from protocol.performatives import Transfer
-from protocol.serial import MASK, distance
-from protocol.spec import AmqpCondition, LinkCondition, ReceiverSettleMode, SenderSettleMode
-from protocol.tables import LinkState
+from ambermq.protocol.amqp10.errors import LinkFault
+from ambermq.protocol.amqp10.events import CreditChanged, TransferRun
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.partial_delivery import Partial
+from ambermq.protocol.amqp10.performatives.classes import Transfer
+from ambermq.protocol.amqp10.serial_number import MASK, distance
+from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition, ReceiverSettleMode, SenderSettleMode
+from ambermq.protocol.amqp10.state_tables import LinkState
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Receiver"]
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from protocol.decode import Buffer
-from protocol.errors import LocalError
-from protocol.events import CreditChanged
-from protocol.link import Link
-from protocol.output import LARGE_BYTES
-from protocol.performatives import DeliveryState
-from protocol.serial import MASK, distance
-from protocol.spec import SenderSettleMode
-from protocol.tables import LinkState
-from protocol.template import TransferTemplate
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.events import CreditChanged
+from ambermq.protocol.amqp10.framing.frame_templates import TransferTemplate
+from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState
+from ambermq.protocol.amqp10.serial_number import MASK, distance
+from ambermq.protocol.amqp10.spec import SenderSettleMode
+from ambermq.protocol.amqp10.state_tables import LinkState
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from protocol.session import Session
+    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Sender"]
 

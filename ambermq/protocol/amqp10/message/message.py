@@ -1,6 +1,6 @@
 """A message as a client has it: sections decoded, and encoded again (messaging, 3.2).
 
-The broker itself does not decode messages: protocol/sections.py and protocol/outline.py read what it needs from bytes.
+The broker itself does not decode messages: sections.py and publish_outline.py read what it needs from bytes.
 
 Rule 1: a section that is not there is None, or () for the body.
 Rule 2: the body is one or more Data, one or more AmqpSequence, or one AmqpValue.
@@ -9,13 +9,13 @@ Rule 2: the body is one or more Data, one or more AmqpSequence, or one AmqpValue
 from dataclasses import dataclass, field
 from typing import Any
 
-from protocol.composites import decode_composite
-from protocol.decode import Buffer, decode
-from protocol.encode import encode
-from protocol.errors import DecodeError, LocalError
-from protocol.performatives import Header, Properties
-from protocol.sections import Section, read_section, scan
-from protocol.values import Map, Symbol, ULong
+from ambermq.protocol.amqp10.errors import DecodeError, LocalError
+from ambermq.protocol.amqp10.message.sections import Section, read_section, scan
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Map, Symbol, ULong
 
 __all__ = ["AmqpSequence", "AmqpValue", "Data", "Message", "decode_message"]
 

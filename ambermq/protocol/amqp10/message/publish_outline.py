@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 from uuid import UUID
 from zlib import crc32
 
-from protocol.composites import decode_composite
-from protocol.decode import Buffer
-from protocol.performatives import Header, Properties
-from protocol.sections import Section, read_descriptor, scan_head
+from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, scan_head
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["message_id_hash", "outline", "outline_slowly"]
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from struct import Struct, error
 from typing import Any, Final
 
-from protocol.composites import decode_composite
-from protocol.decode import Buffer, decode
-from protocol.encode import encode
-from protocol.errors import DecodeError
-from protocol.performatives import Header, Properties
-from protocol.spec import DESCRIPTORS
-from protocol.values import Described, Symbol, ULong
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.spec import DESCRIPTORS
+from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
 
 __all__ = ["MessageSections", "Section", "read_descriptor", "read_section", "scan", "scan_head", "with_header"]
 

@@ -14,10 +14,10 @@ from operator import attrgetter
 from struct import Struct, error
 from typing import Any, ClassVar, Final
 
-from protocol.composite_types import COMPOSITES
-from protocol.errors import LocalError
-from protocol.fields import Writer, defaults, field_writer
-from protocol.values import Encoded
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.performatives.fields import Writer, defaults, field_writer
+from ambermq.protocol.amqp10.performatives.tables import COMPOSITES
+from ambermq.protocol.amqp10.types.values import Encoded
 
 __all__ = ["Composite"]
 

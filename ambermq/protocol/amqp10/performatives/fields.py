@@ -11,12 +11,12 @@ from struct import Struct
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.composite_types import ARCHETYPES, COMPOSITES, CompositeType, FieldType
-from protocol.decode import READERS, Buffer, Reader, decode, fixed_reader, read_byte, read_nothing
-from protocol.encode import encode
-from protocol.errors import DecodeError
-from protocol.spec import CHOICES, PRIMITIVES, RESTRICTED
-from protocol.values import Array, Encoded, Map, Symbol, ULong
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.performatives.tables import ARCHETYPES, COMPOSITES, CompositeType, FieldType
+from ambermq.protocol.amqp10.spec import CHOICES, PRIMITIVES, RESTRICTED
+from ambermq.protocol.amqp10.types.decode import READERS, Buffer, Reader, decode, fixed_reader, read_byte, read_nothing
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Array, Encoded, Map, Symbol, ULong
 
 __all__ = ["Writer", "defaults", "field_kinds", "field_readers", "field_writer"]
 

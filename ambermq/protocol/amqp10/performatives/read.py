@@ -13,15 +13,15 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import Any, Final
 
-from protocol.composite import Composite
-from protocol.composite_types import COMPOSITES as TABLES
-from protocol.composite_types import FieldType
-from protocol.decode import Buffer, Reader, decode
-from protocol.encode import encode
-from protocol.errors import DecodeError
-from protocol.fields import field_kinds, field_readers
-from protocol.performatives import COMPOSITES
-from protocol.values import Described, Symbol, ULong
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import COMPOSITES
+from ambermq.protocol.amqp10.performatives.fields import field_kinds, field_readers
+from ambermq.protocol.amqp10.performatives.tables import COMPOSITES as TABLES
+from ambermq.protocol.amqp10.performatives.tables import FieldType
+from ambermq.protocol.amqp10.types.decode import Buffer, Reader, decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
 
 __all__ = ["composite_of", "decode_composite"]
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.decode import Buffer
-from protocol.disposition_shape import DispositionShape, PlainDisposition, learn_disposition, read_disposition
-from protocol.events import Disposed
-from protocol.frames import decode_frame_body
-from protocol.performatives import Accepted, Disposition, Modified, Rejected, Released
-from protocol.spec import Role
+from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.framing.disposition_recogniser import (
+    DispositionShape,
+    PlainDisposition,
+    learn_disposition,
+    read_disposition,
+)
+from ambermq.protocol.amqp10.framing.frames import decode_frame_body
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Disposition, Modified, Rejected, Released
+from ambermq.protocol.amqp10.spec import Role
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from protocol.session import Session
+    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Dispositions"]
 

@@ -4,7 +4,7 @@ Rule 1: ours is renewed when half of it is used, and promises no more frames tha
 Rule 2: closing it takes back nothing: what the peer may have sent already is still taken.
 """
 
-from protocol.serial import MASK, distance
+from ambermq.protocol.amqp10.serial_number import MASK, distance
 
 __all__ = ["OUTGOING_WINDOW", "Windows"]
 

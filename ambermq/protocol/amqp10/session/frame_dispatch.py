@@ -6,13 +6,13 @@ Rule 1: flows and dispositions that are plain are read directly, transfers by th
 
 from typing import Final
 
-from protocol.composite import Composite
-from protocol.decode import Buffer
-from protocol.disposition_shape import DISPOSITION_CODE
-from protocol.frames import decode_frame_body
-from protocol.performatives import Disposition, Flow, Transfer
-from protocol.session import Session
-from protocol.shape import FLOW_CODE, read_flow
+from ambermq.protocol.amqp10.framing.disposition_recogniser import DISPOSITION_CODE
+from ambermq.protocol.amqp10.framing.frames import decode_frame_body
+from ambermq.protocol.amqp10.framing.transfer_recogniser import FLOW_CODE, read_flow
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import Disposition, Flow, Transfer
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["SESSION_CODES", "receive_decoded", "receive_plain"]
 

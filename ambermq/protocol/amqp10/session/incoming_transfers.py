@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.decode import Buffer
-from protocol.errors import LinkFault, SessionFault
-from protocol.events import TransferRun
-from protocol.frames import decode_frame_body
-from protocol.link import Link
-from protocol.performatives import Transfer
-from protocol.receiver import Receiver
-from protocol.serial import MASK
-from protocol.shape import learn, plain_handle
-from protocol.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
-from protocol.tables import LinkState
+from ambermq.protocol.amqp10.errors import LinkFault, SessionFault
+from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.framing.frames import decode_frame_body
+from ambermq.protocol.amqp10.framing.transfer_recogniser import learn, plain_handle
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.performatives.classes import Transfer
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
+from ambermq.protocol.amqp10.state_tables import LinkState
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from protocol.links import Links
-    from protocol.session import Session
+    from ambermq.protocol.amqp10.session.link_registry import Links
+    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Incoming"]
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.errors import FramingError, LocalError, SessionFault
-from protocol.events import LinkAttached, LinkDetached
-from protocol.link import Link
-from protocol.performatives import Attach, Detach
-from protocol.receiver import Receiver
-from protocol.sender import Sender
-from protocol.serial import MASK
-from protocol.spec import AmqpCondition, LinkCondition, Role, SessionCondition
-from protocol.tables import LinkState
+from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
+from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Attach, Detach
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition, Role, SessionCondition
+from ambermq.protocol.amqp10.state_tables import LinkState
 
 if TYPE_CHECKING:
-    from protocol.session import Session
+    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Links"]
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from protocol.fitting import fitted
-from protocol.frames import encode_frame
-from protocol.performatives import DeliveryState, Disposition
-from protocol.serial import MASK
+from ambermq.protocol.amqp10.framing.frames import encode_frame
+from ambermq.protocol.amqp10.framing.size_limit import fitted
+from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Disposition
+from ambermq.protocol.amqp10.serial_number import MASK
 
 if TYPE_CHECKING:
-    from protocol.deliveries import Run
-    from protocol.session import Session
+    from ambermq.protocol.amqp10.session.session import Session
+    from ambermq.protocol.amqp10.session.unsettled import Run
 
 __all__ = ["Settlements"]
 

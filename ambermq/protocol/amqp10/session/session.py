@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.composite import Composite
-from protocol.decode import Buffer
-from protocol.deliveries import DeliveryRing
-from protocol.dispositions import Dispositions
-from protocol.errors import FramingError, LocalError, SessionFault
-from protocol.events import CreditChanged, SessionEnded
-from protocol.incoming import Incoming
-from protocol.links import Links
-from protocol.performatives import (
+from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
+from ambermq.protocol.amqp10.events import CreditChanged, SessionEnded
+from ambermq.protocol.amqp10.framing.frame_templates import write_flow
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
     Begin,
     Coordinator,
@@ -31,18 +29,20 @@ from protocol.performatives import (
     Source,
     Target,
 )
-from protocol.receiver import Receiver
-from protocol.sender import Sender
-from protocol.serial import MASK
-from protocol.settlement import Settlements
-from protocol.spec import Role, SessionCondition
-from protocol.tables import SESSION_TABLE, LinkState, SessionInput, SessionState
-from protocol.template import write_flow
-from protocol.window import OUTGOING_WINDOW, Windows
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.session.dispositions import Dispositions
+from ambermq.protocol.amqp10.session.flow_windows import OUTGOING_WINDOW, Windows
+from ambermq.protocol.amqp10.session.incoming_transfers import Incoming
+from ambermq.protocol.amqp10.session.link_registry import Links
+from ambermq.protocol.amqp10.session.outgoing_dispositions import Settlements
+from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
+from ambermq.protocol.amqp10.spec import Role, SessionCondition
+from ambermq.protocol.amqp10.state_tables import SESSION_TABLE, LinkState, SessionInput, SessionState
+from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from protocol.connection import Connection
-    from protocol.link import Link
+    from ambermq.protocol.amqp10.connection.connection import Connection
+    from ambermq.protocol.amqp10.link.link import Link
 
 __all__ = ["Session"]
 

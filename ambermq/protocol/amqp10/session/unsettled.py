@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from protocol.serial import MASK
+from ambermq.protocol.amqp10.serial_number import MASK
 
 if TYPE_CHECKING:
-    from protocol.link import Link
+    from ambermq.protocol.amqp10.link.link import Link
 
 __all__ = ["RUN_COUNT_MAX", "DeliveryRing", "Run"]
 

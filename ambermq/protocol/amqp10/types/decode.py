@@ -1,4 +1,4 @@
-"""Bytes of a stranger to values (types, 1.2 to 1.6); protocol/encode.py draws the layout.
+"""Bytes of a stranger to values (types, 1.2 to 1.6); protocol/amqp10/types/encode.py draws the layout.
 
 Rule 1: whatever the bytes are, the answer is a value or a DecodeError.
 Rule 2: nothing is allocated for a claim: a size is held against the bytes that are there, a count against that size
@@ -17,10 +17,10 @@ from struct import Struct, error
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.encode import encode
-from protocol.errors import DecodeError, LocalError
-from protocol.spec import PRIMITIVES
-from protocol.values import (
+from ambermq.protocol.amqp10.errors import DecodeError, LocalError
+from ambermq.protocol.amqp10.spec import PRIMITIVES
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import (
     Array,
     Byte,
     Char,

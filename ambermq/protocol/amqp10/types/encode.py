@@ -18,8 +18,8 @@ from struct import Struct, error
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.errors import LocalError
-from protocol.values import (
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.types.values import (
     Array,
     Byte,
     Char,

@@ -13,19 +13,27 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from engine.address import topic_address
-from engine.effects import ConsumerReady, ProducerReady
-from engine.errors import SelectorError
-from engine.lifetime import Dynamic
-from engine.routing.selector import parse_selector
-from engine.sending import Unroutable
-from engine.subscription import PLAIN_SUBSCRIBING, Subscribing, Subscription
-from protocol.errors import LinkFault
-from protocol.filters import AT, NO_LOCAL_CODE, SELECTOR_CODE, At, Selection, read_at, read_selection
-from protocol.lifetimes import TOPIC_CAPABILITIES, policy_of, read_dynamic
-from protocol.performatives import Attach, Coordinator, DeliveryState, Source, Target
-from protocol.spec import SenderSettleMode, StdDistMode, TerminusDurability, TerminusExpiryPolicy
-from protocol.values import Described, Map, Symbol, ULong
+from ambermq.engine.address import topic_address
+from ambermq.engine.effects import ConsumerReady, ProducerReady
+from ambermq.engine.errors import SelectorError
+from ambermq.engine.model.lifetime import Dynamic
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.subscription import PLAIN_SUBSCRIBING, Subscribing, Subscription
+from ambermq.engine.selectors.selector import parse_selector
+from ambermq.protocol.amqp10.errors import LinkFault
+from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, DeliveryState, Source, Target
+from ambermq.protocol.amqp10.spec import SenderSettleMode, StdDistMode, TerminusDurability, TerminusExpiryPolicy
+from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
+from ambermq.protocol.gateway.links.dynamic_nodes import TOPIC_CAPABILITIES, policy_of, read_dynamic
+from ambermq.protocol.gateway.links.source_filters import (
+    AT,
+    NO_LOCAL_CODE,
+    SELECTOR_CODE,
+    At,
+    Selection,
+    read_at,
+    read_selection,
+)
 
 __all__ = ["LOG_ADDRESS", "ConsumingTerms", "ProducingTerms", "Refusal", "consuming_terms", "producing_terms"]
 

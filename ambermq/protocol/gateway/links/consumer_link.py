@@ -10,22 +10,22 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from engine.commands import Settle
-from engine.effects import ConsumerReady, Deliver, OutcomeApplied
-from engine.entry import Entry
-from engine.outcome import ACCEPTED
-from engine.word import pack_words
-from protocol.decode import Buffer, decode
-from protocol.errors import DecodeError
-from protocol.events import Disposed
-from protocol.outcomes import outcome_of
-from protocol.performatives import Accepted, Rejected
-from protocol.sections import with_header
-from protocol.sender import Sender
-from protocol.terminus import ConsumingTerms
+from ambermq.engine.commands import Settle
+from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.message.sections import with_header
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected
+from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
+from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["Consuming", "redelivered"]
 

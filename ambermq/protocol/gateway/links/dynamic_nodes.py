@@ -9,9 +9,9 @@ Rule: properties that are not known are not echoed; a policy that is none is ref
 from collections.abc import Iterable
 from typing import Any, Final
 
-from engine.lifetime import Dynamic, Lifetime
-from protocol.errors import LinkFault
-from protocol.performatives import (
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.protocol.amqp10.errors import LinkFault
+from ambermq.protocol.amqp10.performatives.classes import (
     DeleteOnClose,
     DeleteOnNoLinks,
     DeleteOnNoLinksOrMessages,
@@ -19,8 +19,8 @@ from protocol.performatives import (
     Source,
     Target,
 )
-from protocol.spec import AmqpCondition
-from protocol.values import Described, Map, Symbol
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.types.values import Described, Map, Symbol
 
 __all__ = ["TOPIC_CAPABILITIES", "policy_of", "read_dynamic"]
 

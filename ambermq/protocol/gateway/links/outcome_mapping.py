@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from engine.effects import PublishDone
-from engine.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from engine.record_meta import JSON_FACTOR
-from protocol.decode import LIMITS
-from protocol.encode import encode
-from protocol.performatives import Accepted, DeliveryState, Error, Modified, Rejected, Released
-from protocol.values import Symbol
+from ambermq.engine.effects import PublishDone
+from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from ambermq.engine.records.meta import JSON_FACTOR
+from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Error, Modified, Rejected, Released
+from ambermq.protocol.amqp10.types.decode import LIMITS
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Symbol
 
 __all__ = ["outcome_bytes_max", "outcome_of", "state_of"]
 

@@ -9,22 +9,22 @@ Rule 4. Where all messages of a run begin as the last one of a link did, and tha
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, final
 
-from engine.commands import Publish
-from engine.effects import ProducerReady, PublishDone
-from protocol.decode import Buffer
-from protocol.errors import DecodeError, LinkFault
-from protocol.events import TransferRun
-from protocol.outcomes import state_of
-from protocol.outline import outline
-from protocol.receiver import Receiver
-from protocol.sections import scan_head
-from protocol.serial import MASK
-from protocol.server_limits import ServerLimits
-from protocol.spec import AmqpCondition, ReceiverSettleMode
-from protocol.terminus import ProducingTerms
+from ambermq.engine.commands import Publish
+from ambermq.engine.effects import ProducerReady, PublishDone
+from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
+from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.message.publish_outline import outline
+from ambermq.protocol.amqp10.message.sections import scan_head
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.links.attach_terms import ProducingTerms
+from ambermq.protocol.gateway.links.outcome_mapping import state_of
+from ambermq.protocol.server_limits import ServerLimits
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["Producing"]
 

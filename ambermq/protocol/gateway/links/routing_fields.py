@@ -13,13 +13,13 @@ Rule 3: delivery annotations are stepped over: they were for us alone, and do no
 
 from typing import Any, Final
 
-from engine.routing.fields import ABSENT, Added
-from protocol.composites import decode_composite
-from protocol.decode import Buffer, decode
-from protocol.errors import DecodeError
-from protocol.performatives import Header, Properties
-from protocol.sections import Section, read_section
-from protocol.values import Map
+from ambermq.engine.selectors.fields import ABSENT, Added
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.sections import Section, read_section
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.types.decode import Buffer, decode
+from ambermq.protocol.amqp10.types.values import Map
 
 __all__ = ["MessageFields"]
 

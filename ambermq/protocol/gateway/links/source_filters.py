@@ -16,9 +16,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from protocol.errors import LinkFault
-from protocol.spec import AmqpCondition
-from protocol.values import Byte, Described, Int, Map, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
+from ambermq.protocol.amqp10.errors import LinkFault
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.types.values import (
+    Byte,
+    Described,
+    Int,
+    Map,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
 
 __all__ = [
     "AT",

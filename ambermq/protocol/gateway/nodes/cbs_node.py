@@ -11,14 +11,14 @@ Rule 3. Requests are small, and who does not take the answers gets no credit for
 
 from typing import Final, final
 
-from protocol.decode import Buffer
-from protocol.errors import DecodeError
-from protocol.events import TransferRun
-from protocol.message import AmqpValue, Message, decode_message
-from protocol.performatives import Properties, Source
-from protocol.request_links import RequestLinks, target_of
-from protocol.sender import Sender
-from protocol.values import Int
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Properties, Source
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.amqp10.types.values import Int
+from ambermq.protocol.gateway.nodes.request_response import RequestLinks, target_of
 
 __all__ = ["ADDRESS", "ClaimsNode"]
 

@@ -14,24 +14,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
-from engine.commands import Command
-from engine.effects import Answered, RefusedCommand
-from engine.errors import Refused
-from protocol.encode import encode
-from protocol.errors import DecodeError, LocalError
-from protocol.events import TransferRun
-from protocol.management_types import describe, noun_of, operation_of
-from protocol.message import AmqpValue, Data, Message, decode_message
-from protocol.performatives import Properties, Source
-from protocol.queue_management import QUEUE_TYPE
-from protocol.receiver import Receiver
-from protocol.request_links import RequestLinks, target_of
-from protocol.sender import Sender
-from protocol.values import Map, Symbol
-from protocol.vhost_management import VhostCommand
+from ambermq.engine.commands import Command
+from ambermq.engine.effects import Answered, RefusedCommand
+from ambermq.engine.errors import Refused
+from ambermq.protocol.amqp10.errors import DecodeError, LocalError
+from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Properties, Source
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Map, Symbol
+from ambermq.protocol.gateway.nodes.request_response import RequestLinks, target_of
+from ambermq.protocol.management.operations import describe, noun_of, operation_of
+from ambermq.protocol.management.queues import QUEUE_TYPE
+from ambermq.protocol.management.vhosts import VhostCommand
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["ADDRESS", "ManagementNode"]
 

@@ -9,10 +9,10 @@ Rule 3. The oldest of a link go first, sent settled unless the link is for what 
 from collections import deque
 from typing import Final, final
 
-from protocol.events import Disposed
-from protocol.sender import Sender
-from protocol.session import Session
-from protocol.spec import SenderSettleMode
+from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.spec import SenderSettleMode
 
 __all__ = ["Answers"]
 

@@ -9,16 +9,16 @@ Rule 2. Requests are given credit as long as no answer waits to be taken.
 from collections.abc import Iterator, Sequence
 from typing import Final, final
 
-from protocol.answers import Answers
-from protocol.decode import Buffer
-from protocol.events import Disposed, TransferRun
-from protocol.link import Link
-from protocol.performatives import Accepted, Source, Target
-from protocol.receiver import Receiver
-from protocol.sender import Sender
-from protocol.serial import MASK
-from protocol.session import Session
-from protocol.spec import LinkCondition, ReceiverSettleMode
+from ambermq.protocol.amqp10.events import Disposed, TransferRun
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Source, Target
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.spec import LinkCondition, ReceiverSettleMode
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.nodes.reply_queue import Answers
 
 __all__ = ["REQUEST_BYTES_MAX", "RequestLinks", "target_of"]
 

@@ -11,22 +11,22 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, final
 
-from engine.events import Event, QueueDeclared, QueueDeleted, Reset
-from engine.facts import facts_of, next_after, type_of
-from engine.jobs import Job
-from engine.state import State
-from protocol.browsing import settle_browsed
-from protocol.events import Disposed
-from protocol.message import AmqpValue, Message
-from protocol.performatives import Properties
-from protocol.sender import Sender
-from protocol.spec import SenderSettleMode
-from protocol.terminus import ConsumingTerms
-from protocol.turn import Turn, Wait
-from protocol.values import ULong
+from ambermq.engine.events import Event, QueueDeclared, QueueDeleted, Reset
+from ambermq.engine.history.background_jobs import Job
+from ambermq.engine.model.state import State
+from ambermq.engine.records.event_fields import facts_of, next_after, type_of
+from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.message.message import AmqpValue, Message
+from ambermq.protocol.amqp10.performatives.classes import Properties
+from ambermq.protocol.amqp10.spec import SenderSettleMode
+from ambermq.protocol.amqp10.types.values import ULong
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
+from ambermq.protocol.gateway.sources.queue_browser import settle_browsed
+from ambermq.protocol.gateway.sources.turn_budget import Turn, Wait
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["LogSource", "message_of"]
 

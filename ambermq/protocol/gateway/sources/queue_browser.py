@@ -14,25 +14,25 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, final
 
-from engine.commands import Inspect
-from engine.entry import Entry
-from engine.errors import SelectorError
-from engine.jobs import Job
-from engine.queue import Queue
-from engine.routing.selector import Selector, parse_selector
-from engine.state import State
-from engine.word import WORD_BYTES, entry_of, size_of, unpack_words
-from protocol.consuming import redelivered
-from protocol.decode import Buffer
-from protocol.events import Disposed
-from protocol.message_fields import MessageFields
-from protocol.sender import Sender
-from protocol.spec import AmqpCondition, SenderSettleMode
-from protocol.terminus import ConsumingTerms, Refusal
-from protocol.turn import Turn, Wait
+from ambermq.engine.commands import Inspect
+from ambermq.engine.errors import SelectorError
+from ambermq.engine.history.background_jobs import Job
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.state import State
+from ambermq.engine.selectors.selector import Selector, parse_selector
+from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.spec import AmqpCondition, SenderSettleMode
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal
+from ambermq.protocol.gateway.links.consumer_link import redelivered
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.sources.turn_budget import Turn, Wait
 
 if TYPE_CHECKING:
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
 
 __all__ = ["Browsing", "settle_browsed"]
 

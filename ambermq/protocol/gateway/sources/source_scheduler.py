@@ -10,24 +10,24 @@ Rule 3. Such links are bounded in number, those that keep a state of the past in
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from engine.address import queue_name
-from engine.errors import EngineError, Refused
-from engine.jobs import Job
-from engine.past import PastError
-from protocol.browsing import Browsing
-from protocol.events import Disposed
-from protocol.filters import At, AtOffset
-from protocol.log_source import LogSource
-from protocol.performatives import Error
-from protocol.sender import Sender
-from protocol.spec import AmqpCondition
-from protocol.terminus import LOG_ADDRESS, ConsumingTerms, Refusal
-from protocol.turn import Turn, Wait
-from protocol.values import Symbol
+from ambermq.engine.address import queue_name
+from ambermq.engine.errors import EngineError, Refused
+from ambermq.engine.history.background_jobs import Job
+from ambermq.engine.history.past import PastError
+from ambermq.protocol.amqp10.events import Disposed
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.amqp10.spec import AmqpCondition
+from ambermq.protocol.amqp10.types.values import Symbol
+from ambermq.protocol.gateway.links.attach_terms import LOG_ADDRESS, ConsumingTerms, Refusal
+from ambermq.protocol.gateway.links.source_filters import At, AtOffset
+from ambermq.protocol.gateway.sources.event_source import LogSource
+from ambermq.protocol.gateway.sources.queue_browser import Browsing
+from ambermq.protocol.gateway.sources.turn_budget import Turn, Wait
 
 if TYPE_CHECKING:
-    from protocol.gateway import Gateway
-    from protocol.peer import Peer
+    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.gateway import Gateway
 
 __all__ = ["Source", "Sources"]
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.events import ConnectionClosed
-from protocol.frames import AMQP_HEADER, SASL_HEADER
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Accepted, Close, Detach, Disposition, End, Open, Transfer
-from protocol.sasl import SaslServer
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslServer
+from ambermq.protocol.amqp10.events import ConnectionClosed
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_HEADER
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Close, Detach, Disposition, End, Open, Transfer
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow
 from tests.protocol.peers import FIRST_ID, Wire
-from tests.protocol.test_session import RECEIVER, SENDER, flow
 
 SPOKEN = [
     Open(container_id="wire", hostname="localhost", properties={"product": "wire"}),

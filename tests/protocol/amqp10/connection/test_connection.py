@@ -2,13 +2,13 @@
 
 import pytest
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.errors import LocalError
-from protocol.events import ConnectionClosed, Opened, SessionBegun, SessionEnded
-from protocol.frames import AMQP_HEADER, SASL_HEADER, TLS_HEADER, encode_frame
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Begin, Close, End, Error, Flow, Open
-from protocol.sasl import SaslServer
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslServer
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.events import ConnectionClosed, Opened, SessionBegun, SessionEnded
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_HEADER, TLS_HEADER, encode_frame
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import Begin, Close, End, Error, Flow, Open
 from tests.protocol.peers import Pair, Wire, conditions, cut
 
 

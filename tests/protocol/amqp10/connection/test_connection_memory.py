@@ -4,12 +4,12 @@ import gc
 import tracemalloc
 from collections.abc import Callable
 
-from protocol.connection import Connection
-from protocol.frames import AMQP_HEADER
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Accepted, Disposition, Open, Transfer
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Disposition, Open, Transfer
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow
 from tests.protocol.peers import FIRST_ID, Wire
-from tests.protocol.test_session import RECEIVER, SENDER, flow
 
 COUNT = 500
 

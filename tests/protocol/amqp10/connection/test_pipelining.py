@@ -2,11 +2,11 @@
 
 import pytest
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.events import LinkAttached, Opened, SessionBegun, TransferRun
-from protocol.frames import AMQP_HEADER
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.events import LinkAttached, Opened, SessionBegun, TransferRun
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Begin,
@@ -20,8 +20,8 @@ from protocol.performatives import (
     Target,
     Transfer,
 )
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow
 from tests.protocol.peers import FIRST_ID, Pair, Wire
-from tests.protocol.test_session import RECEIVER, SENDER, flow
 
 
 def everything() -> bytes:

@@ -6,8 +6,9 @@ from typing import Any
 import proton
 import pytest
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.events import (
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslServer
+from ambermq.protocol.amqp10.events import (
     Authenticating,
     ConnectionClosed,
     CreditChanged,
@@ -17,12 +18,11 @@ from protocol.events import (
     Opened,
     TransferRun,
 )
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Accepted, Error, Modified, Rejected, Released
-from protocol.receiver import Receiver
-from protocol.sasl import SaslServer
-from protocol.sender import Sender
-from protocol.session import Session
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Error, Modified, Rejected, Released
+from ambermq.protocol.amqp10.session.session import Session
 
 
 class Peers:

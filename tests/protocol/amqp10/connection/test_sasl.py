@@ -2,11 +2,12 @@
 
 import pytest
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.events import Authenticating, ConnectionClosed, Event, Opened
-from protocol.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
+from ambermq.protocol.amqp10.events import Authenticating, ConnectionClosed, Event, Opened
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER, encode_frame
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import (
     Begin,
     Open,
     SaslChallenge,
@@ -15,7 +16,6 @@ from protocol.performatives import (
     SaslOutcome,
     SaslResponse,
 )
-from protocol.sasl import SaslClient, SaslServer
 from tests.protocol.peers import Pair, cut
 
 

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.errors import FramingError
-from protocol.reader import FrameReader, ReadBuffer
+from ambermq.protocol.amqp10.errors import FramingError
+from ambermq.protocol.amqp10.framing.frame_reader import FrameReader, ReadBuffer
 
 
 def frames_of(reader: FrameReader, data: bytes | memoryview) -> list[bytes]:

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.performatives import Flow, Transfer
-from protocol.template import TransferTemplate, write_flow
+from ambermq.protocol.amqp10.framing.frame_templates import TransferTemplate, write_flow
+from ambermq.protocol.amqp10.performatives.classes import Flow, Transfer
 from tests.protocol.peers import cut, fields_written
 
 UINT = st.integers(0, 0xFFFFFFFF)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from protocol.errors import DecodeError, FramingError
-from protocol.frames import (
+from ambermq.protocol.amqp10.errors import DecodeError, FramingError
+from ambermq.protocol.amqp10.framing.frames import (
     AMQP_HEADER,
     EMPTY_FRAME,
     FRAME_HEADER_SIZE,
@@ -13,7 +13,7 @@ from protocol.frames import (
     decode_frame_body,
     encode_frame,
 )
-from protocol.performatives import Accepted, Close, End, SaslOutcome, Transfer
+from ambermq.protocol.amqp10.performatives.classes import Accepted, Close, End, SaslOutcome, Transfer
 
 
 def test_protocol_headers() -> None:

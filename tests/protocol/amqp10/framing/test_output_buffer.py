@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.output import LARGE_BYTES, Output
+from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES, Output
 
 small = st.binary(min_size=1, max_size=4)
 large = st.binary(min_size=1, max_size=4).map(lambda piece: piece * LARGE_BYTES)

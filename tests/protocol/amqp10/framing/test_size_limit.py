@@ -6,18 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.composite import Composite
-from protocol.connection import Connection, ConnectionRole
-from protocol.deliveries import Run
-from protocol.events import LinkAttached, LinkDetached, Opened
-from protocol.fitting import fitted
-from protocol.frames import AMQP_HEADER, decode_frame_body, encode_frame
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Attach, Begin, Close, Detach, Disposition, End, Error, Open, Rejected, Source, Target
-from protocol.sender import Sender
-from protocol.session import Session
-from protocol.spec import MIN_MAX_FRAME_SIZE
-from protocol.values import Symbol
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached, Opened
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER, decode_frame_body, encode_frame
+from ambermq.protocol.amqp10.framing.size_limit import fitted
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Error,
+    Open,
+    Rejected,
+    Source,
+    Target,
+)
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.session.unsettled import Run
+from ambermq.protocol.amqp10.spec import MIN_MAX_FRAME_SIZE
+from ambermq.protocol.amqp10.types.values import Symbol
 
 ERRORS = st.builds(
     Error,

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.disposition_shape import read_disposition
-from protocol.events import CreditChanged, Disposed, Event, LinkDetached, SessionEnded, TransferRun
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.events import CreditChanged, Disposed, Event, LinkDetached, SessionEnded, TransferRun
+from ambermq.protocol.amqp10.framing.disposition_recogniser import read_disposition
+from ambermq.protocol.amqp10.framing.transfer_recogniser import read_flow
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     DeliveryState,
     Disposition,
@@ -21,9 +22,8 @@ from protocol.performatives import (
     Released,
     Transfer,
 )
-from protocol.shape import read_flow
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow
 from tests.protocol.peers import FIRST_ID, Wire
-from tests.protocol.test_session import RECEIVER, SENDER, flow
 
 LIMITS = ConnectionLimits(window_frames=50, frame_bytes_max=2000, message_bytes_max=600, large_payload_bytes=400)
 
@@ -77,9 +77,9 @@ def outcome(pieces: list[bytes], *, recognised: bool) -> tuple[object, ...]:
             wire.give(piece)
     else:
         with (
-            patch("protocol.incoming.learn", return_value=None),
-            patch("protocol.inbound.read_flow", return_value=None),
-            patch("protocol.dispositions.read_disposition", return_value=None),
+            patch("ambermq.protocol.amqp10.session.incoming_transfers.learn", return_value=None),
+            patch("ambermq.protocol.amqp10.session.frame_dispatch.read_flow", return_value=None),
+            patch("ambermq.protocol.amqp10.session.dispositions.read_disposition", return_value=None),
         ):
             for piece in pieces:
                 wire.give(piece)

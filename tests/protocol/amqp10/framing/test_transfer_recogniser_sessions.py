@@ -6,11 +6,13 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.composite import Composite
-from protocol.events import Event, LinkAttached, Opened
-from protocol.frames import EMPTY_FRAME
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.events import Event, LinkAttached, Opened
+from ambermq.protocol.amqp10.framing.frames import EMPTY_FRAME
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Begin,
     Close,
@@ -24,12 +26,10 @@ from protocol.performatives import (
     Released,
     Transfer,
 )
-from protocol.receiver import Receiver
-from protocol.sender import Sender
-from protocol.serial import MASK
+from ambermq.protocol.amqp10.serial_number import MASK
+from tests.protocol.amqp10.framing.test_transfer_recogniser import cut_at_random, flat
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow
 from tests.protocol.peers import FIRST_ID, Wire
-from tests.protocol.test_session import RECEIVER, SENDER, flow
-from tests.protocol.test_shape import cut_at_random, flat
 
 LIMITS = ConnectionLimits(
     window_frames=30, frame_bytes_max=2000, message_bytes_max=600, large_payload_bytes=400, channel_max=9
@@ -209,9 +209,9 @@ def test_on_equals_off_while_sessions_and_links_come_and_go(seed: int) -> None:
     """Handles and channels that are used again, links in mode second, ends from both sides: nothing differs."""
     recognised = outcome(seed)
     with (
-        patch("protocol.incoming.learn", return_value=None),
-        patch("protocol.inbound.read_flow", return_value=None),
-        patch("protocol.dispositions.read_disposition", return_value=None),
+        patch("ambermq.protocol.amqp10.session.incoming_transfers.learn", return_value=None),
+        patch("ambermq.protocol.amqp10.session.frame_dispatch.read_flow", return_value=None),
+        patch("ambermq.protocol.amqp10.session.dispositions.read_disposition", return_value=None),
     ):
         assert outcome(seed) == recognised
 

@@ -2,10 +2,12 @@
 
 import pytest
 
-from protocol.errors import LocalError
-from protocol.events import CreditChanged, LinkAttached, LinkDetached, TransferRun
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.events import CreditChanged, LinkAttached, LinkDetached, TransferRun
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.receiver import Receiver
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
     Detach,
     Error,
@@ -13,10 +15,8 @@ from protocol.performatives import (
     Source,
     Target,
 )
-from protocol.receiver import Receiver
-from protocol.sender import Sender
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow, sent, transfer
 from tests.protocol.peers import FIRST_ID, Pair, Wire, conditions
-from tests.protocol.test_session import RECEIVER, SENDER, flow, sent, transfer
 
 
 def runs(wire: Wire) -> list[tuple[int, list[bytes], bool]]:

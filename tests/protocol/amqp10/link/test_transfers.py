@@ -2,10 +2,11 @@
 
 import pytest
 
-from protocol.errors import LocalError
-from protocol.events import SessionEnded, TransferRun
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.events import SessionEnded, TransferRun
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Detach,
     Error,
@@ -13,10 +14,9 @@ from protocol.performatives import (
     Received,
     Transfer,
 )
-from protocol.sender import Sender
+from tests.protocol.amqp10.link.test_link import runs, sending
+from tests.protocol.amqp10.session.test_session import RECEIVER, SENDER, flow, sent, transfer
 from tests.protocol.peers import FIRST_ID, Pair, Wire, conditions
-from tests.protocol.test_link import runs, sending
-from tests.protocol.test_session import RECEIVER, SENDER, flow, sent, transfer
 
 
 def test_many_frames() -> None:

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings
 
-from protocol.errors import DecodeError, LocalError
-from protocol.message import AmqpSequence, AmqpValue, Data, Message, decode_message
-from protocol.performatives import Header, Properties
+from ambermq.protocol.amqp10.errors import DecodeError, LocalError
+from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import typed
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from protocol.errors import DecodeError
-from protocol.message import AmqpValue, Message
-from protocol.outline import message_id_hash, outline, outline_slowly
-from protocol.performatives import Header, Properties
-from protocol.values import Symbol, ULong
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.message import AmqpValue, Message
+from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, outline, outline_slowly
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.types.values import Symbol, ULong
 from tests.protocol.amqp_messages import messages
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.errors import DecodeError
-from protocol.message import Message, decode_message
-from protocol.performatives import Header
-from protocol.sections import scan, scan_head, with_header
-from protocol.values import Symbol, ULong
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.message import Message, decode_message
+from ambermq.protocol.amqp10.message.sections import scan, scan_head, with_header
+from ambermq.protocol.amqp10.performatives.classes import Header
+from ambermq.protocol.amqp10.types.values import Symbol, ULong
 from tests.protocol.amqp_messages import messages
 
 VALUE = "00 53 77 40"

@@ -8,15 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol import performatives
-from protocol.composite import Composite
-from protocol.composite_types import COMPOSITES
-from protocol.composites import composite_of, decode_composite
-from protocol.decode import decode
-from protocol.encode import encode
-from protocol.errors import DecodeError, LocalError
-from protocol.fields import field_kinds
-from protocol.performatives import (
+from ambermq.protocol.amqp10.errors import DecodeError, LocalError
+from ambermq.protocol.amqp10.performatives import classes as performatives
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Begin,
@@ -40,7 +35,12 @@ from protocol.performatives import (
     TransactionalState,
     Transfer,
 )
-from protocol.values import Array, Described, Symbol, UByte, UInt, ULong
+from ambermq.protocol.amqp10.performatives.fields import field_kinds
+from ambermq.protocol.amqp10.performatives.read import composite_of, decode_composite
+from ambermq.protocol.amqp10.performatives.tables import COMPOSITES
+from ambermq.protocol.amqp10.types.decode import decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Array, Described, Symbol, UByte, UInt, ULong
 from tests.protocol.amqp_values import composites, typed
 
 

@@ -4,14 +4,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.deliveries import Run
-from protocol.limits import ConnectionLimits
-from protocol.performatives import Accepted, DeliveryState, Disposition, Error, Modified, Rejected, Released
-from protocol.sender import Sender
-from protocol.serial import MASK
-from protocol.session import Session
-from protocol.values import Symbol
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    DeliveryState,
+    Disposition,
+    Error,
+    Modified,
+    Rejected,
+    Released,
+)
+from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.session.unsettled import Run
+from ambermq.protocol.amqp10.types.values import Symbol
 from tests.protocol.peers import cut, fields_written
 
 CHANNEL = 3

@@ -4,9 +4,9 @@ import tracemalloc
 
 import pytest
 
-from protocol.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
-from protocol.limits import ConnectionLimits
-from protocol.performatives import (
+from ambermq.protocol.amqp10.events import CreditChanged, Disposed, LinkAttached, SessionEnded, TransferRun
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Begin,

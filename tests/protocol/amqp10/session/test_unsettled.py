@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.connection import Connection, ConnectionRole
-from protocol.deliveries import DeliveryRing
-from protocol.limits import ConnectionLimits
-from protocol.link import Link
-from protocol.sender import Sender
-from protocol.serial import MASK, distance
-from protocol.session import Session
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.sender import Sender
+from ambermq.protocol.amqp10.serial_number import MASK, distance
+from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
 from tests.protocol.peers import FIRST_ID
 
 LINKS: list[Link] = [

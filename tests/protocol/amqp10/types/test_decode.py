@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from protocol.decode import READERS, Limits, decode
-from protocol.encode import encode
-from protocol.errors import DecodeError
-from protocol.spec import PRIMITIVES as TABLE
-from protocol.values import Map, Symbol
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.spec import PRIMITIVES as TABLE
+from ambermq.protocol.amqp10.types.decode import READERS, Limits, decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Map, Symbol
 from tests.golden.amqp_types import NESTED, PRIMITIVES
 from tests.protocol.amqp_values import typed, values
 

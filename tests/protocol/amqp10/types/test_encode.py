@@ -5,11 +5,24 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from protocol.encode import _COMPOUND, _FIXED, _VARIABLE, KINDS, encode, encode_into
-from protocol.errors import LocalError
-from protocol.performatives import DeleteOnClose
-from protocol.spec import PRIMITIVES
-from protocol.values import Array, Byte, Char, Decimal32, Float, Int, Map, Symbol, UByte, UInt, ULong, UShort
+from ambermq.protocol.amqp10.errors import LocalError
+from ambermq.protocol.amqp10.performatives.classes import DeleteOnClose
+from ambermq.protocol.amqp10.spec import PRIMITIVES
+from ambermq.protocol.amqp10.types.encode import _COMPOUND, _FIXED, _VARIABLE, KINDS, encode, encode_into
+from ambermq.protocol.amqp10.types.values import (
+    Array,
+    Byte,
+    Char,
+    Decimal32,
+    Float,
+    Int,
+    Map,
+    Symbol,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
 
 
 @pytest.mark.parametrize(

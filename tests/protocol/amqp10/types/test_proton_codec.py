@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.decode import decode
-from protocol.encode import encode
-from protocol.message import AmqpValue, Data, Message, decode_message
-from protocol.performatives import COMPOSITES, Header, Properties
-from protocol.values import Array, Described, Float, Int, Map, Symbol, Timestamp, UInt, ULong
+from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import COMPOSITES, Header, Properties
+from ambermq.protocol.amqp10.types.decode import decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Array, Described, Float, Int, Map, Symbol, Timestamp, UInt, ULong
 from tests.protocol.amqp_values import OF_KIND, composites, typed
 
 proton = pytest.importorskip("proton", reason="python-qpid-proton is not installed")

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.effects import ConsumerReady, ProducerReady
-from engine.lifetime import Dynamic, Lifetime
-from engine.sending import Unroutable
-from engine.subscription import Subscribing, Subscription
-from protocol.filters import NO_LOCAL_CODE, SELECTOR_CODE
-from protocol.performatives import Attach, DeleteOnNoLinks, Source, Target
-from protocol.terminus import Refusal, consuming_terms, producing_terms
-from protocol.values import Described, Map, Symbol, ULong
+from ambermq.engine.effects import ConsumerReady, ProducerReady
+from ambermq.engine.model.lifetime import Dynamic, Lifetime
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.subscription import Subscribing, Subscription
+from ambermq.protocol.amqp10.performatives.classes import Attach, DeleteOnNoLinks, Source, Target
+from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
+from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
+from ambermq.protocol.gateway.links.source_filters import NO_LOCAL_CODE, SELECTOR_CODE
 
 SELECTOR = Described(ULong(SELECTOR_CODE), "a = 1")
 NO_LOCAL = Described(ULong(NO_LOCAL_CODE), "NoLocalFilter{}")

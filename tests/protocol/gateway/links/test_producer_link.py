@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import Publish
-from protocol.errors import DecodeError, LinkFault
-from protocol.events import TransferRun
-from protocol.message import Data, Message
-from protocol.outline import outline
-from protocol.performatives import Header, Properties
-from protocol.producing import Producing, without_delivery_annotations
-from protocol.server_limits import ServerLimits
+from ambermq.engine.commands import Publish
+from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
+from ambermq.protocol.amqp10.events import TransferRun
+from ambermq.protocol.amqp10.message.message import Data, Message
+from ambermq.protocol.amqp10.message.publish_outline import outline
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.gateway.links.producer_link import Producing, without_delivery_annotations
+from ambermq.protocol.server_limits import ServerLimits
 
 RUN_BYTES_MAX = 100
 
@@ -96,7 +96,7 @@ def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyP
     submitted: list[Publish] = []
     link = producing(submitted)
     link.publish(run_of([encoded(kind, b"a")], 0))
-    monkeypatch.setattr("protocol.producing.outline", None)
+    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.outline", None)
     link.publish(run_of([encoded(kind, b"b"), encoded(kind, b"c")], 1))
     assert [len(command.bodies) for command in submitted] == [1, 2]
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.routing.fields import ABSENT
-from engine.routing.selector import parse_selector
-from protocol.composites import decode_composite
-from protocol.decode import decode
-from protocol.encode import encode
-from protocol.errors import DecodeError
-from protocol.message import AmqpValue, Data, Message, decode_message
-from protocol.message_fields import MessageFields
-from protocol.performatives import Header, Properties
-from protocol.values import Map, Symbol, UInt, ULong
+from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.selectors.selector import parse_selector
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.types.decode import decode
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Map, Symbol, UInt, ULong
+from ambermq.protocol.gateway.links.routing_fields import MessageFields
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import typed
 
@@ -146,8 +146,8 @@ def test_each_section_is_decoded_once_and_only_when_asked(monkeypatch: pytest.Mo
 
         return count
 
-    monkeypatch.setattr("protocol.message_fields.decode", counting(decode))
-    monkeypatch.setattr("protocol.message_fields.decode_composite", counting(decode_composite))
+    monkeypatch.setattr("ambermq.protocol.gateway.links.routing_fields.decode", counting(decode))
+    monkeypatch.setattr("ambermq.protocol.gateway.links.routing_fields.decode_composite", counting(decode_composite))
     message = Message(
         header=Header(priority=9),
         message_annotations={"x": 1},

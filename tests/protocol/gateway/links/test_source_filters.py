@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import LinkFault
-from protocol.filters import AT, AtOffset, AtTime, read_at
-from protocol.values import Described, Map, Symbol, Timestamp, ULong
+from ambermq.protocol.amqp10.errors import LinkFault
+from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, Timestamp, ULong
+from ambermq.protocol.gateway.links.source_filters import AT, AtOffset, AtTime, read_at
 from tests.protocol.amqp_values import values
 
 

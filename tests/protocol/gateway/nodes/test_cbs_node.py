@@ -6,13 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.composite import Composite
-from protocol.message import AmqpValue, Message
-from protocol.performatives import Accepted, Attach, Close, Detach, Disposition, Flow, Properties, Source, Target
-from protocol.spec import ReceiverSettleMode, SenderSettleMode
+from ambermq.protocol.amqp10.message.message import AmqpValue, Message
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    Attach,
+    Close,
+    Detach,
+    Disposition,
+    Flow,
+    Properties,
+    Source,
+    Target,
+)
+from ambermq.protocol.amqp10.spec import ReceiverSettleMode, SenderSettleMode
 from tests.protocol.amqp_messages import messages
+from tests.protocol.gateway.nodes.test_management_node import Managing, answers
 from tests.protocol.peers import Wire
-from tests.protocol.test_management import Managing, answers
 
 TOKENS, ANSWERS = 2, 3
 

@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import AttachConsumer, AttachProducer, Command
-from engine.effects import CommandFailed
-from protocol.composite import Composite
-from protocol.connection import Connection, ConnectionRole
-from protocol.frames import AMQP_HEADER
-from protocol.limits import ConnectionLimits
-from protocol.management import _cut
-from protocol.message import AmqpSequence, AmqpValue, Data, Message, decode_message
-from protocol.peer import Peer
-from protocol.performatives import (
+from ambermq.engine.commands import AttachConsumer, AttachProducer, Command
+from ambermq.engine.effects import CommandFailed
+from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
+from ambermq.protocol.amqp10.framing.frames import AMQP_HEADER
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.base import Composite
+from ambermq.protocol.amqp10.performatives.classes import (
     Accepted,
     Attach,
     Close,
@@ -29,7 +27,9 @@ from protocol.performatives import (
     Target,
     Transfer,
 )
-from protocol.values import Described, Map, Symbol, ULong
+from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
+from ambermq.protocol.gateway.connection_gateway import Peer
+from ambermq.protocol.gateway.nodes.management_node import _cut
 from tests.engine.rig import Rig
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import texts, values

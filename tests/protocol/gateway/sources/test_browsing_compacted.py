@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.commands import PurgeQueue
-from engine.times import iso_time
-from log.disk import DiskStorage
-from log.manifest import Manifest, load
-from log.segment import segment_path
-from protocol.performatives import Detach
-from protocol.server_limits import ServerLimits
-from protocol.values import Timestamp, ULong
-from tests.protocol.test_browsing import filled, said
+from ambermq.engine.commands import PurgeQueue
+from ambermq.engine.history.timestamps import iso_time
+from ambermq.log.format.segment import segment_path
+from ambermq.log.manifest.manifest import Manifest, load
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.protocol.amqp10.performatives.classes import Detach
+from ambermq.protocol.amqp10.types.values import Timestamp, ULong
+from ambermq.protocol.server_limits import ServerLimits
+from ambermq.tools.compaction.job import run_compaction
+from ambermq.tools.compaction.local_runner import LocalRunner
+from ambermq.tools.compaction.preview import Outcome
+from tests.protocol.gateway.sources.test_queue_browser import filled, said
 from tests.protocol.watching import DiskRig, Watching, at, bodies
 from tests.tools.compactions import NONE, LivedBroker
-from tools.compact import run_compaction
-from tools.compact_local import LocalRunner
-from tools.compact_plan import Outcome
 
 TEXTS = [f"{number:06}" + random.Random(number).randbytes(3000).hex() for number in range(60)]
 

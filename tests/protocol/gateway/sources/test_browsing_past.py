@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import DeclareQueue, DeleteQueue, PurgeQueue, Settle
-from engine.outcome import ACCEPTED, MODIFIED_FAILED
-from engine.past import open_past
-from engine.queue import Settings as QueueSettings
-from engine.word import pack_words, unpack_words
-from protocol.performatives import Attach, Detach, Source, Target
-from protocol.server_limits import ServerLimits
-from protocol.values import Described, Int, Symbol, Timestamp, UInt, ULong
+from ambermq.engine.commands import DeclareQueue, DeleteQueue, PurgeQueue, Settle
+from ambermq.engine.history.past import open_past
+from ambermq.engine.model.entry_word import pack_words, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED
+from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Source, Target
+from ambermq.protocol.amqp10.types.values import Described, Int, Symbol, Timestamp, UInt, ULong
+from ambermq.protocol.server_limits import ServerLimits
+from tests.protocol.gateway.sources.test_queue_browser import filled, message, said
 from tests.protocol.peers import Wire
-from tests.protocol.test_browsing import filled, message, said
 from tests.protocol.watching import AT, DiskRig, Watching, at
 
 

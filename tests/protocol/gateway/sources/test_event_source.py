@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import DeclareQueue, DeleteQueue, Settle
-from engine.facts import type_of
-from engine.outcome import ACCEPTED
-from engine.queue import Settings as QueueSettings
-from engine.record_reader import events_of
-from engine.word import pack_words, unpack_words
-from log.batch import BATCH_MAGIC
-from log.recovery import Recovery
-from protocol.log_source import LogSource
-from protocol.message import AmqpValue, Message, decode_message
-from protocol.performatives import Detach
-from protocol.values import Timestamp, ULong
+from ambermq.engine.commands import DeclareQueue, DeleteQueue, Settle
+from ambermq.engine.model.entry_word import pack_words, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.engine.records.event_fields import type_of
+from ambermq.engine.records.reader import events_of
+from ambermq.log.format.batch import BATCH_MAGIC
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import Detach
+from ambermq.protocol.amqp10.types.values import Timestamp, ULong
+from ambermq.protocol.gateway.sources.event_source import LogSource
 from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY
 from tests.protocol.watching import DiskRig, Watching, at, bodies

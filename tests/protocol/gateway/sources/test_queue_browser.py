@@ -6,18 +6,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.commands import DeclareQueue, PurgeQueue, Settle
-from engine.config import EngineConfig
-from engine.effects import Answered
-from engine.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
-from engine.queue import Queue
-from engine.queue import Settings as QueueSettings
-from engine.word import pack_words, unpack_words
-from protocol.limits import ConnectionLimits
-from protocol.message import Data, Message, decode_message
-from protocol.performatives import Accepted, Attach, Detach, Disposition, Header, Source, Target, Transfer
-from protocol.server_limits import ServerLimits
-from protocol.values import Described, Symbol
+from ambermq.engine.commands import DeclareQueue, PurgeQueue, Settle
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.effects import Answered
+from ambermq.engine.model.entry_word import pack_words, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
+from ambermq.engine.model.queue import Queue
+from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.protocol.amqp10.limits import ConnectionLimits
+from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
+from ambermq.protocol.amqp10.performatives.classes import (
+    Accepted,
+    Attach,
+    Detach,
+    Disposition,
+    Header,
+    Source,
+    Target,
+    Transfer,
+)
+from ambermq.protocol.amqp10.types.values import Described, Symbol
+from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.peers import Wire
 from tests.protocol.watching import Watching, bodies

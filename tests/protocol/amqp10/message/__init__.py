@@ -1,0 +1,1 @@
+"""tests/protocol/amqp10/message."""
