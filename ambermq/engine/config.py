@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.model.queue_template import PREDEFINED, Templates
+from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplates
 
 __all__ = ["EngineConfig"]
 
@@ -91,7 +91,7 @@ class EngineConfig:
     snapshots_max: int = 256
     """Snapshots of a log; the broker's own make room for those asked for. With so many asked for more are refused, and
     the broker takes none by itself, which it logs."""
-    templates: Templates = field(default=PREDEFINED)
+    templates: QueueTemplates = field(default=PREDEFINED)
     """What queues are made with, by their names."""
 
     def __post_init__(self) -> None:

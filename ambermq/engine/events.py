@@ -15,10 +15,10 @@ from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import Outcome
-from ambermq.engine.model.publish_options import PLAIN_SENDING, Sending
+from ambermq.engine.model.publish_options import PLAIN_SENDING, PublishOptions
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.buffer import Buffer
 
 __all__ = [
@@ -60,7 +60,7 @@ class Started(Struct):
     offset: int
     time_us: int
     epoch: int
-    mode: Mode = Mode.AUTOMATIC
+    mode: VhostMode = VhostMode.AUTOMATIC
     """Of the virtual host: the first start says it, later ones repeat it."""
 
 
@@ -173,7 +173,7 @@ class ProducerAttached(Struct):
     """What its messages are for; empty where each of them says it."""
     container: str
     link: str
-    sending: Sending = PLAIN_SENDING
+    sending: PublishOptions = PLAIN_SENDING
     node: int = 0
     """The queue or muxer with an end that it sends to, 0 for others."""
     owns: int = 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ambermq.engine.compaction.plan import History
-from ambermq.tools.compaction.commit_target import CompactingBroker, broker_for
+from ambermq.tools.compaction.commit_target import CommitTarget, broker_for
 from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.local_runner import LocalRunner
 from ambermq.tools.compaction.runner import Runner
@@ -81,7 +81,7 @@ def _spark() -> Iterator[tuple[SparkRunner, float]]:
         yield runner, time.monotonic() - began
 
 
-def _compact(data: Path, runner: Runner, broker: CompactingBroker) -> float:
+def _compact(data: Path, runner: Runner, broker: CommitTarget) -> float:
     """Compact for nothing; return the seconds of counting and rewriting."""
     stages, now_us = _Stages(), time.time_ns() // 1000
     try:
@@ -98,7 +98,7 @@ def _throw_away(_directory: str, _first: int, _last: int) -> Sequence[str]:
     raise _ThrownAway
 
 
-def _committed(data: Path, runner: Runner, broker: CompactingBroker) -> tuple[int, int]:
+def _committed(data: Path, runner: Runner, broker: CommitTarget) -> tuple[int, int]:
     """Compact; return the bytes before and after."""
     outcome = run_compaction(str(data), History(age_us=0), runner, broker, now_us=time.time_ns() // 1000)
     if not outcome.is_committed:

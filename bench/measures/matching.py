@@ -19,7 +19,7 @@ from ambermq.engine.matching.muxer_index import MuxerIndex
 from ambermq.engine.model.attachment import Argument, Attachment, Condition
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.protocol.amqp10.message.message import Message
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["LOADS", "MEASURES", "MatchLoad", "main"]
@@ -124,7 +124,7 @@ def _pass(index: MuxerIndex, messages: list[_Message]) -> float:
 
 def _match(index: MuxerIndex, message: _Message) -> tuple[Attachment, ...]:
     destination, encoded = message
-    return index.match(destination, None if encoded is None else MessageFields(encoded))
+    return index.match(destination, None if encoded is None else RoutingFields(encoded))
 
 
 def _resident() -> int:

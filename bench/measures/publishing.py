@@ -38,7 +38,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.worker_threads import ThreadWorkers
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from bench.measures.matching import LOADS, MatchLoad
 
 __all__ = ["MEASURES", "main"]
@@ -60,7 +60,7 @@ class _Engine:
         recovery = Recovery.open(DiskStorage(), str(directory), LogConfig(), _now_us())
         state = fold_log(recovery)
         config = EngineConfig(snapshot_bytes=0, snapshot_interval_s=0)
-        self.loop = DurableLoop(recovery.log(ThreadWorkers()), state, config, MessageFields)
+        self.loop = DurableLoop(recovery.log(ThreadWorkers()), state, config, RoutingFields)
         self.loop.start(_now_us())
         self._news = poll()
         self._news.register(self.loop.fileno(), POLLIN)

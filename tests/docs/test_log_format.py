@@ -10,7 +10,7 @@ from ambermq.log.format.batch import BATCH_HEADER_BYTES, BatchHeader
 from ambermq.log.format.record import RECORD
 from ambermq.log.index.segment_index import _TRAILER_BYTES
 from ambermq.log.manifest.manifest import Manifest, decode, encode
-from ambermq.log.manifest.vhost_manifest import Root
+from ambermq.log.manifest.vhost_manifest import VhostManifest
 from ambermq.log.manifest.vhost_manifest import decode as decode_root
 from ambermq.log.manifest.vhost_manifest import encode as encode_root
 from tests.docs.pages import blocks, drawing, rows, text_of
@@ -65,4 +65,4 @@ def test_the_example_root_manifest_is_one() -> None:
     root = decode_root(example.encode(), file=_PAGE)
     assert encode_root(root) == example.encode()
     explained = [re.sub(r"[`| ]", "", row[0]) for row in rows(_PAGE, "## Root manifest")]
-    assert explained == list(Root.__dataclass_fields__)
+    assert explained == list(VhostManifest.__dataclass_fields__)

@@ -37,7 +37,7 @@ from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import Outcome, OutcomeKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.event_fields import facts_of, type_of
 from ambermq.tools.broker.child_broker import ChildBroker
 from tests.docs.pages import blocks, rows
@@ -45,7 +45,7 @@ from tests.docs.pages import blocks, rows
 _PAGE = "docs/log-source.md"
 _FULL = Outcome(OutcomeKind.MODIFIED, delivery_failed=True, condition="app:why", description="so")
 _EVENTS: tuple[Event, ...] = (
-    Started(1, 2, 3, Mode.ADVANCED),
+    Started(1, 2, 3, VhostMode.ADVANCED),
     QueueDeclared(1, 2, "q", Settings(), Lifetime.ON_CLOSE),
     QueueDeleted(1, 2, 3),
     MuxerDeclared(1, 2, "m", MuxerKind.LOSSY, Options(separator="/", lifetime=Lifetime.ON_CLOSE)),

@@ -2,7 +2,7 @@
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.decide import decide, started
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch, look_at_nothing
@@ -14,7 +14,7 @@ from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.outcome import Outcome
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
 
 __all__ = ["World", "record_count"]
@@ -32,7 +32,7 @@ class World:
         self,
         config: EngineConfig | None = None,
         fields_of: FieldsOf = no_fields,
-        mode: Mode = Mode.AUTOMATIC,
+        mode: VhostMode = VhostMode.AUTOMATIC,
     ) -> None:
         self.config = config or EngineConfig()
         self.router = Router(fields_of)
@@ -47,8 +47,10 @@ class World:
             self.happened(event)
 
     @property
-    def moment(self) -> Moment:
-        return Moment(self.now_us, self.next_offset, self.room_bytes, self.config, self.router, self.batch_bytes_max)
+    def moment(self) -> DecisionContext:
+        return DecisionContext(
+            self.now_us, self.next_offset, self.room_bytes, self.config, self.router, self.batch_bytes_max
+        )
 
     def happened(self, event: Event) -> None:
         assert event.offset == self.next_offset

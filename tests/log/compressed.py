@@ -10,7 +10,7 @@ from ambermq.log.format.batch import COMPRESSED
 from ambermq.log.format.segment import SegmentHeader, segment_path
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed
-from ambermq.log.segments.segment_reader import Part, open_sealed, walk_whole
+from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
 from tests.log.lives import CONFIG, DIRECTORY
@@ -49,7 +49,7 @@ def compress_sealed(storage: Storage, directory: str = DIRECTORY) -> Manifest:
     return manifests.commit(storage, directory, edit)
 
 
-def compressed_parts(storage: Storage, directory: str = DIRECTORY) -> list[tuple[Part, list[int]]]:
+def compressed_parts(storage: Storage, directory: str = DIRECTORY) -> list[tuple[SegmentReader, list[int]]]:
     """The sealed segments, open, and where in each of them compressed batches lie."""
     manifest = _loaded(storage, directory)
     found = []

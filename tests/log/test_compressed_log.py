@@ -9,7 +9,7 @@ import pytest
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.batch import COMPRESSED, BatchHeader, Mismatch
 from ambermq.log.format.compression import plain_bodies
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.segment_index import Index, build, path_of_index
 from ambermq.log.index.tables import no_touches
 from ambermq.log.read import body_reads as cold
@@ -93,7 +93,7 @@ def test_the_loop_decompresses_nothing() -> None:
     storage = SimulatedStorage(random.Random(1))
     expected = written(storage)
     ((part, _),) = [one for one in compressed_parts(storage) if one[1]]
-    positions = Positions(part.header.salt_crc, end=part.size)
+    positions = SparsePositions(part.header.salt_crc, end=part.size)
     for header in (walk := part.walk()):
         positions.note(header.base_offset, walk.position)
     wanted = sorted(expected)[4]
@@ -116,7 +116,7 @@ def test_reading_ahead_is_bounded_by_what_comes_of_it() -> None:
     compress_sealed(storage)
     ((part, places),) = [one for one in compressed_parts(storage) if one[1]]
     assert part.size < 4096 + (16 << 10)
-    positions = Positions(part.header.salt_crc, end=part.size)
+    positions = SparsePositions(part.header.salt_crc, end=part.size)
     positions.note(0, places[0])
     batches = read_batches(part.file.read, positions, 1, batch_bytes_max=CONFIG.batch_bytes_max)
     assert 2 <= len(batches) < len(places)

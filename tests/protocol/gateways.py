@@ -1,6 +1,6 @@
 """A gateway before an engine that is stepped by hand."""
 
-from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.protocol.gateway.gateway import Gateway
@@ -19,7 +19,7 @@ def gateway_of(
 ) -> Gateway:
     """Make a gateway; `readers` may read the log, what it asks about the past runs when answers are taken."""
     limits = limits or ServerLimits()
-    beside = Beside(
+    beside = BackgroundQueries(
         InlineWorkers(),
         directory,
         loop.log.config,

@@ -5,16 +5,18 @@ from hypothesis import strategies as st
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
-from ambermq.tools.config.attachment_options import Said
+from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
+from ambermq.tools.config.attachment_options import AttachmentOptions
 from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring
 
 __all__ = ["TEMPLATES", "documents"]
 
-TEMPLATES = Templates(
+TEMPLATES = QueueTemplates(
     (
-        Template(Settings("orders", messages_max=7), "orders.#", (TemplateAttachment("TOPIC", "orders.#", "pattern"),)),
-        Template(Settings("spare", messages_max=3)),
+        QueueTemplate(
+            Settings("orders", messages_max=7), "orders.#", (TemplateAttachment("TOPIC", "orders.#", "pattern"),)
+        ),
+        QueueTemplate(Settings("spare", messages_max=3)),
     )
 ).with_defaults()
 
@@ -22,21 +24,23 @@ _NAMES = ("a", "b", "c", "d")
 _QUEUES = ("p", "q", "orders.eu", "/queues/muxer%3Ap", "a/b")
 
 
-def _said(kind: MuxerKind) -> st.SearchStrategy[Said]:
+def _said(kind: MuxerKind) -> st.SearchStrategy[AttachmentOptions]:
     match kind:
         case MuxerKind.SIMPLE | MuxerKind.LOSSY:
-            return st.just(Said())
+            return st.just(AttachmentOptions())
         case MuxerKind.DESTINATION:
-            return st.sampled_from(("x", "", "p", 'say "it"\n')).map(lambda text: Said(text, "destination"))
+            return st.sampled_from(("x", "", "p", 'say "it"\n')).map(
+                lambda text: AttachmentOptions(text, "destination")
+            )
         case MuxerKind.WILD_DESTINATION:
-            return st.sampled_from(("x", "*", "#")).map(lambda text: Said(text, "pattern"))
+            return st.sampled_from(("x", "*", "#")).map(lambda text: AttachmentOptions(text, "pattern"))
         case MuxerKind.SELECTOR:
-            return st.sampled_from(("x = 1", "y LIKE 'é%'")).map(lambda text: Said(text, "selector"))
+            return st.sampled_from(("x = 1", "y LIKE 'é%'")).map(lambda text: AttachmentOptions(text, "selector"))
         case MuxerKind.PROPERTY | MuxerKind.WILD_PROPERTY:
             values = (None, True, 1, 1.0, "1", "eu") if kind is MuxerKind.PROPERTY else ("*", "eu")
             valued = st.builds(Condition, st.sampled_from(("x", "a=b")), st.just(True), st.sampled_from(values))
             conditions = st.lists(valued | st.just(Condition("urgent")), min_size=1, max_size=2)
-            return conditions.map(lambda many: Said(tuple(many), "conditions"))
+            return conditions.map(lambda many: AttachmentOptions(tuple(many), "conditions"))
 
 
 def _options(kind: MuxerKind) -> st.SearchStrategy[Options]:

@@ -14,11 +14,11 @@ Rule 4. Threads share a `_Commit`: its `outcome` is set last.
 from typing import Any, Final, final
 
 from ambermq.engine.commands import CompactionCommand, NameSnapshot, RecordCompaction
-from ambermq.engine.compaction.historical_snapshot import Namer
+from ambermq.engine.compaction.historical_snapshot import HistoricalSnapshot
 from ambermq.engine.effects import NOW, Effect, RefusedCommand
 from ambermq.engine.snapshots.files import read_whole
 from ambermq.log.compaction.adoption import Adoption, check_segments
-from ambermq.log.compaction.job import Proposal, read_proposal
+from ambermq.log.compaction.job import CompactionJob, read_proposal
 from ambermq.log.errors import LogError
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.storage.worker_threads import Lane
@@ -38,7 +38,7 @@ class _Commit:
     def __init__(self, key: Any, job: str) -> None:
         self.key = key
         self.job = job
-        self.outcome: Proposal | Exception | None = None
+        self.outcome: CompactionJob | Exception | None = None
         """What was checked, or what is wrong with it."""
         self.adoption: Adoption | None = None
 
@@ -52,7 +52,7 @@ class Compactor:
         self._commit: _Commit | None = None
         self._refused: list[Effect] = []
         self._lane: Lane | None = None
-        self._namer = Namer(log)
+        self._namer = HistoricalSnapshot(log)
 
     def submit(self, command: CompactionCommand) -> None:
         """Begin to check what is asked for."""
@@ -115,7 +115,7 @@ class Compactor:
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this compaction alone
             commit.outcome = error.with_traceback(None)
 
-    def _checked(self, job: str) -> Proposal:
+    def _checked(self, job: str) -> CompactionJob:
         log = self._log
         proposal = read_proposal(log.storage, log.directory, job)
         self._check_snapshots(log.manifest, proposal.horizon.offset)

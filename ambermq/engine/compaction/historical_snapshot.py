@@ -21,7 +21,7 @@ from ambermq.log.manifest.snapshot_placement import Placement
 from ambermq.log.storage.worker_threads import Lane
 from ambermq.log.write.log import Log
 
-__all__ = ["Namer"]
+__all__ = ["HistoricalSnapshot"]
 
 _PAUSE_S: Final = 0.001
 
@@ -40,7 +40,7 @@ class _Naming:
 
 
 @final
-class Namer:
+class HistoricalSnapshot:
     """The snapshots of the past of one log; the loop calls everything but `_check`, which is the lane's."""
 
     def __init__(self, log: Log) -> None:

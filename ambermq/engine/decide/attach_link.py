@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from ambermq.engine.address import NodeKind, parse_address, queue_address, topic_address
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
-from ambermq.engine.decide.context import Decision, Moment, too_many
+from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import ended, later
 from ambermq.engine.decide.node_names import BARE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
-from ambermq.engine.decide.subscribe import Place, compiled, recall, subscribe
+from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
 from ambermq.engine.decide.wiring import create_queue, new_queue
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
 from ambermq.engine.errors import Refused
@@ -31,11 +31,11 @@ from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.lifetime import Dynamic
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import RELEASED
-from ambermq.engine.model.publish_options import Sending
+from ambermq.engine.model.publish_options import PublishOptions
 from ambermq.engine.model.queue_template import TEMPORARY
 from ambermq.engine.model.state import State
 from ambermq.engine.model.subscription import Subscribing
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 
 __all__ = ["DECIDE_ATTACHING"]
 
@@ -53,11 +53,11 @@ class _Target(NamedTuple):
     """Of a node that was made for it."""
 
 
-def _attach_producer(state: State, command: AttachProducer, moment: Moment) -> Decision:
+def _attach_producer(state: State, command: AttachProducer, moment: DecisionContext) -> Decision:
     if len(state.producers) >= moment.config.producers_max:
         raise too_many("producers", moment.config.producers_max)
     target = _target(state, command, moment)
-    sending = Sending(command.unroutable, command.is_immediate, is_addressed=target.destination is None)
+    sending = PublishOptions(command.unroutable, command.is_immediate, is_addressed=target.destination is None)
     offset = moment.next_offset + len(target.events)
     attached = ProducerAttached(
         offset,
@@ -73,7 +73,7 @@ def _attach_producer(state: State, command: AttachProducer, moment: Moment) -> D
     return [*target.events, attached], [ProducerReady(command.key, offset, address=target.address)]
 
 
-def _target(state: State, command: AttachProducer, moment: Moment) -> _Target:
+def _target(state: State, command: AttachProducer, moment: DecisionContext) -> _Target:
     if command.dynamic is not None:
         return _temporary(state, command.dynamic, moment)
     if not command.address:
@@ -93,16 +93,16 @@ def _target(state: State, command: AttachProducer, moment: Moment) -> _Target:
     return _Target(muxer, destination, events, node_at(state, muxer, destination))
 
 
-def _check_destination(destination: str, moment: Moment) -> None:
+def _check_destination(destination: str, moment: DecisionContext) -> None:
     """Raise Refused where no attachment could name what a link is for: it stands in State while the link does."""
     size, size_max = len(destination.encode(errors="surrogatepass")), moment.config.argument_bytes_max
     if size > size_max:
         raise Refused("amqp:invalid-field", f"a destination of {size} bytes: at most {size_max} (argument_bytes_max)")
 
 
-def _temporary(state: State, wanted: Dynamic, moment: Moment) -> _Target:
+def _temporary(state: State, wanted: Dynamic, moment: DecisionContext) -> _Target:
     """Return a new queue or topic that the broker names."""
-    if state.mode is Mode.ADVANCED:
+    if state.mode is VhostMode.ADVANCED:
         raise Refused("amqp:not-found", f"no dynamic nodes: {BARE}, where nothing is made for a link: declare it")
     node = moment.next_offset
     name = temporary_name(node)
@@ -117,7 +117,7 @@ def _temporary(state: State, wanted: Dynamic, moment: Moment) -> _Target:
     return _Target(queue_muxer(state, name), name, events, node, queue_address(name))
 
 
-def _attach_consumer(state: State, command: AttachConsumer, moment: Moment) -> Decision:
+def _attach_consumer(state: State, command: AttachConsumer, moment: DecisionContext) -> Decision:
     if len(state.consumers) >= moment.config.consumers_max:
         raise too_many("consumers", moment.config.consumers_max)
     place = _place(state, command, moment)
@@ -134,7 +134,7 @@ def _attach_consumer(state: State, command: AttachConsumer, moment: Moment) -> D
     return [*place.events, attached], [*place.effects, ready]
 
 
-def _place(state: State, command: AttachConsumer, moment: Moment) -> Place:
+def _place(state: State, command: AttachConsumer, moment: DecisionContext) -> SubscriptionPlace:
     if command.is_recalled:
         return recall(state, command, moment)
     if command.dynamic is not None:
@@ -148,18 +148,20 @@ def _place(state: State, command: AttachConsumer, moment: Moment) -> Place:
     queue = state.queue_named(node.name)
     if queue is None:
         events = create_queue(state, node.name, moment)
-        return Place(events[0].offset, events, [])
+        return SubscriptionPlace(events[0].offset, events, [])
     if queue.id in state.subscriptions:
         why = f"queue {queue.name!r} is that of a subscription: receive from its topic"
         raise Refused("amqp:not-allowed", why)
-    return Place(queue.id, [], [])
+    return SubscriptionPlace(queue.id, [], [])
 
 
-def _temporary_place(state: State, command: AttachConsumer, wanted: Dynamic, moment: Moment) -> Place:
+def _temporary_place(
+    state: State, command: AttachConsumer, wanted: Dynamic, moment: DecisionContext
+) -> SubscriptionPlace:
     """Return a new queue, or a subscription to a new topic."""
     made = _temporary(state, wanted, moment)
     if not wanted.is_topic:
-        return Place(made.node, made.events, [], address=made.address, owns=made.node)
+        return SubscriptionPlace(made.node, made.events, [], address=made.address, owns=made.node)
     name, at = temporary_name(made.node), later(moment, made.events)
     # It ends with the topic, which is nobody's but this link's so far.
     volatile = replace(command, subscribing=Subscribing(is_no_local=command.subscribing.is_no_local))
@@ -167,7 +169,7 @@ def _temporary_place(state: State, command: AttachConsumer, wanted: Dynamic, mom
     return place._replace(events=made.events + place.events, address=made.address, owns=made.node)
 
 
-def _detach_producer(state: State, command: DetachProducer, moment: Moment) -> Decision:
+def _detach_producer(state: State, command: DetachProducer, moment: DecisionContext) -> Decision:
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], []
@@ -179,7 +181,7 @@ def _detach_producer(state: State, command: DetachProducer, moment: Moment) -> D
     return events + more, effects
 
 
-def _detach_consumer(state: State, command: DetachConsumer, moment: Moment) -> Decision:
+def _detach_consumer(state: State, command: DetachConsumer, moment: DecisionContext) -> Decision:
     consumer = state.consumers.get(command.consumer)
     if consumer is None:
         return [], []
@@ -198,7 +200,7 @@ def _detach_consumer(state: State, command: DetachConsumer, moment: Moment) -> D
     return events + more, effects
 
 
-DECIDE_ATTACHING: dict[type, Callable[[State, Any, Moment], Decision]] = {
+DECIDE_ATTACHING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     AttachProducer: _attach_producer,
     DetachProducer: _detach_producer,
     AttachConsumer: _attach_consumer,

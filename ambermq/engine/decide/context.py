@@ -8,10 +8,10 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import Event
 from ambermq.engine.routing.router import Router
 
-__all__ = ["Decision", "Moment", "too_many"]
+__all__ = ["Decision", "DecisionContext", "too_many"]
 
 
-class Moment(Struct, frozen=True):
+class DecisionContext(Struct, frozen=True):
     """When, where in the log, with how much room, within which limits."""
 
     now_us: int

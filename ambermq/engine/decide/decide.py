@@ -20,7 +20,7 @@ from ambermq.engine.commands import (
     Settle,
 )
 from ambermq.engine.decide.attach_link import DECIDE_ATTACHING
-from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.delete_subscription import DECIDE_UNSUBSCRIBING
 from ambermq.engine.decide.end_nodes import DECIDE_ENDING, ended, ended_at_start, later, links_ended
 from ambermq.engine.decide.explain_route import DECIDE_EXPLAINING
@@ -49,10 +49,10 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, State
 
-__all__ = ["Decision", "Moment", "decide", "started"]
+__all__ = ["Decision", "DecisionContext", "decide", "started"]
 
 
-def decide(state: State, command: Command, moment: Moment) -> Decision:
+def decide(state: State, command: Command, moment: DecisionContext) -> Decision:
     """Return what a command makes happen. A refusal is an effect too; only our own mistakes raise."""
     try:
         return _DECIDE[type(command)](state, command, moment)
@@ -61,7 +61,7 @@ def decide(state: State, command: Command, moment: Moment) -> Decision:
         return [], [RefusedCommand(key, refusal.condition, refusal.description)]
 
 
-def started(state: State, moment: Moment) -> list[Event]:
+def started(state: State, moment: DecisionContext) -> list[Event]:
     """Return what a start of the broker makes happen: the new epoch, the end of nodes, the wiring that is missing.
 
     Nodes that lived by their links end. The predeclared wiring is missing on the first start, and where a repair could
@@ -74,7 +74,7 @@ def started(state: State, moment: Moment) -> list[Event]:
     return events + predeclared(state, later(moment, events))
 
 
-def _settle(state: State, command: Settle, moment: Moment) -> Decision:
+def _settle(state: State, command: Settle, moment: DecisionContext) -> Decision:
     effects: list[Effect] = [] if command.reply is None else [OutcomeApplied(command.reply)]
     consumer = state.consumers.get(command.consumer)
     queue = None if consumer is None else state.queues.get(consumer.queue)
@@ -91,7 +91,7 @@ def _settle(state: State, command: Settle, moment: Moment) -> Decision:
     return [event], effects
 
 
-def _emptied(state: State, event: Event, queue: Queue, moment: Moment, effects: list[Effect]) -> Decision:
+def _emptied(state: State, event: Event, queue: Queue, moment: DecisionContext, effects: list[Effect]) -> Decision:
     """Return an event that may have taken a queue's last message, and the end of the queue where it is that."""
     if not queue.lifetime:
         return [event], effects
@@ -99,7 +99,7 @@ def _emptied(state: State, event: Event, queue: Queue, moment: Moment, effects: 
     return [event, *more], [*effects, *answers]
 
 
-def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
+def _purge_queue(state: State, command: PurgeQueue, moment: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, moment.config)
     count = queue.available
     if not count:
@@ -108,7 +108,7 @@ def _purge_queue(state: State, command: PurgeQueue, moment: Moment) -> Decision:
     return _emptied(state, event, queue, moment, [Answered(command.key, {"messages": count})])
 
 
-def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
+def _reset_host(state: State, command: ResetHost, moment: DecisionContext) -> Decision:
     events: list[Event] = [Reset(moment.next_offset, moment.now_us)]
     events += predeclared(EMPTY_STATE.having(mode=state.mode), replace(moment, next_offset=moment.next_offset + 1))
     messages = sum(queue.depth for queue in state.queues.values())
@@ -118,7 +118,7 @@ def _reset_host(state: State, command: ResetHost, moment: Moment) -> Decision:
     return events, links_ended(links, moment)
 
 
-def _record_compaction(_state: State, command: RecordCompaction, moment: Moment) -> Decision:
+def _record_compaction(_state: State, command: RecordCompaction, moment: DecisionContext) -> Decision:
     event = Compacted(
         moment.next_offset, moment.now_us, command.horizon, *command.segments, *command.records, *command.sizes
     )
@@ -132,7 +132,7 @@ def _record_compaction(_state: State, command: RecordCompaction, moment: Moment)
     return [event], [Answered(command.key, told)]
 
 
-def _report_damage(state: State, command: ReportDamage, moment: Moment) -> Decision:
+def _report_damage(state: State, command: ReportDamage, moment: DecisionContext) -> Decision:
     queue = state.queues.get(command.queue)
     if queue is None:
         return [], []
@@ -140,11 +140,11 @@ def _report_damage(state: State, command: ReportDamage, moment: Moment) -> Decis
     return _emptied(state, event, queue, moment, [])
 
 
-def _inspect(state: State, command: Inspect, _moment: Moment) -> Decision:
+def _inspect(state: State, command: Inspect, _moment: DecisionContext) -> Decision:
     return [], [Answered(command.key, command.read(state))]
 
 
-_DECIDE: dict[type, Callable[[State, Any, Moment], Decision]] = {
+_DECIDE: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     Publish: publish,
     Settle: _settle,
     PurgeQueue: _purge_queue,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ambermq.engine.commands import DeleteSubscription
-from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.end_nodes import ended
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import Refused
@@ -43,7 +43,7 @@ def subscription_named(state: State, name: str, container: str | None = None) ->
     raise Refused("amqp:precondition-failed", f"{name!r:.80}{whose} means {len(found)} subscriptions: {queues}{more}")
 
 
-def _delete_subscription(state: State, command: DeleteSubscription, moment: Moment) -> Decision:
+def _delete_subscription(state: State, command: DeleteSubscription, moment: DecisionContext) -> Decision:
     queue = state.queues[subscription_named(state, command.name, command.container)]
     if queue.consumers and not command.force:
         name = state.subscriptions[queue.id].name
@@ -52,4 +52,6 @@ def _delete_subscription(state: State, command: DeleteSubscription, moment: Mome
     return ended(state, (queue.id,), moment, doomed=(queue.id,), then=(answer,))
 
 
-DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, Moment], Decision]] = {DeleteSubscription: _delete_subscription}
+DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+    DeleteSubscription: _delete_subscription
+}

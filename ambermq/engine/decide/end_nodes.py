@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ambermq.engine.commands import EndLinks, EndNodes
-from ambermq.engine.decide.context import Decision, Moment
-from ambermq.engine.decide.teardown import Dismantling
+from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded, Unfinished
 from ambermq.engine.events import Event
 from ambermq.engine.model.lifetime import Lifetime
@@ -31,7 +31,7 @@ _ALL: Final = 1 << 62
 def ended(
     state: State,
     nodes: Iterable[int],
-    moment: Moment,
+    moment: DecisionContext,
     *,
     closed: Collection[int] = (),
     doomed: Collection[int] = (),
@@ -44,7 +44,7 @@ def ended(
     is what leaves when all is done. A part is `changes_max` changes, by default those that a tick takes; what is more
     is Unfinished, the last of the effects.
     """
-    part = Dismantling(state, moment, changes_max or moment.config.tick_changes_max)
+    part = Teardown(state, moment, changes_max or moment.config.tick_changes_max)
     ahead = deque(dict.fromkeys(nodes))
     while ahead:
         node = ahead[0]
@@ -61,14 +61,14 @@ def ended(
     return part.events, [*part.effects, *then]
 
 
-def ended_at_start(state: State, moment: Moment) -> list[Event]:
+def ended_at_start(state: State, moment: DecisionContext) -> list[Event]:
     """Return what ends when the broker starts: no link is left, and none of before comes back."""
     nodes = [queue.id for queue in state.queues.values() if queue.lifetime]
     nodes += [muxer.id for muxer in state.muxers.values() if muxer.options.lifetime]
     return ended(state, sorted(nodes), moment, closed=frozenset(nodes), changes_max=_ALL)[0]
 
 
-def links_ended(links: EndLinks, moment: Moment) -> list[Effect]:
+def links_ended(links: EndLinks, moment: DecisionContext) -> list[Effect]:
     """Return what tells of links that are gone already, as many as a tick takes; the rest is Unfinished."""
     changes_max = moment.config.tick_changes_max
     consumers = links.consumers[:changes_max]
@@ -80,16 +80,16 @@ def links_ended(links: EndLinks, moment: Moment) -> list[Effect]:
     return [*effects, Unfinished(EndLinks(*left, links.why, links.then))] if any(left) else [*effects, *links.then]
 
 
-def later(moment: Moment, events: list[Event]) -> Moment:
+def later(moment: DecisionContext, events: list[Event]) -> DecisionContext:
     """Return the moment after events of one record each."""
     return replace(moment, next_offset=moment.next_offset + len(events))
 
 
-def _end_nodes(state: State, command: EndNodes, moment: Moment) -> Decision:
+def _end_nodes(state: State, command: EndNodes, moment: DecisionContext) -> Decision:
     return ended(state, command.nodes, moment, closed=command.closed, doomed=command.doomed, then=command.then)
 
 
-def _end_links(_state: State, command: EndLinks, moment: Moment) -> Decision:
+def _end_links(_state: State, command: EndLinks, moment: DecisionContext) -> Decision:
     return [], links_ended(command, moment)
 
 
@@ -119,7 +119,7 @@ def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bo
             return not links and not depth
 
 
-DECIDE_ENDING: dict[type, Callable[[State, Any, Moment], Decision]] = {
+DECIDE_ENDING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     EndNodes: _end_nodes,
     EndLinks: _end_links,
 }

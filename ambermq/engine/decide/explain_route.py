@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import ExplainRoute
-from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.node_names import destination_said, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import create_queue
 from ambermq.engine.effects import Answered
@@ -41,7 +41,7 @@ class Explained(NamedTuple):
     """The queue that a link to the address makes first, and that the message then reaches."""
 
 
-def explain(state: State, address: str, fields: Fields, moment: Moment) -> Explained:
+def explain(state: State, address: str, fields: Fields, moment: DecisionContext) -> Explained:
     """Return the way of a message that is sent to an address; to that of its own `to` where `address` is empty.
 
     Raises Refused as publishing does.
@@ -59,7 +59,7 @@ def explain(state: State, address: str, fields: Fields, moment: Moment) -> Expla
     )
 
 
-def _start(state: State, address: str, fields: Fields, moment: Moment) -> tuple[int, str, str | None]:
+def _start(state: State, address: str, fields: Fields, moment: DecisionContext) -> tuple[int, str, str | None]:
     """Return the first muxer, the destination, and the name of the queue that would be made."""
     node = parse_address(address or _address_of(fields), name_bytes_max=moment.config.name_bytes_max)
     if node.kind is NodeKind.QUEUE:
@@ -90,9 +90,9 @@ def _text(fields: Fields, name: str) -> str | None:
     return value if value is not ABSENT and isinstance(value, str) else None
 
 
-def _explain_route(state: State, command: ExplainRoute, moment: Moment) -> Decision:
+def _explain_route(state: State, command: ExplainRoute, moment: DecisionContext) -> Decision:
     explained = explain(state, command.address, moment.router.fields_of(command.body), moment)
     return [], [Answered(command.key, command.read(state, explained))]
 
 
-DECIDE_EXPLAINING: dict[type, Callable[[State, Any, Moment], Decision]] = {ExplainRoute: _explain_route}
+DECIDE_EXPLAINING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {ExplainRoute: _explain_route}

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import Publish
-from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.node_names import destination_said, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
@@ -41,7 +41,7 @@ _JMS_TOPICS: Final = (1, 3)
 """What the annotation `x-opt-jms-dest` has for a topic and a temporary topic."""
 
 
-def publish(state: State, command: Publish, moment: Moment) -> Decision:
+def publish(state: State, command: Publish, moment: DecisionContext) -> Decision:
     """Return what a run of messages makes happen."""
     producer = state.producers.get(command.producer)
     if producer is None:
@@ -90,7 +90,7 @@ class _Way(NamedTuple):
 class _Each:
     """A run whose messages are looked at one by one, as far as one decision goes."""
 
-    def __init__(self, state: State, command: Publish, moment: Moment, producer: Producer) -> None:
+    def __init__(self, state: State, command: Publish, moment: DecisionContext, producer: Producer) -> None:
         self._state = state
         self._command = command
         self._moment = moment
@@ -226,7 +226,11 @@ def _text(fields: Fields, name: str) -> str | None:
 
 
 def _to_queues(
-    state: State, command: Publish, queues: tuple[int, ...], moment: Moment, brought: Mapping[int, int] = _NOTHING
+    state: State,
+    command: Publish,
+    queues: tuple[int, ...],
+    moment: DecisionContext,
+    brought: Mapping[int, int] = _NOTHING,
 ) -> Decision:
     """Publish a run to queues, as far as they have room; `brought` counts messages that the state does not know yet."""
     count = len(command.bodies)
@@ -262,7 +266,7 @@ def _to_queues(
     ], [done]
 
 
-def _run_event(command: Publish, queues: tuple[int, ...], moment: Moment, offset: int) -> Published:
+def _run_event(command: Publish, queues: tuple[int, ...], moment: DecisionContext, offset: int) -> Published:
     """Return a run as an event; its messages fit into half of a batch, all that is beside them into the other."""
     words, size = make_run(offset, list(map(len, command.bodies)))
     return Published(
@@ -284,17 +288,17 @@ def _head_bytes(queues: tuple[int, ...]) -> int:
     return _RECORD_BYTES + WORD_BYTES * len(queues)
 
 
-def _at_once(queues: tuple[int, ...], moment: Moment) -> int:
+def _at_once(queues: tuple[int, ...], moment: DecisionContext) -> int:
     """Return how many messages for these queues one event holds, at most."""
     return max(1, (moment.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES) // _head_bytes(queues))
 
 
-def _count_max(queues: tuple[int, ...], moment: Moment) -> int:
+def _count_max(queues: tuple[int, ...], moment: DecisionContext) -> int:
     """Return how many messages for these queues are no more changes than a tick takes; one in any case."""
     return _at_once(queues, moment) * max(1, moment.config.tick_changes_max // len(queues))
 
 
-def _queues_max(command: Publish, moment: Moment) -> int:
+def _queues_max(command: Publish, moment: DecisionContext) -> int:
     """Return how many queues messages may reach: half of a batch is for naming them and pieces, the other for a piece.
 
     Of the first half comes off what a batch has beside its records.
@@ -309,7 +313,7 @@ def _queues_max(command: Publish, moment: Moment) -> int:
 def _in_part(
     state: State,
     command: Publish,
-    moment: Moment,
+    moment: DecisionContext,
     queues: tuple[int, ...],
     brought: Mapping[int, int],
     fullest: Queue,
@@ -344,7 +348,7 @@ def _undone(command: Publish, condition: str, description: str) -> PublishDone:
     )
 
 
-def _large_run(command: Publish, queues: tuple[int, ...], moment: Moment) -> list[Event]:
+def _large_run(command: Publish, queues: tuple[int, ...], moment: DecisionContext) -> list[Event]:
     """Return the events of a run that may be more than a batch holds: a run of one a message, cut where it is large."""
     events: list[Event] = []
     for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from ambermq.engine.commands import AttachConsumer
 from ambermq.engine.decide.attachment_arguments import check_argument
-from ambermq.engine.decide.context import Decision, Moment, too_many
+from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import later
 from ambermq.engine.decide.node_names import subscription_name, topic_muxer
-from ambermq.engine.decide.teardown import Dismantling
+from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.decide.wiring import check_room, new_queue
 from ambermq.engine.effects import ConsumerEnded, Effect
 from ambermq.engine.errors import Refused, SelectorError
@@ -30,10 +30,10 @@ from ambermq.engine.model.state import State
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.selectors.selector import Selector, parse_selector
 
-__all__ = ["Place", "compiled", "recall", "subscribe"]
+__all__ = ["SubscriptionPlace", "compiled", "recall", "subscribe"]
 
 
-class Place(NamedTuple):
+class SubscriptionPlace(NamedTuple):
     """Where a consumer gets its messages, and what makes it be there."""
 
     queue: int
@@ -48,7 +48,7 @@ class Place(NamedTuple):
     """What was there has to go first, and is more than one decision takes: the command is to be decided again."""
 
 
-def subscribe(state: State, topic: str, command: AttachConsumer, moment: Moment) -> Place:
+def subscribe(state: State, topic: str, command: AttachConsumer, moment: DecisionContext) -> SubscriptionPlace:
     """Return the subscription that a receiver asks for. Raises Refused."""
     wanted = _wanted(topic, command)
     _check_container(wanted)
@@ -63,20 +63,20 @@ def subscribe(state: State, topic: str, command: AttachConsumer, moment: Moment)
         else:
             events, effects = _robbed(state, found, moment)
         if is_same:
-            return Place(found, events, effects, wanted)
-        part = Dismantling(fold(state, events), later(moment, events), moment.config.tick_changes_max)
+            return SubscriptionPlace(found, events, effects, wanted)
+        part = Teardown(fold(state, events), later(moment, events), moment.config.tick_changes_max)
         is_gone = part.take(found)
         events, effects = events + part.events, effects + part.effects
         if not is_gone:
             # What would be refused in the end is refused now, while nothing has changed.
             _made(part.state, wanted, later(moment, events))
-            return Place(found, events, effects, wanted, is_unfinished=True)
+            return SubscriptionPlace(found, events, effects, wanted, is_unfinished=True)
         state = part.state
     queue = moment.next_offset + len(events)
-    return Place(queue, events + _made(state, wanted, later(moment, events)), effects, wanted)
+    return SubscriptionPlace(queue, events + _made(state, wanted, later(moment, events)), effects, wanted)
 
 
-def recall(state: State, command: AttachConsumer, moment: Moment) -> Place:
+def recall(state: State, command: AttachConsumer, moment: DecisionContext) -> SubscriptionPlace:
     """Return a durable subscription that a receiver names without saying what it is. Raises Refused."""
     asked = command.subscribing
     container, name = None if asked.is_global else command.container, asked.name or command.link
@@ -88,12 +88,12 @@ def recall(state: State, command: AttachConsumer, moment: Moment) -> Place:
             events, effects = _robbed(state, found, moment) if not is_shared else ([], [])
             if is_shared:
                 _check_unused(state, found, "whoever asks for it without a source")
-            return Place(found, events, effects, state.subscriptions[found])
+            return SubscriptionPlace(found, events, effects, state.subscriptions[found])
     whose = "a global one" if container is None else f"one of container {container!r:.80}"
     raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}, as {whose}")
 
 
-def compiled(text: str, moment: Moment) -> Selector | None:
+def compiled(text: str, moment: DecisionContext) -> Selector | None:
     """Return a receiver's selector, None where it selects nothing. Raises Refused: position and token are named."""
     if not text.strip():
         return None
@@ -124,7 +124,7 @@ def _check_container(wanted: Subscription) -> None:
         raise Refused("amqp:invalid-field", f"{what}: open with a container-id, or ask for a global one")
 
 
-def _check(state: State, wanted: Subscription, moment: Moment) -> None:
+def _check(state: State, wanted: Subscription, moment: DecisionContext) -> None:
     """Refuse what no message could reach, or what is there as another kind."""
     muxer = state.muxers[topic_muxer(state, wanted.topic)]
     if muxer.name == TOPIC_MUXER:
@@ -145,7 +145,7 @@ def _check_unused(state: State, queue: int, why: str, *, is_fine: bool = False) 
         raise Refused("amqp:resource-locked", f"subscription {name!r:.80} has {count} receivers: not for {why}")
 
 
-def _robbed(state: State, queue: int, moment: Moment) -> Decision:
+def _robbed(state: State, queue: int, moment: DecisionContext) -> Decision:
     """Return what ends the links that a subscription has."""
     if not state.queues[queue].consumers:
         return [], []
@@ -157,7 +157,7 @@ def _robbed(state: State, queue: int, moment: Moment) -> Decision:
     return events, [ConsumerEnded(one, "amqp:link:stolen", why) for one in left]
 
 
-def _made(state: State, wanted: Subscription, moment: Moment) -> list[Event]:
+def _made(state: State, wanted: Subscription, moment: DecisionContext) -> list[Event]:
     """Return what makes a subscription's queue and wires it."""
     queue, now_us = moment.next_offset, moment.now_us
     name = subscription_name(queue)

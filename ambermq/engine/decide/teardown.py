@@ -13,7 +13,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, final
 
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.effects import ConsumerEnded, Effect, ProducersEnded
 from ambermq.engine.events import ConsumerDetached, Detached, Event, MuxerDeleted, ProducerDetached, QueueDeleted
 from ambermq.engine.fold.apply import apply
@@ -23,7 +23,7 @@ from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Links, State
 from ambermq.snapshot.persistent_map import PersistentMap
 
-__all__ = ["Dismantling"]
+__all__ = ["Teardown"]
 
 _DELETED: Final = "amqp:resource-deleted"
 _NOBODY: Final[Links] = PersistentMap()
@@ -33,12 +33,12 @@ _Place = tuple[int, Attachment]
 
 
 @final
-class Dismantling:
+class Teardown:
     """One part: its events and effects so far, and the state after them."""
 
     __slots__ = ("_moment", "changes_left", "effects", "events", "left", "state")
 
-    def __init__(self, state: State, moment: Moment, changes_max: int) -> None:
+    def __init__(self, state: State, moment: DecisionContext, changes_max: int) -> None:
         """`state` is that at the moment's offset."""
         self.state = state
         self.events: list[Event] = []

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ambermq.engine.commands import UpdateMuxer, UpdateQueue
-from ambermq.engine.decide.context import Decision, Moment
+from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.wiring import check_options, check_settings, existing_muxer, existing_queue
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import Refused
@@ -27,7 +27,7 @@ __all__ = ["DECIDE_UPDATING"]
 _MUXER_INSTEAD: Final = "declare another muxer, and move the attachments"
 
 
-def _update_queue(state: State, command: UpdateQueue, moment: Moment) -> Decision:
+def _update_queue(state: State, command: UpdateQueue, moment: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, moment.config)
     template = queue.settings.template
     if command.template not in (None, template):
@@ -41,7 +41,7 @@ def _update_queue(state: State, command: UpdateQueue, moment: Moment) -> Decisio
     return _answered(state, [QueueUpdated(moment.next_offset, moment.now_us, queue.id, settings)], command)
 
 
-def _update_muxer(state: State, command: UpdateMuxer, moment: Moment) -> Decision:
+def _update_muxer(state: State, command: UpdateMuxer, moment: DecisionContext) -> Decision:
     muxer = existing_muxer(state, command.name, moment.config)
     if command.kind not in (None, muxer.kind):
         made = f"muxer {muxer.name!r} is of class {muxer.kind.text}, which does not change"
@@ -69,7 +69,7 @@ def _answered(state: State, events: list[Event], command: UpdateQueue | UpdateMu
     return events, [Answered(command.key, {**command.read(fold(state, events)), "updated": bool(events)})]
 
 
-DECIDE_UPDATING: Final[dict[type, Callable[[State, Any, Moment], Decision]]] = {
+DECIDE_UPDATING: Final[dict[type, Callable[[State, Any, DecisionContext], Decision]]] = {
     UpdateQueue: _update_queue,
     UpdateMuxer: _update_muxer,
 }

@@ -15,7 +15,7 @@ from ambermq.engine.address import MUXER_MEMBER, queue_name
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.attachment_arguments import check_argument, check_called, check_names
-from ambermq.engine.decide.context import Decision, Moment, too_many
+from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import ended
 from ambermq.engine.decide.node_names import BARE, check_ungiven
 from ambermq.engine.effects import Answered
@@ -27,7 +27,7 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, Muxer, MuxerKind, Options
 from ambermq.engine.model.queue import COUNT_MAX, Queue, Settings
 from ambermq.engine.model.state import State
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
 
@@ -48,13 +48,13 @@ __all__ = [
 _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WILD_DESTINATION))
 
 
-def predeclared(state: State, moment: Moment) -> list[Event]:
+def predeclared(state: State, moment: DecisionContext) -> list[Event]:
     """Return the predeclared wiring as far as it is missing; queues are attached to QUEUE again by their names.
 
     In advanced mode there is none.
     """
     events: list[Event] = []
-    if state.mode is Mode.ADVANCED:
+    if state.mode is VhostMode.ADVANCED:
         return events
     for name, kind in _PREDECLARED:
         muxer = state.muxer_names.get(name)
@@ -87,16 +87,16 @@ def _unattached(state: State, muxer: int) -> list[int]:
     return older[bisect_right(older, max(attached, default=-1)) :]
 
 
-def create_queue(state: State, name: str, moment: Moment) -> list[Event]:
+def create_queue(state: State, name: str, moment: DecisionContext) -> list[Event]:
     """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
     check_creatable(state, name, moment)
     return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
 
 
-def check_creatable(state: State, name: str, moment: Moment) -> None:
+def check_creatable(state: State, name: str, moment: DecisionContext) -> None:
     """Raise Refused with amqp:not-found where a queue that is not there is never made by its address."""
     check_ungiven(name)
-    if state.mode is Mode.ADVANCED:
+    if state.mode is VhostMode.ADVANCED:
         raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
     if not moment.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
@@ -115,7 +115,7 @@ def new_queue(
     state: State,
     name: str,
     settings: Settings,
-    moment: Moment,
+    moment: DecisionContext,
     *,
     lifetime: Lifetime = Lifetime.PERMANENT,
     is_private: bool = False,
@@ -144,7 +144,7 @@ def new_queue(
     return events
 
 
-def check_room(state: State, moment: Moment, count: int) -> None:
+def check_room(state: State, moment: DecisionContext, count: int) -> None:
     """Raise Refused where so many attachments more would be too many."""
     if moment.router.attachment_count(state) + count > moment.config.attachments_max:
         raise too_many("attachments", moment.config.attachments_max)
@@ -168,7 +168,7 @@ def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[in
     return found
 
 
-def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decision:
+def _declare_queue(state: State, command: DeclareQueue, moment: DecisionContext) -> Decision:
     name = queue_name(command.name, name_bytes_max=moment.config.name_bytes_max)
     check_settings(command.settings)
     queue = state.queue_named(name)
@@ -182,7 +182,7 @@ def _declare_queue(state: State, command: DeclareQueue, moment: Moment) -> Decis
     return [], [Answered(command.key, {"created": False})]
 
 
-def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decision:
+def _delete_queue(state: State, command: DeleteQueue, moment: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, moment.config)
     if command.if_unused and queue.consumers:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {queue.consumers} consumers")
@@ -192,9 +192,9 @@ def _delete_queue(state: State, command: DeleteQueue, moment: Moment) -> Decisio
     return ended(state, (queue.id,), moment, doomed=(queue.id,), then=(answer,))
 
 
-def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decision:
+def _declare_muxer(state: State, command: DeclareMuxer, moment: DecisionContext) -> Decision:
     name = _muxer_name(command.name, moment.config)
-    if state.mode is Mode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
+    if state.mode is VhostMode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
     check_options(command.kind, command.options)
     muxer_id = state.muxer_names.get(name)
@@ -211,7 +211,7 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: Moment) -> Decis
     return [event], [Answered(command.key, {"created": True})]
 
 
-def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decision:
+def _delete_muxer(state: State, command: DeleteMuxer, moment: DecisionContext) -> Decision:
     muxer = existing_muxer(state, command.name, moment.config)
     if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
@@ -226,7 +226,7 @@ def _delete_muxer(state: State, command: DeleteMuxer, moment: Moment) -> Decisio
     return ended(state, (muxer.id,), moment, doomed=(muxer.id,), then=(answer,))
 
 
-def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decision:
+def _attach_member(state: State, command: AttachMember, moment: DecisionContext) -> Decision:
     muxer, member = existing_muxer(state, command.muxer, moment.config), member_id(state, command.member, moment.config)
     check_called(muxer, command.called)
     check_argument(muxer, command.argument, moment.config)
@@ -244,7 +244,7 @@ def _attach_member(state: State, command: AttachMember, moment: Moment) -> Decis
     return [event], [Answered(command.key, {"created": True})]
 
 
-def _check_chain(state: State, muxer: Muxer, member: int, moment: Moment) -> None:
+def _check_chain(state: State, muxer: Muxer, member: int, moment: DecisionContext) -> None:
     """Raise Refused where messages would pass too many muxers one after the other."""
     router, length_max = moment.router, moment.config.chain_muxers_max
     before = chain_length(muxer.id, partial(router.muxers_before, state))
@@ -254,7 +254,7 @@ def _check_chain(state: State, muxer: Muxer, member: int, moment: Moment) -> Non
         raise Refused("amqp:resource-limit-exceeded", f"{why}: at most {length_max} (chain_muxers_max)")
 
 
-def _detach_member(state: State, command: DetachMember, moment: Moment) -> Decision:
+def _detach_member(state: State, command: DetachMember, moment: DecisionContext) -> Decision:
     muxer = existing_muxer(state, command.muxer, moment.config)
     if command.attachment:
         found = muxer.attachments.get(command.attachment)
@@ -331,7 +331,7 @@ def _told_muxer(kind: MuxerKind, options: Options) -> str:
     return ", ".join(parts)
 
 
-DECIDE_WIRING: dict[type, Callable[[State, Any, Moment], Decision]] = {
+DECIDE_WIRING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     DeclareQueue: _declare_queue,
     DeleteQueue: _delete_queue,
     DeclareMuxer: _declare_muxer,

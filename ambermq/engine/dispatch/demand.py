@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver
 from ambermq.engine.model.queue import Queue
 from ambermq.snapshot.persistent_queue import PersistentQueue
@@ -35,7 +35,7 @@ class Want:
     """Deliveries in them."""
     after: int = 0
     """What its last delivery waits for; no later one waits for less."""
-    scan: Scan | None = None
+    scan: SelectorScan | None = None
     """Where it stands on the queue, when it takes not everything."""
     is_gone: bool = False
     """It has no turns any more, though it may stand in its ring still."""

@@ -22,7 +22,7 @@ from typing import final
 from msgspec import Struct
 
 from ambermq.engine.dispatch.demand import Demand, Want
-from ambermq.engine.dispatch.selector_scan import Look, Scan
+from ambermq.engine.dispatch.selector_scan import Look, SelectorScan
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
 from ambermq.engine.events import Acquired, Event, Settled
 from ambermq.engine.fold.apply import acquired, settled
@@ -147,7 +147,7 @@ class Dispatch(Struct):
         return has_more
 
     def _select_among(
-        self, queue: Queue, want: Want, scan: Scan, seen: list[tuple[int, Entry | None, Fields | None]]
+        self, queue: Queue, want: Want, scan: SelectorScan, seen: list[tuple[int, Entry | None, Fields | None]]
     ) -> Queue:
         """Deal those of the messages that a consumer with credit wants, as far as that goes."""
         for word, entry, fields in seen:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from ambermq.engine.model.entry import Entry
 from ambermq.log.buffer import Buffer
-from ambermq.log.read.body_store import DAMAGED, Bodies
+from ambermq.log.read.body_store import DAMAGED, BodyStore
 
 __all__ = ["assemble"]
 
 
-def assemble(bodies: Bodies, words: Sequence[int], entries: Sequence[Entry | None]) -> list[Buffer] | None:
+def assemble(bodies: BodyStore, words: Sequence[int], entries: Sequence[Entry | None]) -> list[Buffer] | None:
     """Return the whole messages of `words`; None when a piece must be read first.
 
     All pieces are asked for at once, for what one request has brought may be gone when the next one has ended.

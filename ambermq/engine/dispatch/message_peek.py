@@ -17,11 +17,11 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.write.log import Log
 
-__all__ = ["Looking"]
+__all__ = ["MessagePeek"]
 
 
 @final
-class Looking:
+class MessagePeek:
     """The messages of one log, to be looked at."""
 
     __slots__ = ("_fields_of", "_log", "_report")

@@ -20,7 +20,7 @@ from ambermq.engine.selectors.fields import Added, Fields
 from ambermq.engine.selectors.selector import Selector
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["Counted", "Look", "Scan"]
+__all__ = ["Counted", "Look", "SelectorScan"]
 
 Look = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
 """A queue's id, words and their columns -> what is asked of the messages, of the first ones at least; None each that
@@ -48,7 +48,7 @@ class Counted:
 
 
 @final
-class Scan:
+class SelectorScan:
     """Where one consumer stands on its queue."""
 
     __slots__ = ("_passed", "_passed_all", "_position", "_walk", "_words", "selector")

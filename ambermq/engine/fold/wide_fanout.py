@@ -17,7 +17,7 @@ from ambermq.engine.model.state import State
 if TYPE_CHECKING:
     from immutables import MapMutation
 
-__all__ = ["Spreading", "spread"]
+__all__ = ["WideFanout", "spread"]
 
 
 def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterable[int]) -> None:
@@ -30,7 +30,7 @@ def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterabl
 
 
 @final
-class Spreading:
+class WideFanout:
     """An event of more queues than a tick takes, and what is left of the decision that it is of."""
 
     __slots__ = ("_before", "_queues", "_reached", "answers", "command", "event", "events")

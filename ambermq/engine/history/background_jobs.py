@@ -8,8 +8,8 @@ Rule 2. A job shares nothing with the loop but immutable values and what its own
 Rule 3. A job that nobody waits for any more leaves the line; one that runs is let run to its next rest, and its answer
 is dropped.
 Rule 4. A lane is opened when there is a job for it: who never asks has no thread.
-Rule 5. A job works in short turns and rests as long in between (`Job.rest`), so that the loop hardly waits for the
-interpreter.
+Rule 5. A job works in short turns and rests as long in between (`BackgroundJob.rest`), so that the loop hardly waits
+for the interpreter.
 """
 
 import time
@@ -20,7 +20,7 @@ from typing import Any, Final, final
 
 from ambermq.log.storage.worker_threads import Lane, Workers
 
-__all__ = ["Job", "Jobs"]
+__all__ = ["BackgroundJob", "BackgroundJobs"]
 
 _TURN_S: Final = 0.002
 
@@ -30,12 +30,12 @@ class _Abandoned(Exception):
 
 
 @final
-class Job:
+class BackgroundJob:
     """One question, and its answer once it has ended."""
 
     __slots__ = ("_worked_since", "error", "is_dropped", "key", "run", "value")
 
-    def __init__(self, key: Any, run: "Callable[[Job], Any]") -> None:
+    def __init__(self, key: Any, run: "Callable[[BackgroundJob], Any]") -> None:
         self.key = key
         """Whoever asks."""
         self.run = run
@@ -58,7 +58,7 @@ class Job:
 
 
 @final
-class Jobs:
+class BackgroundJobs:
     """The line of jobs and the lanes that serve it; one thread, the loop, calls everything here."""
 
     def __init__(self, workers: Workers, name: str, *, lanes_max: int, waiting_max: int) -> None:
@@ -68,11 +68,11 @@ class Jobs:
         self._lanes_max = lanes_max
         self._waiting_max = waiting_max
         self._lanes: list[Lane] = []
-        self._waiting: deque[Job] = deque()
-        self._ended: deque[Job] = deque()
-        self._unanswered: set[Job] = set()
+        self._waiting: deque[BackgroundJob] = deque()
+        self._ended: deque[BackgroundJob] = deque()
+        self._unanswered: set[BackgroundJob] = set()
 
-    def submit(self, job: Job) -> bool:
+    def submit(self, job: BackgroundJob) -> bool:
         """Put a job in line; False where the line is full."""
         if len(self._waiting) >= self._waiting_max:
             return False
@@ -84,14 +84,14 @@ class Jobs:
             lane.wake()
         return True
 
-    def drop(self, job: Job) -> None:
+    def drop(self, job: BackgroundJob) -> None:
         """Wait for a job no longer."""
         job.is_dropped = True
         self._unanswered.discard(job)
         with suppress(ValueError):
             self._waiting.remove(job)
 
-    def take_ended(self) -> list[Job]:
+    def take_ended(self) -> list[BackgroundJob]:
         """Take the jobs that have ended and are still waited for; the workers were collected before."""
         ended = []
         while self._ended:

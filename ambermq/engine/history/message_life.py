@@ -15,14 +15,14 @@ from struct import pack
 
 from ambermq.engine.address import muxer_address
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Acquired, Attached, Detached, Event, Published
 from ambermq.engine.history.id_origins import Link, Origins
-from ambermq.engine.history.message_steps import Place, PlaceState, Step, Track
+from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, Track
 from ambermq.engine.history.past import Past, PastError, PastKind
-from ambermq.engine.history.route_taken import Passage, ways_of
+from ambermq.engine.history.route_taken import Passage, routes_taken
 from ambermq.engine.model.state import State
 from ambermq.engine.records.index_keys import BROKER, bucket_key, node_key, touches_of
 from ambermq.engine.records.reader import events_of
@@ -32,7 +32,7 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_reads import DAMAGED
 from ambermq.log.read.search import Search
 
-__all__ = ["Life", "Route", "find_message", "life_of", "open_search"]
+__all__ = ["MessageLife", "Route", "find_message", "life_of", "open_search"]
 
 _NO_CONTENT = bytes(12)
 """Body length, meta length and id hash of a record that has none of them; the columns queue and ref follow."""
@@ -54,14 +54,14 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class MessageLife:
     """What is known of one message."""
 
     published: Published
     """The message's own event."""
     steps: list[Step]
     """What happened to it, in order, the publish first."""
-    places: list[Place]
+    places: list[MessagePlace]
     """Where it is now, in the order of its queues."""
     routes: list[Route]
     """Why it came there, likewise."""
@@ -112,7 +112,7 @@ def find_message(past: Past, search: Search, id_hashes: Collection[int], is_it: 
     return found
 
 
-def life_of(past: Past, search: Search, offset: int, fields_of: FieldsOf = no_fields) -> Life:
+def life_of(past: Past, search: Search, offset: int, fields_of: FieldsOf = no_fields) -> MessageLife:
     """Return the life of the message published at `offset`; `fields_of` reads what muxers have matched.
 
     Raises PastError where there is none, DamageError.
@@ -135,7 +135,7 @@ class _Telling:
         is_old = published.offset < past.horizon.offset
         self._base: State | None = past.state_at(past.horizon.offset - 1) if is_old else None
 
-    def life(self) -> Life:
+    def life(self) -> MessageLife:
         """Return all that there is to tell."""
         track, published = self._track(), self._published
         origins = Origins(self._past, self._base)
@@ -143,7 +143,7 @@ class _Telling:
         ids |= {place.consumer for place in track.places.values()}
         links = {link.id: link for link in map(origins.link, sorted(ids - {0})) if link is not None}
         producer = links.get(published.producer)
-        return Life(
+        return MessageLife(
             published,
             track.steps,
             list(track.places.values()),
@@ -213,11 +213,13 @@ class _Telling:
         head = past.body(published.chunks[0] if published.chunks else published.offset)
         fields = no_fields(b"") if head is DAMAGED else self._fields_of(head)
         if not producer.is_addressed:
-            return ways_of(state, router.hops(state, producer.muxer, producer.destination, fields, None))
+            return routes_taken(state, router.hops(state, producer.muxer, producer.destination, fields, None))
         muxer = state.muxers.get(producer.muxer)
         address = "" if muxer is None else muxer_address(muxer.name)
         try:
-            return ways_of(state, explain(state, address, fields, Moment(0, 0, 0, EngineConfig(), router)).hops)
+            return routes_taken(
+                state, explain(state, address, fields, DecisionContext(0, 0, 0, EngineConfig(), router)).hops
+            )
         except Refused:
             return {}
 
@@ -247,15 +249,15 @@ class _Telling:
                 yield from (event for event in events_of(readable.batch) if event.offset in those)
 
 
-def _place_in(state: State, queue_id: int, published: Published) -> Place:
+def _place_in(state: State, queue_id: int, published: Published) -> MessagePlace:
     """Return where a message was on a queue in a state."""
     queue = state.queues.get(queue_id)
     if queue is None:
-        return Place(queue_id, PlaceState.ARCHIVED)
+        return MessagePlace(queue_id, MessagePlaceState.ARCHIVED)
     entry = queue.entries.get(published.offset)
     count = entry.count if entry else 0
     for consumer, held in queue.acquired.items():
         if held.remove(published.words)[0]:
-            return Place(queue_id, PlaceState.ACQUIRED, consumer, count)
+            return MessagePlace(queue_id, MessagePlaceState.ACQUIRED, consumer, count)
     is_here = queue.ready.remove(published.words)[0] or queue.returned.remove(published.words)[0]
-    return Place(queue_id, PlaceState.AVAILABLE if is_here else PlaceState.ARCHIVED, count=count)
+    return MessagePlace(queue_id, MessagePlaceState.AVAILABLE if is_here else MessagePlaceState.ARCHIVED, count=count)

@@ -23,7 +23,7 @@ from ambermq.engine.events import (
 from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
 
-__all__ = ["Place", "PlaceState", "Step", "StepKind", "Track"]
+__all__ = ["MessagePlace", "MessagePlaceState", "Step", "StepKind", "Track"]
 
 
 class StepKind(StrEnum):
@@ -43,7 +43,7 @@ class StepKind(StrEnum):
     DAMAGED = "damaged"
 
 
-class PlaceState(StrEnum):
+class MessagePlaceState(StrEnum):
     """What a queue has of a message."""
 
     AVAILABLE = "available"
@@ -76,12 +76,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MessagePlace:
     """Where a message is on one queue."""
 
     queue: int
     """The queue's id."""
-    state: PlaceState
+    state: MessagePlaceState
     """What the queue has of it."""
     consumer: int = 0
     """Who holds it, 0 where nobody does."""
@@ -107,7 +107,7 @@ class Track:
     def __init__(self, word: int) -> None:
         """Begin without a place; `hear` the publish event, or put the places where they are known to be."""
         self._word = word
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, MessagePlace] = {}
         """By queue."""
         self.steps: list[Step] = []
         """So far, in order."""
@@ -115,7 +115,7 @@ class Track:
     @property
     def is_over(self) -> bool:
         """Whether nothing can happen to the message any more."""
-        return all(place.state is PlaceState.ARCHIVED for place in self.places.values())
+        return all(place.state is MessagePlaceState.ARCHIVED for place in self.places.values())
 
     def hear(self, event: Event) -> None:
         """Take the next event."""
@@ -123,7 +123,9 @@ class Track:
             case Published():
                 step = Step(event.offset, event.time_us, StepKind.PUBLISHED, 0, event.producer, 0, 0, None, event)
                 self.steps.append(step)
-                self.places = {queue: Place(queue, PlaceState.AVAILABLE, last=step) for queue in event.queues}
+                self.places = {
+                    queue: MessagePlace(queue, MessagePlaceState.AVAILABLE, last=step) for queue in event.queues
+                }
             case Acquired():
                 self._acquired(event)
             case Settled():
@@ -145,13 +147,13 @@ class Track:
 
     def _acquired(self, event: Acquired) -> None:
         place = self.places.get(event.queue)
-        if place is None or place.state is not PlaceState.AVAILABLE:
+        if place is None or place.state is not MessagePlaceState.AVAILABLE:
             return
         at = _index(event.words, self._word)
         if at is None:
             return
         consumer = event.consumers[at % len(event.consumers)]
-        held = replace(place, state=PlaceState.ACQUIRED, consumer=consumer, attempts=place.attempts + 1)
+        held = replace(place, state=MessagePlaceState.ACQUIRED, consumer=consumer, attempts=place.attempts + 1)
         self._step(held, event, StepKind.ACQUIRED, consumer)
 
     def _settled(self, event: Settled) -> None:
@@ -160,34 +162,36 @@ class Track:
             return
         outcome = event.outcome
         is_back = outcome.kind in (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
-        state = PlaceState.AVAILABLE if is_back else PlaceState.ARCHIVED
+        state = MessagePlaceState.AVAILABLE if is_back else MessagePlaceState.ARCHIVED
         after = replace(place, state=state, consumer=0, count=place.count + outcome.delivery_failed)
         self._step(after, event, _OF_OUTCOME[outcome.kind], event.consumer, outcome)
 
     def _purged(self, event: Purged) -> None:
         place = self.places.get(event.queue)
-        if place is not None and place.state is PlaceState.AVAILABLE and self._word >> 16 < event.before:
+        if place is not None and place.state is MessagePlaceState.AVAILABLE and self._word >> 16 < event.before:
             self._end(event.queue, event, StepKind.PURGED)
 
     def _return_from(self, consumers: tuple[int, ...] | None, event: Event) -> None:
         for place in list(self.places.values()):
-            if place.state is PlaceState.ACQUIRED and (consumers is None or place.consumer in consumers):
-                after = replace(place, state=PlaceState.AVAILABLE, consumer=0, count=place.count + 1)
+            if place.state is MessagePlaceState.ACQUIRED and (consumers is None or place.consumer in consumers):
+                after = replace(place, state=MessagePlaceState.AVAILABLE, consumer=0, count=place.count + 1)
                 self._step(after, event, StepKind.RETURNED, place.consumer, MODIFIED_FAILED)
 
     def _end(self, queue: int, event: Event, kind: StepKind) -> None:
         place = self.places.get(queue)
-        if place is not None and place.state is not PlaceState.ARCHIVED:
-            self._step(replace(place, state=PlaceState.ARCHIVED, consumer=0), event, kind, place.consumer)
+        if place is not None and place.state is not MessagePlaceState.ARCHIVED:
+            self._step(replace(place, state=MessagePlaceState.ARCHIVED, consumer=0), event, kind, place.consumer)
 
-    def _step(self, after: Place, event: Event, kind: StepKind, link: int = 0, outcome: Outcome | None = None) -> None:
+    def _step(
+        self, after: MessagePlace, event: Event, kind: StepKind, link: int = 0, outcome: Outcome | None = None
+    ) -> None:
         step = Step(event.offset, event.time_us, kind, after.queue, link, after.attempts, after.count, outcome, event)
         self.steps.append(step)
         self.places[after.queue] = replace(after, last=step)
 
 
-def _is_held(place: Place, consumer: int) -> bool:
-    return place.state is PlaceState.ACQUIRED and place.consumer == consumer
+def _is_held(place: MessagePlace, consumer: int) -> bool:
+    return place.state is MessagePlaceState.ACQUIRED and place.consumer == consumer
 
 
 def _index(words: bytes, word: int) -> int | None:

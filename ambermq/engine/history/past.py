@@ -27,7 +27,7 @@ from ambermq.engine.fold.apply import apply
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.model.entry_word import WORD_BYTES, total_size
 from ambermq.engine.model.state import EMPTY_STATE, State
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.snapshots.files import newest_snapshot
@@ -36,7 +36,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.format.record import Record
 from ambermq.log.manifest.manifest import Horizon
 from ambermq.log.read.body_reads import DAMAGED
-from ambermq.log.read.log_reader import ReadableBatch, Reader, open_reader
+from ambermq.log.read.log_reader import LogReader, ReadableBatch, open_reader
 from ambermq.log.storage.interface import Storage
 
 __all__ = ["Past", "PastError", "PastKind", "Progress", "open_past"]
@@ -66,7 +66,7 @@ class PastError(EngineError):
 class Past:
     """The history of one log up to the moment in which it was opened; close it when done."""
 
-    def __init__(self, reader: Reader, *, now_us: int) -> None:
+    def __init__(self, reader: LogReader, *, now_us: int) -> None:
         """Own `reader`; `now_us` is what counts as the future's begin. Use `open_past`."""
         self.reader = reader
         """The log, for look-ups that know its segments."""
@@ -113,7 +113,7 @@ class Past:
         assert found is not None
         return found[1].timestamp_us
 
-    def mode(self) -> Mode:
+    def mode(self) -> VhostMode:
         """Return that of the virtual host, which each of its starts says. Raises as `state_at`."""
         if self.horizon.offset:
             return self.state_at(self.horizon.offset - 1).mode

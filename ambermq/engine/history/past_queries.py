@@ -10,57 +10,59 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from ambermq.engine.errors import EngineError
-from ambermq.engine.history.background_jobs import Job, Jobs
+from ambermq.engine.history.background_jobs import BackgroundJob, BackgroundJobs
 from ambermq.engine.history.past import Past, PastError, PastKind
 from ambermq.engine.model.queue import Queue
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError
 from ambermq.log.read.log_reader import open_reader
 
-__all__ = ["PastJobs"]
+__all__ = ["PastQueries"]
 
 _REST_OFFSETS: Final = 512
 
 
 @final
-class PastJobs:
+class PastQueries:
     """What can be asked about the log in one directory, and the line that it waits in.
 
     A moment is an `offset`, or where that is None a `time_us`. Jobs fail with PastError where the log does not answer
     for it, with another EngineError where the log cannot be read.
     """
 
-    def __init__(self, directory: str, config: LogConfig, jobs: Jobs) -> None:
+    def __init__(self, directory: str, config: LogConfig, jobs: BackgroundJobs) -> None:
         self._directory = directory
         self._config = config
         self._jobs = jobs
 
-    def queue(self, key: Any, name: str, *, offset: int | None, time_us: int | None, durable_end: int) -> Job | None:
+    def queue(
+        self, key: Any, name: str, *, offset: int | None, time_us: int | None, durable_end: int
+    ) -> BackgroundJob | None:
         """Ask for the queue of a name as it was; the job's value is None where there was none. None: too many ask."""
 
-        def find(past: Past, job: Job) -> Queue | None:
+        def find(past: Past, job: BackgroundJob) -> Queue | None:
             at = past.offset_at(time_us or 0) if offset is None else offset
             return past.state_at(at, lambda *_: job.rest(), progress_offsets=_REST_OFFSETS).queue_named(name)
 
         return self._ask(key, find, durable_end)
 
-    def log_start(self, key: Any, *, offset: int | None, time_us: int | None, durable_end: int) -> Job | None:
+    def log_start(self, key: Any, *, offset: int | None, time_us: int | None, durable_end: int) -> BackgroundJob | None:
         """Ask for the offset from which to read the log: that of the first event at or after a moment."""
 
-        def find(past: Past, _job: Job) -> int:
+        def find(past: Past, _job: BackgroundJob) -> int:
             return _checked_start(past, offset) if offset is not None else _first_since(past, time_us or 0)
 
         return self._ask(key, find, durable_end)
 
-    def _ask(self, key: Any, find: Callable[[Past, Job], Any], durable_end: int) -> Job | None:
-        def run(job: Job) -> Any:
+    def _ask(self, key: Any, find: Callable[[Past, BackgroundJob], Any], durable_end: int) -> BackgroundJob | None:
+        def run(job: BackgroundJob) -> Any:
             try:
                 with self._open(durable_end) as past:
                     return find(past, job)
             except (LogError, OSError) as error:
                 raise EngineError(f"the log cannot be read: {error}") from error
 
-        job = Job(key, run)
+        job = BackgroundJob(key, run)
         return job if self._jobs.submit(job) else None
 
     def _open(self, durable_end: int) -> Past:

@@ -18,7 +18,7 @@ from ambermq.engine.records.event_fields import next_after
 from ambermq.engine.records.reader import events_of
 from ambermq.log.errors import LogError
 from ambermq.log.manifest.manifest import Horizon
-from ambermq.log.read.tail_reader import Stretch
+from ambermq.log.read.tail_reader import TailReader
 
 __all__ = ["Replay"]
 
@@ -29,7 +29,7 @@ class Replay:
 
     __slots__ = ("_horizon", "_stretch")
 
-    def __init__(self, stretch: Stretch, horizon: Horizon | None) -> None:
+    def __init__(self, stretch: TailReader, horizon: Horizon | None) -> None:
         """Read `stretch`; what lies before `horizon` is refused."""
         self._stretch = stretch
         self._horizon = horizon
@@ -50,7 +50,7 @@ class Replay:
             raise EngineError(f"the log cannot be read: {error}") from error
 
 
-def _replay(stretch: Stretch, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
+def _replay(stretch: TailReader, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
     events: list[Event] = []
     following, size = stretch.first, 0
     for batch in stretch.batches():

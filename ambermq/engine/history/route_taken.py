@@ -10,7 +10,7 @@ from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Hop
 
-__all__ = ["Passage", "ways_of"]
+__all__ = ["Passage", "routes_taken"]
 
 
 class Passage(NamedTuple):
@@ -21,7 +21,7 @@ class Passage(NamedTuple):
     attachment: Attachment
 
 
-def ways_of(state: State, hops: Iterable[Hop]) -> dict[int, tuple[Passage, ...]]:
+def routes_taken(state: State, hops: Iterable[Hop]) -> dict[int, tuple[Passage, ...]]:
     """Return the first way from the first muxer to each queue that it leads to; `hops` as routing went."""
     before: dict[int, tuple[Passage, ...]] = {}
     ways: dict[int, tuple[Passage, ...]] = {}

@@ -12,17 +12,17 @@ from typing import Final, final
 
 from ambermq.engine.commands import Command, Publish, Settle
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.fold.wide_fanout import Spreading
+from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.loop.coalescing_delay import FOREVER_US, Company
 from ambermq.engine.model.outcome import ACCEPTED
 
-__all__ = ["Gathered"]
+__all__ = ["CommandQueue"]
 
 _JOINED_WORD_BYTES_MAX: Final = 16_384
 
 
 @final
-class Gathered:
+class CommandQueue:
     """Commands that wait for the next tick; plain columns, for they are asked with each read."""
 
     __slots__ = (
@@ -38,7 +38,7 @@ class Gathered:
         self._commands: list[Command] = []
         self._settles: dict[int, Settle] = {}
         self.company = Company(config.gather_us)
-        self.rest: deque[Command | Spreading] = deque()
+        self.rest: deque[Command | WideFanout] = deque()
         """What the last tick had no changes left for."""
         self.is_due = False
         """There is something that may not wait."""
@@ -126,7 +126,7 @@ class Gathered:
             self.put_off(now_us)
         return True
 
-    def take(self, now_us: int) -> deque[Command | Spreading]:
+    def take(self, now_us: int) -> deque[Command | WideFanout]:
         """Take what this tick decides, and begin anew."""
         ahead = self.rest
         ahead += self._commands
@@ -143,7 +143,7 @@ class Gathered:
         self.is_due = self.is_urgent = False
         return ahead
 
-    def give_back(self, rest: deque[Command | Spreading]) -> None:
+    def give_back(self, rest: deque[Command | WideFanout]) -> None:
         """Let what a tick had no changes left for go before what comes from now on."""
         self.rest = rest
         self.hurry()

@@ -31,23 +31,23 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.decide import decide, started
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
-from ambermq.engine.dispatch.message_peek import Looking
-from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.dispatch.message_peek import MessagePeek
+from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
 from ambermq.engine.events import Event, Lost, Published, Settled
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.fold.lost_entries import damage_of
-from ambermq.engine.fold.wide_fanout import Spreading
+from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.coalescing_delay import FOREVER_US
-from ambermq.engine.loop.command_queue import Gathered
-from ambermq.engine.loop.effect_release import Leaving
-from ambermq.engine.loop.pending_effects import Waiting
+from ambermq.engine.loop.command_queue import CommandQueue
+from ambermq.engine.loop.effect_release import EffectRelease
+from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import OutcomeKind
@@ -57,7 +57,7 @@ from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from ambermq.engine.snapshots.snapshotter import Snapshotter
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
-from ambermq.log.write.body_holds import Hold
+from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
 __all__ = ["ALONE", "FOREVER_US", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
@@ -95,10 +95,10 @@ class DurableLoop:
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
-        self._gathered = Gathered(config, batch_bytes_max=log.config.batch_bytes_max)
-        self._waiting = Waiting(self.demand)
-        self._leaving = Leaving(log.bodies, self.demand, self.submit)
-        self._looking = Looking(log, fields_of, self.submit)
+        self._gathered = CommandQueue(config, batch_bytes_max=log.config.batch_bytes_max)
+        self._waiting = PendingEffects(self.demand)
+        self._leaving = EffectRelease(log.bodies, self.demand, self.submit)
+        self._looking = MessagePeek(log, fields_of, self.submit)
         self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
         self.deadline_us = FOREVER_US
         """When step() wants to be called without any command: the earliest of those three, and of what was gathered."""
@@ -114,7 +114,7 @@ class DurableLoop:
             self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
             self.log.draft.end_part()
         log = self.log
-        moment = Moment(
+        moment = DecisionContext(
             event_us, log.draft.next_offset, log.room_bytes(), self.config, self.router, log.config.batch_bytes_max
         )
         for event in started(self.state, moment):
@@ -211,7 +211,7 @@ class DurableLoop:
             gathered, log = self._gathered, self.log
             self._write_by_us = min(self._write_by_us, gathered.settle_by_us)
             effects = self._decide_all(max(now_us, self.state.time_us), gathered.take(now_us))
-            if self.demand.dirty and not (gathered.rest and type(gathered.rest[0]) is Spreading):
+            if self.demand.dirty and not (gathered.rest and type(gathered.rest[0]) is WideFanout):
                 self._dispatch(now_us, effects)
             takes_snapshot = self.snapshots.is_due(now_us)
             if (
@@ -293,7 +293,7 @@ class DurableLoop:
         """The offset after everything that is durable."""
         return self.log.durable_end
 
-    def hold(self) -> Hold:
+    def hold(self) -> BodyHold:
         """Let every message that is in the log now be read until the hold is released, compacted meanwhile or not."""
         return self.log.hold()
 
@@ -310,14 +310,14 @@ class DurableLoop:
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
 
-    def _decide_all(self, now_us: int, ahead: deque[Command | Spreading]) -> list[Effect]:
+    def _decide_all(self, now_us: int, ahead: deque[Command | WideFanout]) -> list[Effect]:
         effects: list[Effect] = []
         config, draft, batch_bytes_max = self.config, self.log.draft, self.log.config.batch_bytes_max
         changes_left = config.tick_changes_max
         room_bytes = self.log.room_bytes() if ahead else 0
         while ahead and changes_left > 0:
             command = ahead.popleft()
-            if type(command) is Spreading:
+            if type(command) is WideFanout:
                 after = command.go_on(self.state, changes_left)
                 # Dealing has its turn before the next of them.
                 changes_left = 0
@@ -332,7 +332,7 @@ class DurableLoop:
                     changes_left -= self._coming_back(command.consumer)
                 left = room_bytes - draft.byte_count
                 try:
-                    moment = Moment(now_us, draft.next_offset, left, config, self.router, batch_bytes_max)
+                    moment = DecisionContext(now_us, draft.next_offset, left, config, self.router, batch_bytes_max)
                     events, answers = decide(self.state, command, moment)
                 except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                     events, answers = [], [CommandFailed(command, error)]
@@ -341,7 +341,7 @@ class DurableLoop:
             for event in following:
                 changes = len(event.queues) if type(event) is Published else 1
                 if changes > config.tick_changes_max:
-                    ahead.appendleft(Spreading(command, event, list(following), answers))
+                    ahead.appendleft(WideFanout(command, event, list(following), answers))
                     answers = []
                     break
                 self._happened(event)
@@ -373,7 +373,7 @@ class DurableLoop:
         for effect in answers:
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
                 consumer = self.state.consumers[effect.consumer]
-                scan = None if effect.selector is None else Scan(effect.selector)
+                scan = None if effect.selector is None else SelectorScan(effect.selector)
                 self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
             elif type(effect) is ConsumerEnded:
                 self._take_back(effect.consumer)

@@ -13,18 +13,18 @@ from ambermq.engine.dispatch.demand import Demand
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.effects import Deliver, Drained, Effect
 from ambermq.log.buffer import Buffer
-from ambermq.log.read.body_store import DAMAGED, Bodies
+from ambermq.log.read.body_store import DAMAGED, BodyStore
 
-__all__ = ["Leaving"]
+__all__ = ["EffectRelease"]
 
 
 @final
-class Leaving:
+class EffectRelease:
     """What may leave as far as the log is concerned."""
 
     __slots__ = ("_bodies", "_demand", "_report", "lines")
 
-    def __init__(self, bodies: Bodies, demand: Demand, report: Callable[[ReportDamage], None]) -> None:
+    def __init__(self, bodies: BodyStore, demand: Demand, report: Callable[[ReportDamage], None]) -> None:
         """Messages come from `bodies`; `report` hears of those that are damaged."""
         self._bodies = bodies
         self._demand = demand

@@ -13,11 +13,11 @@ from ambermq.engine.dispatch.demand import Demand
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
 from ambermq.engine.loop.volatile_ranges import VolatileRanges
 
-__all__ = ["Waiting"]
+__all__ = ["PendingEffects"]
 
 
 @final
-class Waiting:
+class PendingEffects:
     """What has been decided and written, and may not leave yet."""
 
     __slots__ = ("_demand", "_last_after", "line", "volatile")

@@ -12,7 +12,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.model.state import EMPTY_STATE, State
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.index_keys import touches_of
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.routing.router import FieldsOf, no_fields
@@ -53,7 +53,7 @@ def recover(
     progress: Callable[[int, int], None] | None = None,
     report: Report | None = None,
     fields_of: FieldsOf = no_fields,
-    mode: Mode = Mode.AUTOMATIC,
+    mode: VhostMode = VhostMode.AUTOMATIC,
 ) -> DurableLoop:
     """Return a loop over the recovered log, with its start durable: it may serve.
 

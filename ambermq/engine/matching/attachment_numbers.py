@@ -15,7 +15,7 @@ from typing import Final, final
 
 from ambermq.engine.model.attachment import Attachment
 
-__all__ = ["Moved", "Numbers"]
+__all__ = ["AttachmentNumbers", "Moved"]
 
 Moved = Sequence[int]
 """The new number of each old one, in the same order; of a hole, any."""
@@ -26,7 +26,7 @@ _HOLE: Final = Attachment(0, 0)
 
 
 @final
-class Numbers:
+class AttachmentNumbers:
     """Attachments in order of id."""
 
     __slots__ = ("_attachments", "_count", "_ids", "needed")

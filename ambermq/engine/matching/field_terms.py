@@ -10,7 +10,7 @@ or char, binary binary, null null. NaN equals nothing, nor does a value of anoth
 from enum import Enum
 from typing import Any, final
 
-from ambermq.engine.matching.attachment_numbers import Moved, Numbers
+from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
 from ambermq.engine.matching.hit_set import Hits, count_of, excluding, including, numbers_in, pack, renumbered
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.patterns.pattern_trie import PatternTrie
@@ -82,7 +82,7 @@ class FieldTerms:
             hits.append(self._present)
         return hits
 
-    def add(self, key: Key, attachment: Attachment, numbers: Numbers) -> None:
+    def add(self, key: Key, attachment: Attachment, numbers: AttachmentNumbers) -> None:
         """Let a term hit an attachment; a pattern is a text."""
         hit = self.get(key)
         if hit is None:
@@ -92,7 +92,7 @@ class FieldTerms:
         else:
             self._put(key, including(hit, numbers.number_of(attachment)))
 
-    def remove(self, key: Key, attachment: Attachment, numbers: Numbers) -> None:
+    def remove(self, key: Key, attachment: Attachment, numbers: AttachmentNumbers) -> None:
         """Let a term hit an attachment no more."""
         hit = self.get(key)
         assert hit is not None, f"no term {key!r} of attachment {attachment.id}"

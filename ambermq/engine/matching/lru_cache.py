@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sized
 from typing import Any, Final, Generic, TypeVar, final
 
-__all__ = ["Recent", "recent_answers", "weight_of"]
+__all__ = ["LruCache", "recent_answers", "weight_of"]
 
 _WEIGHT_EACH: Final = 100
 """An answer that is remembered may weigh so much in the middle: a pointer an attachment, and its question's text."""
@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 @final
-class Recent(Generic[Key, Answer]):
+class LruCache(Generic[Key, Answer]):
     """A bounded table of answers by question, of which None is no answer."""
 
     __slots__ = ("_answers", "_entries_max", "_weight", "_weight_max")
@@ -54,9 +54,9 @@ class Recent(Generic[Key, Answer]):
             self._weight = 0
 
 
-def recent_answers(cached_max: int) -> Recent[Any, Any]:
+def recent_answers(cached_max: int) -> LruCache[Any, Any]:
     """Return a table of so many answers of ordinary weight."""
-    return Recent(cached_max, cached_max * _WEIGHT_EACH)
+    return LruCache(cached_max, cached_max * _WEIGHT_EACH)
 
 
 def weight_of(text: str, answer: Sized) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, final
 
 from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign, key_of
-from ambermq.engine.matching.lru_cache import Recent, recent_answers, weight_of
+from ambermq.engine.matching.lru_cache import LruCache, recent_answers, weight_of
 from ambermq.engine.matching.term_index import Term, TermIndex
 from ambermq.engine.model.attachment import Argument, Attachment
 from ambermq.engine.selectors.fields import ABSENT, Fields
@@ -99,7 +99,7 @@ class Patterns(Matcher):
 
     def __init__(self, separator: str, cached_max: int) -> None:
         super().__init__(separator)
-        self._recent: Recent[str, tuple[Attachment, ...]] = recent_answers(cached_max)
+        self._recent: LruCache[str, tuple[Attachment, ...]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
         """Take an attachment up."""
@@ -135,8 +135,8 @@ class Properties(Matcher):
     def __init__(self, separator: str | None, cached_max: int) -> None:
         super().__init__(separator)
         self._is_wild = separator is not None
-        self._joined: Recent[tuple[int, ...], tuple[Attachment, ...]] = recent_answers(cached_max)
-        self._texts: Recent[tuple[str, str], list[Hit]] = recent_answers(cached_max)
+        self._joined: LruCache[tuple[int, ...], tuple[Attachment, ...]] = recent_answers(cached_max)
+        self._texts: LruCache[tuple[str, str], list[Hit]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
         """Take an attachment up."""

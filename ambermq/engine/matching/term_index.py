@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, ItemsView, Iterable, Mapping, Sequence
 from typing import final
 
-from ambermq.engine.matching.attachment_numbers import Moved, Numbers
+from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
 from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign
 from ambermq.engine.matching.hit_set import DenseSet, among, exactly, numbers_in, planes_of
 from ambermq.engine.model.attachment import Attachment
@@ -31,7 +31,7 @@ class TermIndex:
 
     def __init__(self, separator: str | None = None) -> None:
         self._separator = separator
-        self._numbers = Numbers()
+        self._numbers = AttachmentNumbers()
         self._fields: dict[str, FieldTerms] = {}
         self._alike: dict[int, DenseSet] = {}
         """By how many terms they need: the numbers of attachments."""

@@ -5,7 +5,7 @@ from typing import final
 
 from msgspec import Struct
 
-__all__ = ["PLAIN_SENDING", "Sending", "Unroutable"]
+__all__ = ["PLAIN_SENDING", "PublishOptions", "Unroutable"]
 
 
 class Unroutable(IntEnum):
@@ -19,7 +19,7 @@ class Unroutable(IntEnum):
 
 
 @final
-class Sending(Struct, frozen=True, omit_defaults=True):
+class PublishOptions(Struct, frozen=True, omit_defaults=True):
     """What a producer asked for. A later field is added with a default, so old records stay readable."""
 
     unroutable: Unroutable = Unroutable.RELEASE
@@ -29,4 +29,4 @@ class Sending(Struct, frozen=True, omit_defaults=True):
     """Each message names what it is for: its destination, or all of its address where the producer has no muxer."""
 
 
-PLAIN_SENDING = Sending()
+PLAIN_SENDING = PublishOptions()

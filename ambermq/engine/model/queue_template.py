@@ -13,7 +13,7 @@ from ambermq.engine.model.queue import Settings
 from ambermq.engine.patterns.pattern import WORDS_MAX
 from ambermq.engine.patterns.words import Words
 
-__all__ = ["NORMAL", "PREDEFINED", "SUBSCRIPTION", "TEMPORARY", "Template", "TemplateAttachment", "Templates"]
+__all__ = ["NORMAL", "PREDEFINED", "SUBSCRIPTION", "TEMPORARY", "QueueTemplate", "QueueTemplates", "TemplateAttachment"]
 
 NORMAL: Final = "normal"
 TEMPORARY: Final = "temporary"
@@ -35,7 +35,7 @@ class TemplateAttachment:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Template:
+class QueueTemplate:
     """What queues are made with."""
 
     settings: Settings
@@ -52,19 +52,23 @@ class Template:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Templates:
+class QueueTemplates:
     """The templates of a broker, in the order in which they are tried."""
 
-    ordered: tuple[Template, ...] = field(
-        default=(Template(Settings(NORMAL), "#"), Template(Settings(TEMPORARY)), Template(Settings(SUBSCRIPTION)))
+    ordered: tuple[QueueTemplate, ...] = field(
+        default=(
+            QueueTemplate(Settings(NORMAL), "#"),
+            QueueTemplate(Settings(TEMPORARY)),
+            QueueTemplate(Settings(SUBSCRIPTION)),
+        )
     )
     """`normal`, `temporary` and `subscription` are always among them."""
 
-    def named(self, name: str) -> Template | None:
+    def named(self, name: str) -> QueueTemplate | None:
         """Return a template by its name, None where there is none."""
         return next((template for template in self.ordered if template.name == name), None)
 
-    def for_queue(self, name: str) -> Template:
+    def for_queue(self, name: str) -> QueueTemplate:
         """Return the template of a queue of whom nothing but the name is known."""
         parts = name.split(_SEPARATOR)
         if len(parts) <= WORDS_MAX:
@@ -76,10 +80,10 @@ class Templates:
         assert normal is not None, "it is predefined"
         return normal
 
-    def with_defaults(self) -> "Templates":
+    def with_defaults(self) -> "QueueTemplates":
         """Return these and, behind them, the predefined ones that none of these replaces."""
         names = {template.name for template in self.ordered}
-        return Templates((*self.ordered, *(one for one in PREDEFINED.ordered if one.name not in names)))
+        return QueueTemplates((*self.ordered, *(one for one in PREDEFINED.ordered if one.name not in names)))
 
 
-PREDEFINED: Final = Templates()
+PREDEFINED: Final = QueueTemplates()

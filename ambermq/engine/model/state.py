@@ -7,10 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ambermq.engine.model.muxer import Muxer
-from ambermq.engine.model.publish_options import PLAIN_SENDING, Sending
+from ambermq.engine.model.publish_options import PLAIN_SENDING, PublishOptions
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.subscription import Key, Subscription
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
@@ -48,7 +48,7 @@ class Producer:
     """What its messages are for; empty where each of them says it."""
     container: str
     link: str
-    sending: Sending = PLAIN_SENDING
+    sending: PublishOptions = PLAIN_SENDING
     node: int = 0
     """The queue or muxer with an end that it sends to, 0 for others."""
     owns: int = 0
@@ -85,7 +85,7 @@ class State(Struct, frozen=True):
     """Muxers, and queues with an end, to the producers that send to them."""
     receivers: "PersistentMap[int, Links]"
     """Queues to their consumers."""
-    mode: Mode = Mode.AUTOMATIC
+    mode: VhostMode = VhostMode.AUTOMATIC
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
         """Return the state with another version of one queue."""

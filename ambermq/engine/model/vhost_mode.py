@@ -10,10 +10,10 @@ from enum import IntEnum
 
 from ambermq.engine.errors import Refused
 
-__all__ = ["Mode", "mode_named"]
+__all__ = ["VhostMode", "mode_named"]
 
 
-class Mode(IntEnum):
+class VhostMode(IntEnum):
     """Of a virtual host. The numbers are on disk and never change meaning."""
 
     AUTOMATIC = 0
@@ -25,10 +25,10 @@ class Mode(IntEnum):
         return self.name.lower()
 
 
-def mode_named(text: object) -> Mode:
+def mode_named(text: object) -> VhostMode:
     """Return a mode by what people call it. Raises Refused."""
-    for mode in Mode:
+    for mode in VhostMode:
         if text == mode.text:
             return mode
-    known = " or ".join(mode.text for mode in Mode)
+    known = " or ".join(mode.text for mode in VhostMode)
     raise Refused("amqp:invalid-field", f"a virtual host's mode is {known}, found {text!r:.80}")

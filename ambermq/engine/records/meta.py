@@ -9,7 +9,7 @@ import msgspec
 
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import Options
-from ambermq.engine.model.publish_options import Sending
+from ambermq.engine.model.publish_options import PublishOptions
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
 
@@ -28,7 +28,7 @@ class Names(msgspec.Struct, omit_defaults=True):
     argument: str | None = None
     conditions: tuple[Condition, ...] | None = None
     attachment: int = 0
-    sending: Sending | None = None
+    sending: PublishOptions | None = None
     destination: str = ""
     """Of a producer; in version 0.1 that of an attachment too."""
     container: str = ""

@@ -37,7 +37,7 @@ from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.publish_options import PLAIN_SENDING
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.meta import Names, OutcomeRest, decode_names, decode_rest
 from ambermq.engine.records.types import (
     ACQUIRED,
@@ -203,7 +203,7 @@ def _read_subscribed(offset: int, time_us: int, row: tuple[int, ...], meta: byte
 
 
 _READ: dict[int, Callable[[int, int, tuple[int, ...], bytes], Event]] = {
-    STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5], Mode(row[8])),
+    STARTED: lambda offset, time_us, row, _: Started(offset, time_us, row[5], VhostMode(row[8])),
     QUEUE_DECLARED: _read_queue_declared,
     QUEUE_UPDATED: lambda offset, time_us, row, meta: QueueUpdated(
         offset, time_us, row[4], decode_names(meta).settings or Settings()

@@ -12,7 +12,7 @@ from typing import Final
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.fold.lost_entries import RUN_WORDS_MAX
 from ambermq.engine.model.entry_word import WORD_BYTES
-from ambermq.engine.model.queue_template import Template
+from ambermq.engine.model.queue_template import QueueTemplate
 from ambermq.engine.records.meta import JSON_FACTOR
 from ambermq.log.format.record import RECORD
 
@@ -41,10 +41,10 @@ def largest_record(
     return RECORD.size + _KEYS_BYTES + max(acquired, settled, JSON_FACTOR * names, conditions)
 
 
-def _name_bytes(template: Template) -> int:
+def _name_bytes(template: QueueTemplate) -> int:
     return len(template.name.encode())
 
 
-def _argument_bytes(template: Template) -> int:
+def _argument_bytes(template: QueueTemplate) -> int:
     """Return the bytes of the longest argument that a template attaches by."""
     return max((len(repr(one.argument).encode()) for one in template.attach), default=0)

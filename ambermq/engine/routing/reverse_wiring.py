@@ -14,7 +14,7 @@ from ambermq.engine.model.attachment import Argument, Attachment
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.state import State
 
-__all__ = ["Members"]
+__all__ = ["ReverseWiring"]
 
 _Several = dict[int, tuple[int, ...]]
 """Hash of muxer and argument -> places of attachments, mostly one."""
@@ -25,7 +25,7 @@ _ID: Final = (1 << _ID_BITS) - 1
 
 
 @final
-class Members:
+class ReverseWiring:
     """Attachments by member, of one virtual host; its length is their number."""
 
     __slots__ = ("_by_member", "_count")

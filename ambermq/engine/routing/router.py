@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple, Protocol, final
 
 from ambermq.engine.events import Attached, Detached, Event, MuxerDeleted, Reset
-from ambermq.engine.matching.lru_cache import Recent, recent_answers, weight_of
+from ambermq.engine.matching.lru_cache import LruCache, recent_answers, weight_of
 from ambermq.engine.model.attachment import Argument, Attachment
 from ambermq.engine.model.muxer import PLAIN_KINDS, Muxer, MuxerKind
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.lossy_draw import passes
 from ambermq.engine.routing.muxer_entry import IndexedMuxer
-from ambermq.engine.routing.reverse_wiring import Members
+from ambermq.engine.routing.reverse_wiring import ReverseWiring
 from ambermq.engine.selectors.fields import ABSENT, Added, Fields
 from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_map import PersistentMap
@@ -77,9 +77,9 @@ class Router:
         self._fields_of = fields_of
         self._cached_max = cached_max
         self._indexed: dict[int, IndexedMuxer] = {}
-        self._members: Members | None = None
+        self._members: ReverseWiring | None = None
         self._muxers: PersistentMap[int, Muxer] | None = None
-        self._routes: Recent[tuple[int, str], tuple[int, ...] | Literal[False]] = recent_answers(cached_max)
+        self._routes: LruCache[tuple[int, str], tuple[int, ...] | Literal[False]] = recent_answers(cached_max)
         """By muxer and destination; False where the messages themselves must be seen."""
 
     def prepare(self, state: State) -> None:
@@ -230,9 +230,9 @@ class Router:
             indexed = self._indexed[muxer.id] = IndexedMuxer(muxer, state.muxers, cached_max=self._cached_max)
         return indexed
 
-    def _known_members(self, state: State) -> Members:
+    def _known_members(self, state: State) -> ReverseWiring:
         if self._members is None:
-            self._members = Members(state)
+            self._members = ReverseWiring(state)
         return self._members
 
 

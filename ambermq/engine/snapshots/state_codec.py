@@ -39,7 +39,7 @@ from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.queue import Counters, Queue, Settings
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Links, Producer, State
 from ambermq.engine.model.subscription import Subscription
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.snapshot.block_file import Block, BlockKind
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
@@ -72,7 +72,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     producers: int
     consumers: int
     subscriptions: int = 0
-    mode: Mode | msgspec.UnsetType = msgspec.UNSET
+    mode: VhostMode | msgspec.UnsetType = msgspec.UNSET
     """Not written where it is automatic."""
 
 
@@ -362,7 +362,7 @@ class _Parts:
         return EMPTY_STATE.having(
             epoch=head.epoch,
             time_us=head.time_us,
-            mode=Mode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
+            mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,
             queues=PersistentMap({row.id: self._queue(row, consumers[row.id]) for row in self.queues}),
             queue_names=PersistentMap({row.name: row.id for row in self.queues if row.named}),
             muxers=PersistentMap({muxer.id: muxer for muxer in muxers}),

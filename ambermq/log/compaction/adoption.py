@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from ambermq.log.compaction.job import Proposal, job_path
+from ambermq.log.compaction.job import CompactionJob, job_path
 from ambermq.log.compaction.record_copy import bodies_of_walk
 from ambermq.log.compaction.rewrite_tasks import Rewritten
 from ambermq.log.errors import DamageError, LogError
@@ -25,7 +25,7 @@ from ambermq.log.format.batch import KEPT
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from ambermq.log.manifest.manifest import Manifest, Sealed, compacted, reserve_file_id, segments_path
-from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
 
 __all__ = ["Adoption", "adopt", "check_segments"]
@@ -41,7 +41,7 @@ class Adoption:
 
     __slots__ = ("error", "inputs", "is_done", "is_taken", "job", "proposal", "segments")
 
-    def __init__(self, job: str, proposal: Proposal) -> None:
+    def __init__(self, job: str, proposal: CompactionJob) -> None:
         self.job = job
         """Names the directory that the new files lie in."""
         self.proposal = proposal
@@ -59,7 +59,7 @@ class Adoption:
 
 
 def check_segments(
-    storage: Storage, directory: str, job: str, proposal: Proposal, *, batch_bytes_max: int, give_way: GiveWay
+    storage: Storage, directory: str, job: str, proposal: CompactionJob, *, batch_bytes_max: int, give_way: GiveWay
 ) -> bool:
     """Read every new file whole and hold it against the table; tell whether `give_way` let it.
 
@@ -70,7 +70,7 @@ def check_segments(
         file = storage.open(path)
         try:
             header = _header_of(file, path, new, proposal)
-            part = Part(path, file, header, batch_bytes_max, new.size, new.size)
+            part = SegmentReader(path, file, header, batch_bytes_max, new.size, new.size)
             if not (_check_bytes(part, new, give_way) and _check_batches(part, new, give_way)):
                 return False
             file.drop_cache(0, 0)
@@ -79,7 +79,7 @@ def check_segments(
     return True
 
 
-def _header_of(file: File, path: str, new: Rewritten, proposal: Proposal) -> SegmentHeader:
+def _header_of(file: File, path: str, new: Rewritten, proposal: CompactionJob) -> SegmentHeader:
     header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
     found = None if header is None else (header.log_id.hex(), header.file_id, header.base_offset)
     expected = (proposal.log_id, 0, new.base_offset)
@@ -90,7 +90,7 @@ def _header_of(file: File, path: str, new: Rewritten, proposal: Proposal) -> Seg
     return header
 
 
-def _check_bytes(part: Part, new: Rewritten, give_way: GiveWay) -> bool:
+def _check_bytes(part: SegmentReader, new: Rewritten, give_way: GiveWay) -> bool:
     position, crc = SEGMENT_HEADER_BYTES, 0
     while position < new.size:
         piece = part.file.read(min(_PIECE_BYTES, new.size - position), position)
@@ -105,7 +105,7 @@ def _check_bytes(part: Part, new: Rewritten, give_way: GiveWay) -> bool:
     return True
 
 
-def _check_batches(part: Part, new: Rewritten, give_way: GiveWay) -> bool:
+def _check_batches(part: SegmentReader, new: Rewritten, give_way: GiveWay) -> bool:
     records = 0
     for walk in walk_whole(part, base_offset=new.base_offset, next_offset=new.next_offset):
         header = walk.header
@@ -170,7 +170,7 @@ def _move(storage: Storage, directory: str, adoption: Adoption, added: tuple[Sea
 class _Edit:
     """The edit, and what it has replaced."""
 
-    def __init__(self, proposal: Proposal, added: tuple[Sealed, ...]) -> None:
+    def __init__(self, proposal: CompactionJob, added: tuple[Sealed, ...]) -> None:
         self.inputs: tuple[Sealed, ...] = ()
         self._proposal = proposal
         self._added = added

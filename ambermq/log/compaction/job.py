@@ -21,7 +21,7 @@ from ambermq.log.manifest.manifest import Horizon
 from ambermq.log.storage.interface import Lock, Storage
 
 __all__ = [
-    "Proposal",
+    "CompactionJob",
     "base_path",
     "job_path",
     "jobs_path",
@@ -38,7 +38,7 @@ _TABLE_NAME: Final = "TABLE"
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class CompactionJob:
     """One compaction, ready to be committed."""
 
     version: int
@@ -107,7 +107,7 @@ def _sweep(storage: Storage, directory: str) -> list[str]:
     return dead
 
 
-def write_proposal(storage: Storage, directory: str, job: str, proposal: Proposal) -> None:
+def write_proposal(storage: Storage, directory: str, job: str, proposal: CompactionJob) -> None:
     """Write the table of a job, synced."""
     file = storage.open(f"{job_path(directory, job)}/{_TABLE_NAME}", create=True)
     try:
@@ -117,7 +117,7 @@ def write_proposal(storage: Storage, directory: str, job: str, proposal: Proposa
         file.close()
 
 
-def read_proposal(storage: Storage, directory: str, job: str) -> Proposal:
+def read_proposal(storage: Storage, directory: str, job: str) -> CompactionJob:
     """Return the table of a job. Raises DamageError, ForeignError where it is none of ours, and OSError."""
     path = f"{job_path(directory, job)}/{_TABLE_NAME}"
     file = storage.open(path)
@@ -125,7 +125,7 @@ def read_proposal(storage: Storage, directory: str, job: str) -> Proposal:
         text = file.read(file.size(), 0)
     finally:
         file.close()
-    proposal = read_document(text, Proposal, file=path, what="job", version=_VERSION)
+    proposal = read_document(text, CompactionJob, file=path, what="job", version=_VERSION)
     for segment in proposal.segments:
         _checked(segment.name, "a new segment")
     return proposal

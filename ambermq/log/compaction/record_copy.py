@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ambermq.log.buffer import Buffer
-from ambermq.log.compaction.record_selection import Columns, Picked, rebased
+from ambermq.log.compaction.record_selection import Columns, RecordSelection, rebased
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import (
     BATCH_ALIGNMENT,
@@ -30,9 +30,9 @@ from ambermq.log.format.batch import (
     encode_batch,
 )
 from ambermq.log.format.compression import Compressor, plain_bodies
-from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.batch_walk import BatchWalk
 
-__all__ = ["bodies_of_walk", "pick_records"]
+__all__ = ["bodies_of_walk", "copy_records"]
 
 _BATCH_BYTES_TARGET: Final = 256 << 10
 _DELTA_END: Final = 1 << 32
@@ -50,7 +50,7 @@ class _Gathering:
         self._batch = DraftBatch(base_offset, base_time_us, flags=KEPT)
         self._size = _HEAD_BYTES
 
-    def room(self, picked: Picked, first: int, base_offset: int, *, batch_bytes_max: int) -> int:
+    def room(self, picked: RecordSelection, first: int, base_offset: int, *, batch_bytes_max: int) -> int:
         """Return how far the records from `first` on, of a batch at `base_offset`, go in here: the end of those."""
         ends, before = picked.ends, self._size - picked.ends[first]
         # The record that takes it to the target is the last one; none may take it past the bound.
@@ -59,7 +59,7 @@ class _Gathering:
         end = min(end, bisect_left(picked.deltas, self._batch.base_offset + _DELTA_END - base_offset, first))
         return min(end, len(picked))
 
-    def add(self, picked: Picked, first: int, end: int, base_offset: int, base_time_us: int) -> None:
+    def add(self, picked: RecordSelection, first: int, end: int, base_offset: int, base_time_us: int) -> None:
         """Take the records [first, end) of a batch that began at `base_offset` and `base_time_us`."""
         batch = self._batch
         records = rebased(
@@ -84,8 +84,8 @@ class _Gathering:
         return encode_batch(batch, salt_crc=salt_crc, durable_end=self.durable_end, epoch=self.epoch)
 
 
-def pick_records(
-    walks: Iterable[Walk], kept: Sequence[int], *, path: str, salt_crc: int, compressor: Compressor | None = None
+def copy_records(
+    walks: Iterable[BatchWalk], kept: Sequence[int], *, path: str, salt_crc: int, compressor: Compressor | None = None
 ) -> Iterator[list[Buffer]]:
     """Yield batches, as buffers to be written one after the other, of the records of one segment that are in `kept`.
 
@@ -124,12 +124,12 @@ def pick_records(
         yield gathering.encode(salt_crc, compressor)
 
 
-def _begun(header: BatchHeader, picked: Picked, first: int) -> _Gathering:
+def _begun(header: BatchHeader, picked: RecordSelection, first: int) -> _Gathering:
     base_time_us = header.base_timestamp_us + picked.time_delta(first)
     return _Gathering(header.epoch, header.base_offset + picked.deltas[first], base_time_us)
 
 
-def _picked(walk: Walk, kept: Sequence[int], path: str) -> Picked:
+def _picked(walk: BatchWalk, kept: Sequence[int], path: str) -> RecordSelection:
     """Return the records of a walk's batch that are in `kept`, all of which it must hold."""
     batch, bodies = walk.batch(), bodies_of_walk(walk, path)
     base_offset, columns = batch.header.base_offset, Columns(batch.records)
@@ -139,7 +139,7 @@ def _picked(walk: Walk, kept: Sequence[int], path: str) -> Picked:
     return columns.cut(indexes, batch.meta, bodies)
 
 
-def bodies_of_walk(walk: Walk, path: str) -> memoryview:
+def bodies_of_walk(walk: BatchWalk, path: str) -> memoryview:
     """Return the plain bodies of the batch that `walk` stands on; raise DamageError where they are not as written."""
     header = walk.header
     assert header is not None

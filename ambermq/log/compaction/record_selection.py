@@ -14,7 +14,7 @@ from itertools import accumulate
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.record import RECORD
 
-__all__ = ["Columns", "Picked", "rebased", "runs_of"]
+__all__ = ["Columns", "RecordSelection", "rebased", "runs_of"]
 
 _NARROW = RECORD.size // 4
 _WIDE = RECORD.size // 8
@@ -58,12 +58,12 @@ class Columns:
         bodies, metas = self.body_starts, self.meta_starts
         return sum(RECORD.size * (b - a) + bodies[b] - bodies[a] + metas[b] - metas[a] for a, b in runs)
 
-    def cut(self, indexes: Sequence[int], meta: bytes, bodies: memoryview) -> "Picked":
+    def cut(self, indexes: Sequence[int], meta: bytes, bodies: memoryview) -> "RecordSelection":
         """Return the records at `indexes`, which rise, with their share of the batch's meta and bodies."""
         runs, body_starts, meta_starts, records = runs_of(indexes), self.body_starts, self.meta_starts, self._records
         body_lengths = [body_starts[index + 1] - body_starts[index] for index in indexes]
         meta_lengths = [meta_starts[index + 1] - meta_starts[index] for index in indexes] if meta else ()
-        return Picked(
+        return RecordSelection(
             [self._deltas[index] for index in indexes],
             b"".join([records[RECORD.size * first : RECORD.size * end] for first, end in runs]),
             b"".join([meta[meta_starts[first] : meta_starts[end]] for first, end in runs]) if meta else b"",
@@ -73,7 +73,7 @@ class Columns:
         )
 
 
-class Picked:
+class RecordSelection:
     """Records that were cut out of one batch: back to back, with the deltas that they had there."""
 
     __slots__ = ("_bodies", "_body_starts", "_meta", "_meta_starts", "_records", "deltas", "ends")

@@ -23,15 +23,15 @@ from struct import Struct
 from typing import Final
 
 from ambermq.log.buffer import Buffer
-from ambermq.log.compaction.record_copy import bodies_of_walk, pick_records
+from ambermq.log.compaction.record_copy import bodies_of_walk, copy_records
 from ambermq.log.compaction.record_selection import Columns, runs_of
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import BATCH_HEADER_BYTES, KEPT, BatchHeader, DraftBatch, encode_batch
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.compression import Compressor
 from ambermq.log.format.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, SEGMENT_HEADER_BYTES, Segment, SegmentHeader
-from ambermq.log.segments.batch_walk import Walk
-from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
 
 __all__ = ["CountTask", "GroupTask", "Rewritten", "SegmentCount", "count_kept", "pack_offsets", "rewrite_group"]
@@ -169,7 +169,7 @@ def _saved_of(header: BatchHeader, size: int) -> int:
     return size * (header.bodies_bytes - header.body_bytes) // max(content_bytes, 1)
 
 
-def _count_batch(walk: Walk, kept: "array[int]", missing: "array[int]") -> tuple[int, int]:
+def _count_batch(walk: BatchWalk, kept: "array[int]", missing: "array[int]") -> tuple[int, int]:
     """Return how many of `kept` a batch holds, and their bytes; add the others to `missing`."""
     batch = walk.batch()
     base_offset, columns = batch.header.base_offset, Columns(batch.records)
@@ -231,9 +231,9 @@ class _Writer:
         finally:
             part.file.close()
 
-    def _picked(self, walks: Iterator[Walk], kept: "array[int]", path: str) -> Iterator[list[Buffer]]:
+    def _picked(self, walks: Iterator[BatchWalk], kept: "array[int]", path: str) -> Iterator[list[Buffer]]:
         paused, salt_crc = self._paused(walks), self._header.salt_crc
-        return pick_records(paused, kept, path=path, salt_crc=salt_crc, compressor=self._compressor)
+        return copy_records(paused, kept, path=path, salt_crc=salt_crc, compressor=self._compressor)
 
     def _empty_batch(self) -> list[Buffer]:
         """Return a batch of no records, as old as the group's first: times never fall along a log."""
@@ -247,7 +247,7 @@ class _Writer:
         batch = DraftBatch(header.base_offset, time_us, flags=KEPT)
         return encode_batch(batch, salt_crc=header.salt_crc, durable_end=0, epoch=header.epoch)
 
-    def _paused(self, walks: Iterator[Walk]) -> Iterator[Walk]:
+    def _paused(self, walks: Iterator[BatchWalk]) -> Iterator[BatchWalk]:
         for walk in walks:
             yield walk
             assert walk.header is not None
@@ -272,7 +272,7 @@ def _salt_of(task: GroupTask) -> int:
     return int(crc32c(_COMPRESSED, crc) if task.compresses else crc)
 
 
-def _open(storage: Storage, segment: Segment, log_id: bytes, batch_bytes_max: int) -> Part:
+def _open(storage: Storage, segment: Segment, log_id: bytes, batch_bytes_max: int) -> SegmentReader:
     """Open a sealed segment by its path; raise DamageError where it is not the one that is meant."""
     path = segment.path
     try:
@@ -284,7 +284,7 @@ def _open(storage: Storage, segment: Segment, log_id: bytes, batch_bytes_max: in
     except BaseException:
         file.close()
         raise
-    return Part(path, file, header, batch_bytes_max, segment.size, segment.size)
+    return SegmentReader(path, file, header, batch_bytes_max, segment.size, segment.size)
 
 
 def _checked_header(file: File, segment: Segment, log_id: bytes) -> SegmentHeader:

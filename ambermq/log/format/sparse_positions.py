@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from typing import Final
 
-__all__ = ["SPACING_BYTES", "Positions"]
+__all__ = ["SPACING_BYTES", "SparsePositions"]
 
 SPACING_BYTES: Final = 16 << 10
 """Batches that begin nearer than this to the last entry get none of their own."""
@@ -16,7 +16,7 @@ SPACING_BYTES: Final = 16 << 10
 _NO_END: Final = 1 << 62
 
 
-class Positions:
+class SparsePositions:
     """The sparse table of one segment; grows at the end only."""
 
     __slots__ = ("_bases", "_next_position", "_positions", "end", "salt_crc")

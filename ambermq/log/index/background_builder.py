@@ -20,11 +20,11 @@ from ambermq.log.index.tables import TouchesOf
 from ambermq.log.storage.interface import File, Storage
 from ambermq.log.storage.malloc_trim import give_back_memory
 
-__all__ = ["Indexing"]
+__all__ = ["BackgroundBuilder"]
 
 
 @final
-class Indexing:
+class BackgroundBuilder:
     """The segments that wait for an index, and the build that is under way."""
 
     __slots__ = ("_batch_bytes_max", "_build", "_storage", "_touches_of", "_waiting")

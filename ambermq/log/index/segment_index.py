@@ -28,9 +28,9 @@ import lmdb
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.tables import U32, U64, Tables, TouchesOf, no_touches
-from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File
 
 __all__ = ["Index", "IndexBuilder", "build", "check_index", "load_positions", "path_of_index"]
@@ -227,7 +227,7 @@ class Index:
         return self._environment.open_db(name, txn=transaction, create=False)
 
 
-def load_positions(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> Positions:
+def load_positions(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> SparsePositions:
     """Return the table of positions of a segment: from its index where that fits, else by reading the segment.
 
     `segment` is None where nobody knows yet how it was sealed, and so whether an index fits. Raises DamageError or
@@ -235,7 +235,7 @@ def load_positions(file: File, path: str, segment: Segment | None, *, batch_byte
     """
     header = _header_of(file, path)
     end = file.size() if segment is None else segment.size
-    positions = Positions(header.salt_crc, end=end)
+    positions = SparsePositions(header.salt_crc, end=end)
     index = None if segment is None else Index.open(path_of_index(segment), segment, header)
     if index is not None:
         for base_offset, position in index.batches():
@@ -248,8 +248,8 @@ def load_positions(file: File, path: str, segment: Segment | None, *, batch_byte
     return positions
 
 
-def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> Walk:
-    return Walk(
+def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> BatchWalk:
+    return BatchWalk(
         file,
         header.file_id,
         salt_crc=header.salt_crc,

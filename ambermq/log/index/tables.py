@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ambermq.log.format.batch import Batch
 from ambermq.log.format.sparse_positions import SPACING_BYTES
-from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.batch_walk import BatchWalk
 
 __all__ = ["U32", "U64", "Tables", "TouchesOf", "no_touches"]
 
@@ -48,7 +48,7 @@ class Tables:
         self._batches: list[tuple[int, int]] = []
         self._times: dict[int, int] = {}
 
-    def collect(self, walk: Walk) -> Iterator[None]:
+    def collect(self, walk: BatchWalk) -> Iterator[None]:
         """Take in every batch of a walk; raise ValueError where it does not reach its end."""
         next_position = work = 0
         for header in walk:

@@ -14,15 +14,15 @@ from typing import Final
 
 from ambermq.log.format.segment import index_path, segment_path
 from ambermq.log.manifest.manifest import segments_path, snapshot_path, snapshots_path
-from ambermq.log.manifest.pinned_generations import Pins
+from ambermq.log.manifest.pinned_generations import PinnedGenerations
 from ambermq.log.storage.interface import Storage
 
-__all__ = ["Deleter"]
+__all__ = ["FileDeletion"]
 
 _REFUSALS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EISDIR, errno.ENOENT})
 
 
-class Deleter:
+class FileDeletion:
     """Deletes the files of one log; its thread calls `delete`, `faults` is taken from by another."""
 
     __slots__ = ("_directory", "_is_told", "_pins", "_storage", "faults")
@@ -32,7 +32,7 @@ class Deleter:
         """What could not be deleted, for a person; bounded, since it is told once."""
         self._storage = storage
         self._directory = directory
-        self._pins = Pins(storage, directory)
+        self._pins = PinnedGenerations(storage, directory)
         self._is_told = False
 
     def delete(self, file_ids: frozenset[int]) -> frozenset[int]:

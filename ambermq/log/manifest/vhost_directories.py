@@ -22,7 +22,7 @@ from ambermq.log.manifest.vhost_manifest import (
     EMPTY_ROOT,
     ROOT_NAME,
     NamedVhost,
-    Root,
+    VhostManifest,
     adopt,
     check_name,
     decode,
@@ -35,12 +35,12 @@ from ambermq.log.manifest.vhost_manifest import (
 )
 from ambermq.log.storage.interface import Storage
 
-__all__ = ["VirtualHosts", "load_root"]
+__all__ = ["VhostDirectories", "load_root"]
 
 _TEMPORARY_NAME: Final = f"{ROOT_NAME}.new"
 
 
-def load_root(storage: Storage, directory: str) -> Root:
+def load_root(storage: Storage, directory: str) -> VhostManifest:
     """Return the root manifest of a data directory, an empty one where there is none; DamageError, ForeignError.
 
     Needs no lock: it is replaced in one step.
@@ -58,7 +58,7 @@ def load_root(storage: Storage, directory: str) -> Root:
         file.close()
 
 
-class VirtualHosts:
+class VhostDirectories:
     """The virtual hosts below one data directory, for who holds its lock. All may raise LogFailed."""
 
     def __init__(self, storage: Storage, directory: str) -> None:
@@ -155,7 +155,7 @@ class VirtualHosts:
             if self._storage.exists(below):
                 self._storage.sync_directory(below)
 
-    def _edit(self, root: Root) -> None:
+    def _edit(self, root: VhostManifest) -> None:
         """Make `root` the truth; when this returns it survives a loss of power, and before that the old one does."""
         temporary = f"{self._directory}/{_TEMPORARY_NAME}"
         with _translated(root_path(self._directory)):

@@ -24,7 +24,7 @@ __all__ = [
     "EMPTY_ROOT",
     "ROOT_NAME",
     "NamedVhost",
-    "Root",
+    "VhostManifest",
     "adopt",
     "check_name",
     "decode",
@@ -54,7 +54,7 @@ class NamedVhost:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class VhostManifest:
     """Which virtual hosts there are, in the order in which they were made."""
 
     version: int
@@ -71,7 +71,7 @@ class Root:
         return next((vhost.directory for vhost in self.vhosts if vhost.name == name), None)
 
 
-EMPTY_ROOT: Final = Root(VERSION, generation=0)
+EMPTY_ROOT: Final = VhostManifest(VERSION, generation=0)
 """What is so where no root manifest lies."""
 
 
@@ -95,14 +95,14 @@ def check_name(name: str) -> None:
         raise LogError(f"{name!r} is the virtual host that is always there: choose another name")
 
 
-def encode(root: Root) -> bytes:
+def encode(root: VhostManifest) -> bytes:
     """Return the bytes of a root manifest: JSON, then the CRC line."""
     return json_with_crc_line(root)
 
 
-def decode(text: bytes, *, file: str) -> Root:
+def decode(text: bytes, *, file: str) -> VhostManifest:
     """Return the root manifest in `text`; DamageError naming `file`, or ForeignError for a version we do not know."""
-    root = read_document(text, Root, file=file, what="root manifest", version=VERSION)
+    root = read_document(text, VhostManifest, file=file, what="root manifest", version=VERSION)
     for directory in (*(vhost.directory for vhost in root.vhosts), *root.removed):
         # What is deleted is deleted whole: a name that leads elsewhere must not be followed.
         if not _DIRECTORY.match(directory):
@@ -110,14 +110,14 @@ def decode(text: bytes, *, file: str) -> Root:
     return root
 
 
-def reserve(root: Root, directory: str) -> Root:
+def reserve(root: VhostManifest, directory: str) -> VhostManifest:
     """Let a directory that was never used be filled: until it is adopted it may be deleted."""
     assert directory not in root.removed
     assert all(vhost.directory != directory for vhost in root.vhosts)
     return _next(root, removed=(*root.removed, directory))
 
 
-def adopt(root: Root, vhost: NamedVhost) -> Root:
+def adopt(root: VhostManifest, vhost: NamedVhost) -> VhostManifest:
     """Name a virtual host, whose reserved directory is whole and durable by now."""
     assert vhost.directory in root.removed
     assert root.directory_of(vhost.name) is None
@@ -128,7 +128,7 @@ def adopt(root: Root, vhost: NamedVhost) -> Root:
     )
 
 
-def drop(root: Root, name: str) -> Root:
+def drop(root: VhostManifest, name: str) -> VhostManifest:
     """Let a virtual host be gone; its directory may be deleted."""
     directory = root.directory_of(name)
     assert directory is not None
@@ -139,10 +139,10 @@ def drop(root: Root, name: str) -> Root:
     )
 
 
-def forget(root: Root, directories: frozenset[str]) -> Root:
+def forget(root: VhostManifest, directories: frozenset[str]) -> VhostManifest:
     """Take directories that are deleted now off the list `removed`."""
     return _next(root, removed=tuple(one for one in root.removed if one not in directories))
 
 
-def _next(root: Root, **changes: Any) -> Root:
+def _next(root: VhostManifest, **changes: Any) -> VhostManifest:
     return replace(root, generation=root.generation + 1, **changes)

@@ -14,13 +14,13 @@ from typing import Final
 
 from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.segment_index import Index, load_positions, path_of_index
 from ambermq.log.manifest.manifest import Sealed
-from ambermq.log.segments.batch_walk import Walk
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.segment_reader import SegmentReader
 
-__all__ = ["Lookup"]
+__all__ = ["BatchLookup"]
 
 _SEGMENTS_MAX: Final = 8
 _TIME_MAX: Final = 1 << 62
@@ -29,13 +29,13 @@ _TIME_MAX: Final = 1 << 62
 class _Opened:
     """An open segment, and what is known of where its batches lie."""
 
-    def __init__(self, part: Part, sealed: Sealed | None, directory: str) -> None:
+    def __init__(self, part: SegmentReader, sealed: Sealed | None, directory: str) -> None:
         self.part = part
         self._sealed = sealed
         self._directory = directory
 
     @cached_property
-    def positions(self) -> Positions:
+    def positions(self) -> SparsePositions:
         part = self.part
         if self._sealed is None:
             return part.positions
@@ -63,20 +63,27 @@ class _Opened:
             self.part.file.close()
 
 
-class Lookup:
+class BatchLookup:
     """Look-ups in the segments of one reader."""
 
     def __init__(
-        self, directory: str, sealed: Sequence[Sealed], parts: Sequence[Part], open_sealed: Callable[[Sealed], Part]
+        self,
+        directory: str,
+        sealed: Sequence[Sealed],
+        parts: Sequence[SegmentReader],
+        open_sealed: Callable[[Sealed], SegmentReader],
     ) -> None:
         """Look into `sealed` segments, and into `parts`, which are open and stay so."""
         self._directory = directory
         self._open_sealed = open_sealed
-        self._segments: list[Sealed | Part] = [*sealed, *(part for part in parts if part.end > SEGMENT_HEADER_BYTES)]
+        self._segments: list[Sealed | SegmentReader] = [
+            *sealed,
+            *(part for part in parts if part.end > SEGMENT_HEADER_BYTES),
+        ]
         self._bases = [_base_of(segment) for segment in self._segments]
         self._opened: OrderedDict[int, _Opened] = OrderedDict()
 
-    def find(self, offset: int) -> tuple[Part, Walk] | None:
+    def find(self, offset: int) -> tuple[SegmentReader, BatchWalk] | None:
         """Return the segment and a walk that stands on the batch which answers for `offset`, None where none does.
 
         The segment is open until other look-ups have opened many more. Raises DamageError.
@@ -135,7 +142,7 @@ class Lookup:
         opened = self._opened.get(index)
         if opened is None:
             segment = self._segments[index]
-            if isinstance(segment, Part):
+            if isinstance(segment, SegmentReader):
                 opened = _Opened(segment, None, self._directory)
             else:
                 opened = _Opened(self._open_sealed(segment), segment, self._directory)
@@ -154,11 +161,11 @@ class Lookup:
         return 0
 
 
-def _base_of(segment: Sealed | Part) -> int:
-    return segment.header.base_offset if isinstance(segment, Part) else segment.base_offset
+def _base_of(segment: Sealed | SegmentReader) -> int:
+    return segment.header.base_offset if isinstance(segment, SegmentReader) else segment.base_offset
 
 
-def _last_until(part: Part, position: int, time_us: int, end: int) -> int | None:
+def _last_until(part: SegmentReader, position: int, time_us: int, end: int) -> int | None:
     """Return the greatest offset below `end` at or before a time, in the batches from `position` on."""
     walk, last = part.walk(position, end=part.end), None
     for header in walk:
@@ -178,7 +185,7 @@ def _last_until(part: Part, position: int, time_us: int, end: int) -> int | None
     return max(offsets, default=None)
 
 
-def _check_whole(part: Part, walk: Walk, end: int) -> None:
+def _check_whole(part: SegmentReader, walk: BatchWalk, end: int) -> None:
     """Raise DamageError where a walk ended before `end`, up to which batches are known to lie."""
     if walk.position < end:
         expected, found = walk.mismatch or ("a batch", "zeros, as where nothing was ever written")

@@ -11,7 +11,7 @@ from typing import Final
 
 from ambermq.log.buffer import Buffer
 
-__all__ = ["RUNS_MAX", "HotBodies"]
+__all__ = ["RUNS_MAX", "BodyCache"]
 
 _ENTRY_OVERHEAD_BYTES: Final = 150
 RUNS_MAX: Final = 4096
@@ -19,7 +19,7 @@ _DROPPED_SHARE: Final = 64
 """One in so many runs goes at once when there is too much."""
 
 
-class HotBodies:
+class BodyCache:
     """Bodies of recent records, first in, first out."""
 
     __slots__ = ("_bodies", "_bytes_max", "_runs", "size_bytes")

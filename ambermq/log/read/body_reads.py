@@ -27,7 +27,7 @@ from ambermq.log.format.batch import (
 )
 from ambermq.log.format.compression import plain_bodies
 from ambermq.log.format.record import RECORD
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 
 __all__ = ["DAMAGED", "NotNow", "ReadBatch", "damaged_at", "read_batches"]
 
@@ -105,7 +105,7 @@ class _Window:
 
 def read_batches(
     read: Callable[[int, int], bytes],
-    positions: Positions,
+    positions: SparsePositions,
     offset: int,
     *,
     batch_bytes_max: int,

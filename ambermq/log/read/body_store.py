@@ -21,15 +21,15 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError
 from ambermq.log.format.segment import Segment
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.segment_index import load_positions
-from ambermq.log.read.body_cache import HotBodies
+from ambermq.log.read.body_cache import BodyCache
 from ambermq.log.read.body_reads import DAMAGED, NotNow, ReadBatch, damaged_at, read_batches
-from ambermq.log.read.tail_reader import Stretch
+from ambermq.log.read.tail_reader import TailReader
 from ambermq.log.storage.interface import File, Storage
 from ambermq.log.storage.worker_threads import Workers
 
-__all__ = ["DAMAGED", "Bodies"]
+__all__ = ["DAMAGED", "BodyStore"]
 
 _TABLES_MAX: Final = 256
 _FILES_MAX: Final = 64
@@ -127,7 +127,7 @@ class _Segments:
         return bisect_right(self.bases, offset) - 1
 
 
-class Bodies:
+class BodyStore:
     """The bodies of one log.
 
     Reads that wait run in a lane of `workers`; whoever collects those calls `completed()` then.
@@ -137,19 +137,19 @@ class Bodies:
         self._config = config
         self._storage = storage
         self._lane = workers.lane("ambermq-bodies", self._bring)
-        self._hot = HotBodies(config.hot_bytes_max)
-        self._hot_large = HotBodies(config.hot_large_bytes_max)
+        self._hot = BodyCache(config.hot_bytes_max)
+        self._hot_large = BodyCache(config.hot_large_bytes_max)
         self._read = _ReadBatches(config.cold_bytes_max)
         self._staying_bytes = 0
         self._files, self._reader_files = _Files(storage), _Files(storage)
         self._segments = _Segments()
         self._gone: deque[str] = deque()
-        self._tables: dict[str, Positions] = {}
-        self._active = Positions(0)
+        self._tables: dict[str, SparsePositions] = {}
+        self._active = SparsePositions(0)
         """Of the active segment; `begin` comes before whatever is written."""
         self._asked: set[int] = set()
-        self._requests: deque[tuple[list[int], dict[str, Positions]]] = deque()
-        self._brought: deque[tuple[list[int], list[ReadBatch], dict[str, Positions]]] = deque()
+        self._requests: deque[tuple[list[int], dict[str, SparsePositions]]] = deque()
+        self._brought: deque[tuple[list[int], list[ReadBatch], dict[str, SparsePositions]]] = deque()
 
     def add_sealed(self, segment: Segment) -> None:
         """Make a sealed segment known, in order of their offsets; its table of positions is read when first needed."""
@@ -157,7 +157,7 @@ class Bodies:
 
     def begin(self, *, base_offset: int, path: str, salt_crc: int) -> None:
         """Make the new active segment known: the batches that `wrote` names from now on lie in it."""
-        self._active = self._tables[path] = Positions(salt_crc)
+        self._active = self._tables[path] = SparsePositions(salt_crc)
         self._segments.append(base_offset, path, None)
 
     def wrote(self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()) -> None:
@@ -183,7 +183,7 @@ class Bodies:
         # Its files are closed by the thread that has opened them: deleted ones would keep their space.
         self._lane.wake()
 
-    def stretch(self, first: int, *, end: int, size: int) -> Stretch:
+    def stretch(self, first: int, *, end: int, size: int) -> TailReader:
         """Return where the batches from `first` on lie, those below `end`, as far as one segment goes.
 
         `size` are the bytes written to the active segment.
@@ -196,7 +196,7 @@ class Bodies:
             end = min(end, segments.bases[index + 1])
             size = _UNKNOWN_BYTES if segment is None else segment.size
         batch_bytes_max = self._config.batch_bytes_max
-        return Stretch(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
+        return TailReader(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
 
     def forget(self, offsets: Sequence[int]) -> None:
         """Drop bodies from the hot cache that nobody will ask for again."""
@@ -313,7 +313,7 @@ class Bodies:
 
         return read
 
-    def _keep_tables(self, tables: dict[str, Positions]) -> None:
+    def _keep_tables(self, tables: dict[str, SparsePositions]) -> None:
         self._tables.update(tables)
         while len(self._tables) > _TABLES_MAX:
             oldest = next(iter(self._tables))
@@ -329,7 +329,7 @@ class Bodies:
         while self._requests:
             offsets, known = self._requests.popleft()
             batches: list[ReadBatch] = []
-            loaded: dict[str, Positions] = {}
+            loaded: dict[str, SparsePositions] = {}
             for offset in offsets:
                 # Offsets rise, so what answers for this one, if anything yet does, has the greatest base below it.
                 index = bisect_right(batches, offset, key=_base_offset) - 1
@@ -338,7 +338,9 @@ class Bodies:
                     batches += self._bring_one(offset, known, loaded)
             self._brought.append((offsets, batches, loaded))
 
-    def _bring_one(self, offset: int, known: dict[str, Positions], loaded: dict[str, Positions]) -> list[ReadBatch]:
+    def _bring_one(
+        self, offset: int, known: dict[str, SparsePositions], loaded: dict[str, SparsePositions]
+    ) -> list[ReadBatch]:
         while True:
             segments = self._segments
             try:
@@ -350,7 +352,7 @@ class Bodies:
                     return [damaged_at(offset)]
 
     def _read_from(
-        self, segments: _Segments, offset: int, known: dict[str, Positions], loaded: dict[str, Positions]
+        self, segments: _Segments, offset: int, known: dict[str, SparsePositions], loaded: dict[str, SparsePositions]
     ) -> list[ReadBatch]:
         index = segments.find(offset)
         path, segment = segments.paths[index], segments.sealed[index]

@@ -27,15 +27,15 @@ from ambermq.log.format.record import Record
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest.manifest import Manifest, Sealed, decode, manifest_path
 from ambermq.log.manifest.writer_lock import is_written
-from ambermq.log.read.batch_lookup import Lookup
+from ambermq.log.read.batch_lookup import BatchLookup
 from ambermq.log.read.body_reads import DAMAGED
-from ambermq.log.segments.batch_walk import Walk
-from ambermq.log.segments.segment_reader import Part, open_sealed, walk_whole
-from ambermq.log.segments.tail_survey import Survey, extend, survey
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
+from ambermq.log.segments.tail_survey import TailSurvey, extend, survey
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
 
-__all__ = ["ReadableBatch", "Reader", "SegmentInfo", "SegmentState", "open_reader"]
+__all__ = ["LogReader", "ReadableBatch", "SegmentInfo", "SegmentState", "open_reader"]
 
 _LOOKS_MAX: Final = 20
 
@@ -71,7 +71,7 @@ class ReadableBatch:
 
     __slots__ = ("_bodies", "_part", "batch")
 
-    def __init__(self, batch: Batch, part: Part) -> None:
+    def __init__(self, batch: Batch, part: SegmentReader) -> None:
         self.batch = batch
         """Header, records and metas."""
         self._part = part
@@ -99,7 +99,7 @@ class ReadableBatch:
         return bytes(self._bodies[start : start + record.body_length])
 
 
-class Reader:
+class LogReader:
     """A log as it was when it was opened; close it when done."""
 
     def __init__(self, storage: Storage, directory: str, config: LogConfig, *, fd: int, manifest: Manifest) -> None:
@@ -113,11 +113,11 @@ class Reader:
         self.manifest = manifest
         """As opened."""
         was_written = is_written(directory)
-        self.survey: Survey = _survey(storage, directory, manifest, config)
+        self.survey: TailSurvey = _survey(storage, directory, manifest, config)
         """What the segments hold that are not sealed."""
         self.is_written = was_written or is_written(directory)
         """Whether a broker may have written while the log was opened."""
-        self._lookup = Lookup(directory, manifest.sealed, self.survey.parts, self.open_sealed)
+        self._lookup = BatchLookup(directory, manifest.sealed, self.survey.parts, self.open_sealed)
         self._last: ReadableBatch | None = None
         """The batch found last: who reads messages one after the other decompresses it once."""
 
@@ -159,7 +159,7 @@ class Reader:
             if walk.next_offset() > from_offset:
                 yield ReadableBatch(walk.batch(), part)
 
-    def walks(self, from_offset: int = 0) -> Iterator[tuple[Part, Walk]]:
+    def walks(self, from_offset: int = 0) -> Iterator[tuple[SegmentReader, BatchWalk]]:
         """Yield a walk that stands on each batch, and its segment; those wholly below `from_offset` may be left out."""
         sealed_ones = self.manifest.sealed
         first = bisect_left(sealed_ones, from_offset + 1, key=lambda one: one.next_offset)
@@ -225,7 +225,7 @@ class Reader:
                 records += walk.header.count
         return batches, records
 
-    def open_sealed(self, sealed: Sealed) -> Part:
+    def open_sealed(self, sealed: Sealed) -> SegmentReader:
         """Open a sealed segment; the caller closes its file. Raises DamageError."""
         return open_sealed(
             self.storage, self.directory, self.manifest, sealed, batch_bytes_max=self._config.batch_bytes_max
@@ -245,14 +245,14 @@ class Reader:
         self.close()
 
 
-def open_reader(directory: str, config: LogConfig | None = None, storage: Storage | None = None) -> Reader:
+def open_reader(directory: str, config: LogConfig | None = None, storage: Storage | None = None) -> LogReader:
     """Open the log in `directory` to read it, whether or not a broker runs on it; by default from the machine's disk.
 
     Raises LogError where there is no log, DamageError and ForeignError as recovery does.
     """
     fd, manifest = _pin(directory)
     try:
-        return Reader(storage or DiskStorage(), directory, config or LogConfig(), fd=fd, manifest=manifest)
+        return LogReader(storage or DiskStorage(), directory, config or LogConfig(), fd=fd, manifest=manifest)
     except BaseException:
         os.close(fd)
         raise
@@ -279,7 +279,7 @@ def _pin(directory: str) -> tuple[int, Manifest]:
     raise LogError(f"{path} changed {_LOOKS_MAX} times while it was opened")
 
 
-def _survey(storage: Storage, directory: str, manifest: Manifest, config: LogConfig) -> Survey:
+def _survey(storage: Storage, directory: str, manifest: Manifest, config: LogConfig) -> TailSurvey:
     """Survey what is not sealed, again where a fault may be a write that was under way."""
     seen: DamageError | None = None
     while True:

@@ -25,8 +25,8 @@ from ambermq.log.format.record import RECORD
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
 from ambermq.log.index.segment_index import Index, path_of_index
 from ambermq.log.index.tables import TouchesOf
-from ambermq.log.read.log_reader import Reader
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.read.log_reader import LogReader
+from ambermq.log.segments.segment_reader import SegmentReader
 
 __all__ = ["Search"]
 
@@ -45,7 +45,7 @@ _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 class Search:
     """Look-ups in the segments of one reader, which stays its owner's; close it first."""
 
-    def __init__(self, reader: Reader, touches_of: TouchesOf) -> None:
+    def __init__(self, reader: LogReader, touches_of: TouchesOf) -> None:
         """Look into the log of a reader; `touches_of` is what its indexes were built with.
 
         Raises DamageError where a segment is missing or its header is not its own.
@@ -54,12 +54,12 @@ class Search:
         self._end = reader.end
         self._indexes: list[tuple[int, str]] = []
         """The first offset that is beyond the segment, and the path of its index, which fits."""
-        self._parts: list[tuple[int, Part]] = []
+        self._parts: list[tuple[int, SegmentReader]] = []
         """As above, those without an index."""
-        self._sealed: list[Part] = []
+        self._sealed: list[SegmentReader] = []
         self._open(reader)
 
-    def _open(self, reader: Reader) -> None:
+    def _open(self, reader: LogReader) -> None:
         for sealed in reader.manifest.sealed:
             part = reader.open_sealed(sealed)
             segment = sealed.at(reader.directory)
@@ -124,7 +124,7 @@ class Search:
         end = min(self._end, last_offset + 1)
         return sorted({offset for offset in offsets if first_offset <= offset < end})
 
-    def _parts_within(self, first_offset: int, last_offset: int) -> Iterator[Part]:
+    def _parts_within(self, first_offset: int, last_offset: int) -> Iterator[SegmentReader]:
         for next_offset, part in self._parts:
             if next_offset > first_offset and part.header.base_offset <= last_offset:
                 yield part
@@ -135,7 +135,7 @@ class Search:
             yield from _holding(part, patterns, start, part.positions.following(last_offset) or part.end)
 
 
-def _holding(part: Part, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
+def _holding(part: SegmentReader, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
     """Yield the batches of a part between two positions whose heads hold any of the patterns, each once."""
     position = start
     if _are_large(part, start, end):
@@ -148,7 +148,7 @@ def _holding(part: Part, patterns: list[bytes], start: int, end: int) -> Iterato
     yield from _holding_small(part, patterns, position, end)
 
 
-def _are_large(part: Part, start: int, end: int) -> bool:
+def _are_large(part: SegmentReader, start: int, end: int) -> bool:
     """Return whether the batches at the beginning are large on average."""
     position = start
     for _ in range(_SAMPLED):
@@ -161,7 +161,7 @@ def _are_large(part: Part, start: int, end: int) -> bool:
     return False
 
 
-def _holding_small(part: Part, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
+def _holding_small(part: SegmentReader, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:
     overlap = max(map(len, patterns)) - 1
     done = 0
     for position in range(start, end, _PIECE_BYTES):
@@ -181,7 +181,7 @@ def _all_in(piece: bytes, pattern: bytes) -> Iterator[int]:
         at = piece.find(pattern, at + 1)
 
 
-def _batch_around(part: Part, position: int) -> Batch | None:
+def _batch_around(part: SegmentReader, position: int) -> Batch | None:
     """Return the batch whose head lies around a position, None where that is in bodies or no batch's."""
     for window in (_NEAR_BYTES, part.batch_bytes_max):
         start = max(SEGMENT_HEADER_BYTES, position - window)
@@ -195,13 +195,13 @@ def _batch_around(part: Part, position: int) -> Batch | None:
     return None
 
 
-def _batch_at(part: Part, position: int) -> Batch | None:
+def _batch_at(part: SegmentReader, position: int) -> Batch | None:
     """Return the valid batch at a position, None where there is none."""
     head = _head_at(part, position)
     return _batch_of(part, decode_header(head), head, position) if head else None
 
 
-def _head_at(part: Part, position: int) -> bytes:
+def _head_at(part: SegmentReader, position: int) -> bytes:
     """Return the valid head of the batch at a position, nothing where there is none."""
     if position % BATCH_ALIGNMENT or position + BATCH_HEADER_BYTES > part.end:
         return b""
@@ -215,12 +215,12 @@ def _head_at(part: Part, position: int) -> bytes:
     return b"" if check(part.header.salt_crc, head, batch_bytes_max=part.batch_bytes_max) else head
 
 
-def _batch_of(part: Part, header: BatchHeader, head: bytes, position: int) -> Batch:
+def _batch_of(part: SegmentReader, header: BatchHeader, head: bytes, position: int) -> Batch:
     meta_at = BATCH_HEADER_BYTES + header.count * RECORD.size
     return Batch(header, head[BATCH_HEADER_BYTES:meta_at], head[meta_at:], part.header.file_id, position)
 
 
-def _beginning(part: Part) -> Iterator[Batch]:
+def _beginning(part: SegmentReader) -> Iterator[Batch]:
     """Yield the batches up to the first that has records and is of the segment's own epoch: what begins an epoch."""
     walk = part.walk(end=part.end)
     for header in walk:

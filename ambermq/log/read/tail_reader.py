@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.segment_index import load_positions
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.interface import File, Storage
 
-__all__ = ["Stretch"]
+__all__ = ["TailReader"]
 
 _PIECE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TailReader:
     """Where the batches from an offset on lie."""
 
     storage: Storage
@@ -30,7 +30,7 @@ class Stretch:
     """The segment's file."""
     segment: Segment | None
     """As it was sealed; None of one that this process began."""
-    positions: Positions | None
+    positions: SparsePositions | None
     """Where its batches lie; None where nobody has looked yet."""
     first: int
     """The offset wanted; that of the first batch may be lower."""
@@ -55,7 +55,7 @@ class Stretch:
         header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), self.path)
         if header is None:
             raise DamageError(self.path, 0, "a segment header", "zeros")
-        part = Part(self.path, file, header, self.batch_bytes_max, self.size)
+        part = SegmentReader(self.path, file, header, self.batch_bytes_max, self.size)
         start = self._start(file)
         is_found = False
         for length in (_PIECE_BYTES, 2 * self.batch_bytes_max):

@@ -27,15 +27,15 @@ from ambermq.log.index.tables import TouchesOf, no_touches
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Manifest, manifest_path, segments_path
 from ambermq.log.manifest.writer_lock import lock_path
-from ambermq.log.read.body_store import Bodies
+from ambermq.log.read.body_store import BodyStore
 from ambermq.log.segments.batch_copy import copy_batch
-from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import open_sealed, walk_whole
-from ambermq.log.segments.tail_survey import EPOCH_OFFSETS, Survey, survey
+from ambermq.log.segments.tail_survey import EPOCH_OFFSETS, TailSurvey, survey
 from ambermq.log.storage.interface import File, Lock, Storage
 from ambermq.log.storage.worker_threads import ThreadWorkers, Workers
 from ambermq.log.write.log import Log
-from ambermq.log.write.open_files import Opening
+from ambermq.log.write.open_files import OpenFiles
 
 __all__ = ["Recovery", "free_file_id", "lock_path", "restoring_path"]
 
@@ -71,7 +71,7 @@ class Recovery:
         *,
         lock: Lock,
         manifest: Manifest,
-        found: Survey,
+        found: TailSurvey,
         now_us: int,
         progress: Progress | None,
     ) -> None:
@@ -166,7 +166,7 @@ class Recovery:
         sealed_bytes = sum(sealed.size for sealed in self.manifest.sealed if sealed.next_offset > from_offset)
         return sealed_bytes + sum(part.end for part in self._survey.parts)
 
-    def _walks(self, from_offset: int) -> Iterator[Walk]:
+    def _walks(self, from_offset: int) -> Iterator[BatchWalk]:
         config, manifest = self._config, self.manifest
         for sealed in manifest.sealed:
             if sealed.next_offset <= from_offset:
@@ -179,7 +179,7 @@ class Recovery:
             walk = part.walk(end=part.end)
             yield from self._counted((walk for _ in walk), part.end)
 
-    def _counted(self, walks: Iterator[Walk], size: int) -> Iterator[Walk]:
+    def _counted(self, walks: Iterator[BatchWalk], size: int) -> Iterator[BatchWalk]:
         before, told = self.scanned_bytes, 0
         for walk in walks:
             yield walk
@@ -218,12 +218,12 @@ class Recovery:
         for part in self._survey.parts:
             part.file.close()
 
-    def _begin_epoch(self, workers: Workers, touches_of: TouchesOf) -> Opening:
+    def _begin_epoch(self, workers: Workers, touches_of: TouchesOf) -> OpenFiles:
         storage, directory, found, old = self._storage, self._directory, self._survey, self.manifest
         file_id = free_file_id(storage, directory, old.next_file_id)
         header = SegmentHeader(draw_salt(), old.log_id, file_id, found.durable_end, old.epoch + 1)
         sealed = found.sealed()
-        bodies = Bodies(storage, self._config, workers)
+        bodies = BodyStore(storage, self._config, workers)
         for one in (*old.sealed, *sealed):
             bodies.add_sealed(one.at(directory))
         file, position = self._copy(header, bodies)
@@ -238,7 +238,7 @@ class Recovery:
             start_offset=start_offset,
         )
         manifests.store(storage, directory, edited)
-        return Opening(
+        return OpenFiles(
             storage=storage,
             directory=directory,
             config=self._config,
@@ -255,7 +255,7 @@ class Recovery:
             touches_of=touches_of,
         )
 
-    def _copy(self, header: SegmentHeader, bodies: Bodies) -> tuple[File, int]:
+    def _copy(self, header: SegmentHeader, bodies: BodyStore) -> tuple[File, int]:
         """Make the new segment: its header, the tail's batches behind it, all synced, its name too.
 
         Return the file and where they end.

@@ -24,7 +24,7 @@ from ambermq.log.manifest.manifest import Lost, Manifest, Sealed, manifest_path,
 from ambermq.log.recovery.recovery import free_file_id, lock_path
 from ambermq.log.recovery.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuilt, salvage
 from ambermq.log.segments.batch_copy import copy_batch
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
@@ -211,7 +211,7 @@ def _write_copy(repair: Repair, one: Salvage, storage: Storage, config: LogConfi
     )
     source = storage.open(one.path)
     target = storage.open(segment_path(repair.directory, file_id), create=True)
-    part = Part(one.path, source, one.header, config.batch_bytes_max, one.end)
+    part = SegmentReader(one.path, source, one.header, config.batch_bytes_max, one.end)
     position = SEGMENT_HEADER_BYTES
     try:
         target.write([header.encode()], 0)

@@ -16,8 +16,8 @@ from ambermq.log.errors import DamageError, ForeignError, LogError
 from ambermq.log.format.batch import KEPT, check_bodies
 from ambermq.log.format.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from ambermq.log.manifest.manifest import VERSION, Lost, Manifest, segments_path
-from ambermq.log.segments.batch_walk import Walk, find_later
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.batch_walk import BatchWalk, find_later
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.interface import Storage
 
@@ -69,7 +69,7 @@ class Salvage:
         """Position after the last batch kept."""
         return self.runs[-1][1] if self.runs else SEGMENT_HEADER_BYTES
 
-    def keep(self, walk: Walk) -> None:
+    def keep(self, walk: BatchWalk) -> None:
         """Keep the batch that `walk` stands on."""
         assert walk.header is not None
         end = walk.position + walk.header.length
@@ -146,7 +146,7 @@ def salvage(
 ) -> Salvages:
     """Look at every claimed segment, twice: the durable end that all of them tell must be known first."""
     found = Salvages([Salvage(one, segment_path(directory, one.file_id)) for one in claims], durable_end, durable_end)
-    parts: list[Part | None] = []
+    parts: list[SegmentReader | None] = []
     for one in found.segments:
         part = _open(storage, one, batch_bytes_max)
         parts.append(part)
@@ -176,7 +176,7 @@ def _read_header(storage: Storage, path: str) -> tuple[SegmentHeader | None, Log
         file.close()
 
 
-def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> Part | None:
+def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> SegmentReader | None:
     """Open a segment whatever its header says; take down what is wrong with that."""
     claim = one.claim
     one.header, error = _read_header(storage, one.path)
@@ -198,10 +198,10 @@ def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> Part | None:
         file.close()
         return None
     size = file.size() if claim.size is None else min(claim.size, file.size())
-    return Part(one.path, file, one.header, batch_bytes_max, size)
+    return SegmentReader(one.path, file, one.header, batch_bytes_max, size)
 
 
-def _believed(part: Part) -> Iterator[Walk]:
+def _believed(part: SegmentReader) -> Iterator[BatchWalk]:
     """Yield a walk on each believed batch of a segment, those beyond a bad one too."""
     walk = part.walk()
     for _ in walk:
@@ -209,7 +209,7 @@ def _believed(part: Part) -> Iterator[Walk]:
     yield from find_later(walk)
 
 
-def _keep(one: Salvage, part: Part | None, durable_end: int, *, has_tail: bool) -> bool:
+def _keep(one: Salvage, part: SegmentReader | None, durable_end: int, *, has_tail: bool) -> bool:
     """Decide by rule 2 what is kept of a segment; tell whether what follows it can go on with the tail."""
     claim, expected = one.claim, one.claim.base_offset
     for walk in _believed(part) if part else ():
@@ -230,7 +230,7 @@ def _keep(one: Salvage, part: Part | None, durable_end: int, *, has_tail: bool) 
     return _close(one, part, expected, min(claim.next_offset, durable_end)) and has_tail
 
 
-def _close(one: Salvage, part: Part | None, expected: int, end_offset: int) -> bool:
+def _close(one: Salvage, part: SegmentReader | None, expected: int, end_offset: int) -> bool:
     """Take down what is missing at the end of a segment; tell whether it is whole up to there."""
     size = one.claim.size
     if part is not None and size is not None:
@@ -252,7 +252,7 @@ def _lose(one: Salvage, first_offset: int, next_offset: int) -> None:
         one.lost.append(Lost(first_offset, next_offset))
 
 
-def _fault_at(part: Part, position: int) -> DamageError:
+def _fault_at(part: SegmentReader, position: int) -> DamageError:
     probe = part.walk(position)
     for _ in probe:
         break

@@ -27,9 +27,9 @@ from ambermq.log.manifest.manifest import (
     snapshots_path,
 )
 from ambermq.log.manifest.snapshot_placement import temporary_path
-from ambermq.log.read.log_reader import Reader, open_reader
-from ambermq.log.segments.batch_walk import Walk
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.read.log_reader import LogReader, open_reader
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
 
@@ -96,7 +96,7 @@ def verify(
 
 
 class _Check:
-    def __init__(self, reader: Reader, report: Report, progress: Progress | None) -> None:
+    def __init__(self, reader: LogReader, report: Report, progress: Progress | None) -> None:
         self._reader = reader
         self._report = report
         self._progress = progress
@@ -119,7 +119,7 @@ class _Check:
             report.snapshot_count += 1
 
     def _check_batches(self) -> None:
-        part_before: Part | None = None
+        part_before: SegmentReader | None = None
         begun = 0
         for part, walk in self._reader.walks():
             if part is not part_before:
@@ -129,7 +129,7 @@ class _Check:
             self._check_batch(part, walk)
             self._tell(begun + walk.position)
 
-    def _check_batch(self, part: Part, walk: Walk) -> None:
+    def _check_batch(self, part: SegmentReader, walk: BatchWalk) -> None:
         header = walk.header
         assert header is not None
         bodies = plain_bodies(header, walk.bodies())
@@ -167,7 +167,7 @@ class _Check:
             self._progress(done_bytes, self._total_bytes)
 
 
-def _check_positions(path: str, part: Part) -> None:
+def _check_positions(path: str, part: SegmentReader) -> None:
     """Hold what an index says of batches against the segment."""
     index = Index(path)
     try:

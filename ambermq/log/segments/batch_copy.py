@@ -5,7 +5,7 @@ The body CRC is copied too, never computed anew: bodies that were wrong stay kno
 
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.checksum import crc32c
-from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File
 
 __all__ = ["copy_batch", "resalted"]
@@ -21,7 +21,7 @@ def resalted(head: Buffer, salt_crc: int) -> bytes:
     return b"".join((first, crc32c(rest, crc32c(first, salt_crc)).to_bytes(4, "little"), rest))
 
 
-def copy_batch(walk: Walk, target: File, *, position: int, salt_crc: int) -> int:
+def copy_batch(walk: BatchWalk, target: File, *, position: int, salt_crc: int) -> int:
     """Write the batch that `walk` stands on at `position` of `target`; return where it ends there.
 
     Bodies that lie beyond the end of their file are written as zeros.

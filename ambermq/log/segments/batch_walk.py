@@ -29,7 +29,7 @@ from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.record import RECORD
 from ambermq.log.storage.interface import File
 
-__all__ = ["Walk", "find_later"]
+__all__ = ["BatchWalk", "find_later"]
 
 _PIECE_BYTES: Final = 4 << 20
 _FIRST_PIECE_BYTES: Final = 64 << 10
@@ -37,7 +37,7 @@ _PAGE_MASK: Final = 4095
 _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 
 
-class Walk:
+class BatchWalk:
     """Iterates the headers of valid batches in [position, end) of a segment.
 
     While it iterates, `position` is that of the current batch; `batch()`, `parts()`, `next_offset()` and `bodies()` are
@@ -164,11 +164,11 @@ class Walk:
         )
 
 
-def find_later(walk: Walk) -> Iterator[Walk]:
+def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:
     """Yield, for each valid batch beyond the end of a finished `walk`, a walk that stands on it."""
     position = walk.position + BATCH_ALIGNMENT
     while (position := _find_magic(walk, position)) < walk.end:
-        later = Walk(
+        later = BatchWalk(
             walk._file,  # noqa: SLF001 - the same class's file
             walk._file_id,  # noqa: SLF001
             salt_crc=walk.salt_crc,
@@ -181,7 +181,7 @@ def find_later(walk: Walk) -> Iterator[Walk]:
         position = max(later.position, position + BATCH_ALIGNMENT)
 
 
-def _find_magic(walk: Walk, position: int) -> int:
+def _find_magic(walk: BatchWalk, position: int) -> int:
     """Return the first multiple of 8 from `position` on where a batch's magic lies, else the walk's end."""
     while position < walk.end:
         piece = walk._file.read(min(_PIECE_BYTES, walk.end - position), position)  # noqa: SLF001

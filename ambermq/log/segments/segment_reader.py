@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 
 from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from ambermq.log.format.sparse_positions import Positions
+from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.manifest.manifest import Manifest, Sealed
-from ambermq.log.segments.batch_walk import Walk
+from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File, Storage
 
-__all__ = ["Part", "open_part", "open_sealed", "walk_whole"]
+__all__ = ["SegmentReader", "open_part", "open_sealed", "walk_whole"]
 
 
 @dataclass(slots=True)
-class Part:
+class SegmentReader:
     """An open segment."""
 
     path: str
@@ -29,15 +29,15 @@ class Part:
     """Where walks end, if nothing else is said: that of the file, or what the manifest says of a sealed one."""
     end: int = SEGMENT_HEADER_BYTES
     """Position after the last batch that is known to count."""
-    positions: Positions = field(init=False)
+    positions: SparsePositions = field(init=False)
     """Of the batches that are known to count, as far as somebody has noted them."""
 
     def __post_init__(self) -> None:
-        self.positions = Positions(self.header.salt_crc)
+        self.positions = SparsePositions(self.header.salt_crc)
 
-    def walk(self, position: int = SEGMENT_HEADER_BYTES, *, end: int | None = None) -> Walk:
+    def walk(self, position: int = SEGMENT_HEADER_BYTES, *, end: int | None = None) -> BatchWalk:
         """Walk the batches from `position` on."""
-        return Walk(
+        return BatchWalk(
             self.file,
             self.header.file_id,
             salt_crc=self.header.salt_crc,
@@ -49,7 +49,7 @@ class Part:
 
 def open_part(
     storage: Storage, directory: str, manifest: Manifest, file_id: int, *, batch_bytes_max: int
-) -> Part | None:
+) -> SegmentReader | None:
     """Open a segment that `manifest` names; None where nothing was ever written to it.
 
     Raises DamageError where it is missing, damaged, or another log's; ForeignError where it is no segment.
@@ -66,10 +66,12 @@ def open_part(
     if (header.log_id, header.file_id) != (manifest.log_id, file_id):
         expected = f"file {file_id:016x} of log {manifest.log_id.hex()}"
         raise DamageError(path, 16, expected, f"{header.file_id:016x} of {header.log_id.hex()}")
-    return Part(path, file, header, batch_bytes_max, file.size())
+    return SegmentReader(path, file, header, batch_bytes_max, file.size())
 
 
-def open_sealed(storage: Storage, directory: str, manifest: Manifest, sealed: Sealed, *, batch_bytes_max: int) -> Part:
+def open_sealed(
+    storage: Storage, directory: str, manifest: Manifest, sealed: Sealed, *, batch_bytes_max: int
+) -> SegmentReader:
     """Open a sealed segment; raise as `open_part`, and DamageError where its header is gone or tells another base."""
     part = open_part(storage, directory, manifest, sealed.file_id, batch_bytes_max=batch_bytes_max)
     if part is None:
@@ -81,8 +83,8 @@ def open_sealed(storage: Storage, directory: str, manifest: Manifest, sealed: Se
 
 
 def walk_whole(
-    part: Part, *, base_offset: int, next_offset: int, position: int = SEGMENT_HEADER_BYTES
-) -> Iterator[Walk]:
+    part: SegmentReader, *, base_offset: int, next_offset: int, position: int = SEGMENT_HEADER_BYTES
+) -> Iterator[BatchWalk]:
     """Yield a walk that stands on each batch of a sealed segment; raise DamageError at the first that is not as it was.
 
     `position` is that of the first batch wanted. Offsets must rise within [base_offset, next_offset); holes are what

@@ -21,11 +21,11 @@ from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import BatchHeader, Mismatch, check_bodies
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest.manifest import Manifest, Sealed
-from ambermq.log.segments.batch_walk import Walk, find_later
-from ambermq.log.segments.segment_reader import Part, open_part
+from ambermq.log.segments.batch_walk import BatchWalk, find_later
+from ambermq.log.segments.segment_reader import SegmentReader, open_part
 from ambermq.log.storage.interface import Storage
 
-__all__ = ["EPOCH_OFFSETS", "Survey", "continues", "extend", "survey"]
+__all__ = ["EPOCH_OFFSETS", "TailSurvey", "continues", "extend", "survey"]
 
 EPOCH_OFFSETS: Final = 1 << 20
 """An epoch's offsets begin at a multiple of this."""
@@ -35,7 +35,7 @@ _UNSEEN_OFFSETS_MAX: Final = EPOCH_OFFSETS >> 1
 
 
 @dataclass(slots=True)
-class Survey:
+class TailSurvey:
     """What the last segments hold."""
 
     durable_end: int
@@ -44,7 +44,7 @@ class Survey:
     """The offset at which the log ends."""
     seen_end: int
     """No valid batch anywhere holds an offset at or above."""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[SegmentReader] = field(default_factory=list)
     """The segments that were written to, in order."""
     fault: DamageError | None = None
     """Why the chain ends where it does; None where nothing was ever written behind it."""
@@ -56,7 +56,7 @@ class Survey:
             return 0
         return -(-(self.seen_end + _UNSEEN_OFFSETS_MAX) // EPOCH_OFFSETS) * EPOCH_OFFSETS
 
-    def tail(self) -> Iterator[tuple[Part, Walk]]:
+    def tail(self) -> Iterator[tuple[SegmentReader, BatchWalk]]:
         """Yield each batch from `durable_end` to `valid_end`: its segment, and a walk that stands on it."""
         for part in self.parts:
             start = part.positions.locate(self.durable_end) or SEGMENT_HEADER_BYTES
@@ -77,10 +77,10 @@ class Survey:
         return tuple(sealed)
 
 
-def survey(storage: Storage, directory: str, manifest: Manifest, *, batch_bytes_max: int) -> Survey:
+def survey(storage: Storage, directory: str, manifest: Manifest, *, batch_bytes_max: int) -> TailSurvey:
     """Survey the segments that `manifest` names active and spare; raise DamageError where they lack durable bytes."""
     base_offset = manifest.active.base_offset if manifest.active else manifest.durable_end
-    found = Survey(manifest.durable_end, base_offset, max(manifest.durable_end, manifest.start_offset))
+    found = TailSurvey(manifest.durable_end, base_offset, max(manifest.durable_end, manifest.start_offset))
     if manifest.active is not None:
         _survey_chain(found, manifest, _parts(storage, directory, manifest, batch_bytes_max))
     end = found.valid_end
@@ -94,7 +94,7 @@ def survey(storage: Storage, directory: str, manifest: Manifest, *, batch_bytes_
     return found
 
 
-def extend(found: Survey, manifest: Manifest) -> None:
+def extend(found: TailSurvey, manifest: Manifest) -> None:
     """Take into a survey what was written behind its end since, as long as that is in the same segment."""
     if found.parts:
         part = found.parts[-1]
@@ -103,14 +103,14 @@ def extend(found: Survey, manifest: Manifest) -> None:
         found.durable_end = min(found.durable_end, found.valid_end)
 
 
-def _missing(directory: str, manifest: Manifest, found: Survey) -> DamageError:
+def _missing(directory: str, manifest: Manifest, found: TailSurvey) -> DamageError:
     assert manifest.active is not None
     path = found.parts[-1].path if found.parts else segment_path(directory, manifest.active.file_id)
     position = found.parts[-1].end if found.parts else 0
     return DamageError(path, position, f"batches up to offset {found.durable_end}", f"none from {found.valid_end}")
 
 
-def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max: int) -> Iterator[Part]:
+def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max: int) -> Iterator[SegmentReader]:
     assert manifest.active is not None
     file_ids = [manifest.active.file_id]
     # The spare is named before its file is made.
@@ -122,7 +122,7 @@ def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max
             yield part
 
 
-def _survey_chain(found: Survey, manifest: Manifest, parts: Iterator[Part]) -> None:
+def _survey_chain(found: TailSurvey, manifest: Manifest, parts: Iterator[SegmentReader]) -> None:
     for part in parts:
         if continues(manifest, found.valid_end, part.header.base_offset):
             found.parts.append(part)
@@ -135,7 +135,7 @@ def _survey_chain(found: Survey, manifest: Manifest, parts: Iterator[Part]) -> N
             _note(found, later, later.header)
 
 
-def _survey_part(found: Survey, manifest: Manifest, part: Part) -> None:
+def _survey_part(found: TailSurvey, manifest: Manifest, part: SegmentReader) -> None:
     """Follow the chain through a part, and take note of valid batches beyond its end.
 
     Where a broker writes beside, those may be of the chain by now: it is followed again from its end before any of
@@ -166,7 +166,7 @@ def continues(manifest: Manifest, valid_end: int, base_offset: int) -> bool:
     return base_offset == manifest.start_offset
 
 
-def _follow(found: Survey, manifest: Manifest, part: Part, walk: Walk) -> Mismatch | None:
+def _follow(found: TailSurvey, manifest: Manifest, part: SegmentReader, walk: BatchWalk) -> Mismatch | None:
     """Walk a part that continues the chain, up to its end; tell where the offsets do not follow."""
     for header in walk:
         base_offset = header.base_offset
@@ -180,13 +180,13 @@ def _follow(found: Survey, manifest: Manifest, part: Part, walk: Walk) -> Mismat
     return None
 
 
-def _note_all(found: Survey, walk: Walk) -> None:
+def _note_all(found: TailSurvey, walk: BatchWalk) -> None:
     """Take note of batches that are not of the chain."""
     for header in walk:
         _note(found, walk, header)
 
 
-def _note(found: Survey, walk: Walk, header: BatchHeader) -> int:
+def _note(found: TailSurvey, walk: BatchWalk, header: BatchHeader) -> int:
     """Take note of a valid batch and return the offset after it."""
     next_offset = walk.next_offset()
     found.durable_end = max(found.durable_end, header.durable_end)
@@ -194,11 +194,11 @@ def _note(found: Survey, walk: Walk, header: BatchHeader) -> int:
     return next_offset
 
 
-def _fault(part: Part, mismatch: Mismatch | None) -> DamageError | None:
+def _fault(part: SegmentReader, mismatch: Mismatch | None) -> DamageError | None:
     return None if mismatch is None else DamageError(part.path, part.end, mismatch.expected, mismatch.found)
 
 
-def _cut(part: Part, offset: int) -> int:
+def _cut(part: SegmentReader, offset: int) -> int:
     """Return the position of the first batch at or after `offset`, the part's end where there is none."""
     walk = part.walk(part.positions.locate(offset - 1) or SEGMENT_HEADER_BYTES, end=part.end)
     for header in walk:
@@ -207,7 +207,7 @@ def _cut(part: Part, offset: int) -> int:
     return part.end
 
 
-def _check_tail(found: Survey) -> None:
+def _check_tail(found: TailSurvey) -> None:
     """End the chain before the first batch of the tail whose bodies are wrong."""
     end = found.durable_end
     for part, walk in found.tail():

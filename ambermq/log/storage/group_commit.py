@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ambermq.log.storage.interface import File
 
-__all__ = ["SyncTarget", "Syncer"]
+__all__ = ["GroupCommit", "SyncTarget"]
 
 
 class SyncTarget(Struct, frozen=True):
@@ -43,7 +43,7 @@ class SyncTarget(Struct, frozen=True):
         return [*(file for file, written_bytes in self.earlier if written_bytes > synced_bytes), self.file]
 
 
-class Syncer:
+class GroupCommit:
     """`run` is the function of the sync lane."""
 
     __slots__ = ("synced", "target")

@@ -21,7 +21,7 @@ from functools import partial
 from struct import Struct
 from typing import Final, NamedTuple
 
-__all__ = ["KernelSync"]
+__all__ = ["LinuxAio"]
 
 _IOCB: Final = Struct("<QIIHhIQQqQII")
 _EVENT: Final = Struct("<QQqq")
@@ -45,7 +45,7 @@ class _Numbers(NamedTuple):
 _NUMBERS: Final = {"x86_64": _Numbers(206, 207, 208, 209), "aarch64": _Numbers(0, 1, 4, 2)}
 
 
-class KernelSync:
+class LinuxAio:
     """One sync at a time."""
 
     __slots__ = (

@@ -10,9 +10,9 @@ Rule 3. An error is final: nothing is synced after it.
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from ambermq.log.storage.group_commit import Syncer
+from ambermq.log.storage.group_commit import GroupCommit
 from ambermq.log.storage.interface import File
-from ambermq.log.storage.linux_aio import KernelSync
+from ambermq.log.storage.linux_aio import LinuxAio
 
 __all__ = ["LARGE_SYNC_BYTES", "SyncLane", "SyncThread"]
 
@@ -47,7 +47,7 @@ class SyncLane:
     )
 
     def __init__(
-        self, syncer: Syncer, kernel: KernelSync, open_thread: Callable[[Callable[[], None]], SyncThread]
+        self, syncer: GroupCommit, kernel: LinuxAio, open_thread: Callable[[Callable[[], None]], SyncThread]
     ) -> None:
         """Wait for the first wake. `open_thread` opens the thread for a function, at the first large sync."""
         self.error: Exception | None = None

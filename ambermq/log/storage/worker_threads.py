@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from ambermq.log.storage.group_commit import Syncer
-from ambermq.log.storage.linux_aio import KernelSync
+from ambermq.log.storage.group_commit import GroupCommit
+from ambermq.log.storage.linux_aio import LinuxAio
 from ambermq.log.storage.sync_lane import SyncLane
 
 __all__ = ["InlineLane", "InlineWorkers", "Lane", "ThreadLane", "ThreadWorkers", "Workers"]
@@ -48,7 +48,7 @@ class Workers(Protocol):
     def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> Lane:
         """Open a lane; with `period_s` it also runs when nobody woke it for so long."""
 
-    def sync_lane(self, syncer: Syncer) -> Lane:
+    def sync_lane(self, syncer: GroupCommit) -> Lane:
         """Open the lane that runs a syncer."""
 
     def fileno(self) -> int:
@@ -135,11 +135,11 @@ class ThreadWorkers:
         self._lanes.append(lane)
         return lane
 
-    def sync_lane(self, syncer: Syncer) -> Lane:
+    def sync_lane(self, syncer: GroupCommit) -> Lane:
         """See Workers."""
         if self._has_kernel_sync:
             try:
-                self._sync_lane = SyncLane(syncer, KernelSync(self._fd), partial(self.lane, "ambermq-sync"))
+                self._sync_lane = SyncLane(syncer, LinuxAio(self._fd), partial(self.lane, "ambermq-sync"))
             except OSError:
                 self._has_kernel_sync = False
             else:
@@ -234,7 +234,7 @@ class InlineWorkers:
         self._lanes.append(lane)
         return lane
 
-    def sync_lane(self, syncer: Syncer) -> InlineLane:
+    def sync_lane(self, syncer: GroupCommit) -> InlineLane:
         """See Workers."""
         return self.lane("ambermq-sync", syncer.run)
 

@@ -16,16 +16,16 @@ from typing import Final, final
 
 from ambermq.log.compaction.adoption import Adoption
 
-__all__ = ["Hold", "Holds"]
+__all__ = ["BodyHold", "BodyHolds"]
 
 
 @final
-class Hold:
+class BodyHold:
     """As long as it is not released, every body that was in the log when it was taken can be read."""
 
     __slots__ = ("_holds", "_number")
 
-    def __init__(self, holds: "Holds", number: int) -> None:
+    def __init__(self, holds: "BodyHolds", number: int) -> None:
         self._holds = holds
         self._number = number
 
@@ -35,7 +35,7 @@ class Hold:
 
 
 @final
-class Holds:
+class BodyHolds:
     """The holds of one log, and the compactions that wait for them."""
 
     __slots__ = ("_next_number", "_numbers", "_take_over", "_waiting")
@@ -48,12 +48,12 @@ class Holds:
         """Of the holds that are not released, rising."""
         self._waiting: deque[tuple[int, Adoption]] = deque()
 
-    def take(self) -> Hold:
+    def take(self) -> BodyHold:
         """Hold what is in the log now."""
         number = self._next_number
         self._next_number += 1
         self._numbers[number] = None
-        return Hold(self, number)
+        return BodyHold(self, number)
 
     def add(self, adoption: Adoption) -> None:
         """Take a compaction over as soon as nobody holds what it lets go of."""

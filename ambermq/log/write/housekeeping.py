@@ -25,9 +25,9 @@ from ambermq.log.compaction.adoption import Adoption, adopt
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.format.segment import Segment, segment_path
-from ambermq.log.index.background_builder import Indexing
+from ambermq.log.index.background_builder import BackgroundBuilder
 from ambermq.log.index.tables import TouchesOf
-from ambermq.log.manifest.file_deletion import Deleter
+from ambermq.log.manifest.file_deletion import FileDeletion
 from ambermq.log.manifest.manifest import Manifest, commit, forget_removed, load, name_spare, roll
 from ambermq.log.manifest.snapshot_placement import Placement, place, sweep
 from ambermq.log.storage.interface import File, Storage
@@ -128,7 +128,7 @@ class Housekeeper:
         self._storage = storage
         self._directory = directory
         self._config = config
-        self._deleter = Deleter(storage, directory)
+        self._deleter = FileDeletion(storage, directory)
         self.faults = self._deleter.faults
         """What went wrong and costs nothing but room, for the loop to take."""
         self._written_bytes = written_bytes
@@ -137,7 +137,7 @@ class Housekeeper:
         self._placements: deque[Placement] = deque()
         self._adoptions: deque[Adoption] = deque()
         self._adopted: list[Adoption] = []
-        self._indexing = Indexing(
+        self._indexing = BackgroundBuilder(
             storage,
             (one.at(directory) for one in manifest.sealed),
             batch_bytes_max=config.batch_bytes_max,

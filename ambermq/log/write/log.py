@@ -17,14 +17,14 @@ from ambermq.log.format.batch import DraftBatch, encode_batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.manifest.snapshot_placement import Placement
-from ambermq.log.read.tail_reader import Stretch
-from ambermq.log.storage.group_commit import Syncer, SyncTarget
+from ambermq.log.read.tail_reader import TailReader
+from ambermq.log.storage.group_commit import GroupCommit, SyncTarget
 from ambermq.log.storage.interface import File
 from ambermq.log.storage.worker_threads import Lane
-from ambermq.log.write.body_holds import Hold, Holds
+from ambermq.log.write.body_holds import BodyHold, BodyHolds
 from ambermq.log.write.draft import Draft
 from ambermq.log.write.housekeeping import Housekeeper, Spare
-from ambermq.log.write.open_files import Opening
+from ambermq.log.write.open_files import OpenFiles
 
 __all__ = ["Log"]
 
@@ -94,7 +94,7 @@ class Log:
         "written_bytes",
     )
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: OpenFiles) -> None:
         """Go on where `opening` ends, and own its lock, file, bodies and workers from now on.
 
         Raises OSError where the active segment cannot be allocated, other than for want of space.
@@ -125,9 +125,9 @@ class Log:
         self._growth_bytes_max = _GROWTH_MAX * config.segment_bytes_max
         self._last_us = opening.now_us
         self._failure: LogFailed | None = None
-        self._holds = Holds(self._take_over)
+        self._holds = BodyHolds(self._take_over)
         self._workers = workers
-        self._syncer = Syncer(opening.durable_end, opening.file)
+        self._syncer = GroupCommit(opening.durable_end, opening.file)
         self._sync_lane = workers.sync_lane(self._syncer)
         self._housekeeper = Housekeeper(
             storage=opening.storage,
@@ -295,7 +295,7 @@ class Log:
         """Read bodies from the new segments from now on, or from when nobody holds what has gone."""
         self._holds.add(adoption)
 
-    def hold(self) -> Hold:
+    def hold(self) -> BodyHold:
         """Let every body that is in the log now be read until the hold is released, whatever is compacted meanwhile."""
         return self._holds.take()
 
@@ -317,7 +317,7 @@ class Log:
         self._roll(now_us)
         return True
 
-    def stretch(self, first: int) -> Stretch:
+    def stretch(self, first: int) -> TailReader:
         """Return where the batches from offset `first` on can be read again beside the loop, the durable ones alone."""
         return self.bodies.stretch(first, end=self.durable_end, size=self._active.position)
 

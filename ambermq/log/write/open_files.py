@@ -6,15 +6,15 @@ from ambermq.log.config import LogConfig
 from ambermq.log.format.segment import SegmentHeader
 from ambermq.log.index.tables import TouchesOf
 from ambermq.log.manifest.manifest import Manifest
-from ambermq.log.read.body_store import Bodies
+from ambermq.log.read.body_store import BodyStore
 from ambermq.log.storage.interface import File, Lock, Storage
 from ambermq.log.storage.worker_threads import Workers
 
-__all__ = ["Opening"]
+__all__ = ["OpenFiles"]
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpenFiles:
     """An active segment that was just made, synced and named by the manifest."""
 
     storage: Storage
@@ -41,7 +41,7 @@ class Opening:
     """Everything below was synced; no batch carries it yet."""
     now_us: int
     """When recovery began."""
-    bodies: Bodies
+    bodies: BodyStore
     """Knows every segment and the batches in the active one so far."""
     touches_of: TouchesOf
     """What the records of a batch name, for the indexes of sealed segments."""

@@ -15,20 +15,20 @@ from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
-__all__ = ["OwnNodes"]
+__all__ = ["BrokerNodes"]
 
-_Node = management.ManagementNode | claims.ClaimsNode
+_Node = management.ManagementNode | claims.CbsNode
 
 
 @final
-class OwnNodes:
+class BrokerNodes:
     """Those that one connection has links to, or had."""
 
     __slots__ = ("_management", "_nodes", "_peer")
 
-    def __init__(self, peer: "Peer") -> None:
+    def __init__(self, peer: "ConnectionGateway") -> None:
         self._peer = peer
         self._management: management.ManagementNode | None = None
         self._nodes: dict[str, _Node] = {}
@@ -100,5 +100,5 @@ class OwnNodes:
         if node is None and address == management.ADDRESS:
             node = self._management = self._nodes[address] = management.ManagementNode(self._peer)
         elif node is None and address == claims.ADDRESS:
-            node = self._nodes[address] = claims.ClaimsNode()
+            node = self._nodes[address] = claims.CbsNode()
         return node

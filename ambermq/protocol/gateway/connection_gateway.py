@@ -29,20 +29,20 @@ from ambermq.protocol.amqp10.performatives.classes import Attach, Error
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.broker_nodes import OwnNodes
+from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
-from ambermq.protocol.gateway.internal_publisher import Posting
+from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
-from ambermq.protocol.gateway.links.consumer_link import Consuming
-from ambermq.protocol.gateway.links.producer_link import Producing
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.nodes import management_node as management
-from ambermq.protocol.gateway.sources.queue_browser import Browsing
+from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.gateway.sources.source_scheduler import Source
 
 if TYPE_CHECKING:
     from ambermq.protocol.gateway.gateway import Gateway
 
-__all__ = ["OFFERED", "PRODUCT", "Authenticator", "Peer"]
+__all__ = ["OFFERED", "PRODUCT", "Authenticator", "ConnectionGateway"]
 
 PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics/"}
 """What our open says of us; by the prefix Qpid JMS writes topics where no capability says that they are such."""
@@ -55,7 +55,7 @@ Authenticator = Callable[[str, str | None, str | None], bool]
 
 
 @final
-class Peer:
+class ConnectionGateway:
     """The gateway's side of one connection."""
 
     __slots__ = (
@@ -81,11 +81,11 @@ class Peer:
         self.is_paused = False
         """So much output is unsent that no deliveries are wanted."""
         self._authenticate = authenticate
-        self._producing: dict[Link, Producing] = {}
-        self._consuming: dict[Link, Consuming] = {}
+        self._producing: dict[Link, ProducerLink] = {}
+        self._consuming: dict[Link, ConsumerLink] = {}
         self._sources: dict[Link, Source] = {}
-        self._own = OwnNodes(self)
-        self._posting: Posting | None = None
+        self._own = BrokerNodes(self)
+        self._posting: InternalPublisher | None = None
         gateway.peers[self] = None
 
     def handle_events(self) -> None:
@@ -149,7 +149,7 @@ class Peer:
             for producing in self._producing.values():
                 producing.top_up()
 
-    def top_up(self, consuming: Consuming) -> None:
+    def top_up(self, consuming: ConsumerLink) -> None:
         """Tell the engine how much the consumer's link can take now."""
         consuming.flush()
         if consuming.is_open and consuming.consumer and not self.is_paused:
@@ -199,13 +199,13 @@ class Peer:
         if not is_path and address not in self.gateway.engine.state.queue_names:
             return False
         if self._posting is None:
-            self._posting = Posting(self, management.ADDRESS)
+            self._posting = InternalPublisher(self, management.ADDRESS)
         self._posting.post(message)
         return True
 
-    def producer_ready(self, producing: Producing | Posting, ready: ProducerReady) -> None:
+    def producer_ready(self, producing: ProducerLink | InternalPublisher, ready: ProducerReady) -> None:
         """Answer a producer's attach; it gets its first credit."""
-        if isinstance(producing, Posting):
+        if isinstance(producing, InternalPublisher):
             producing.ready(ready)
             return
         if not producing.is_open:
@@ -216,7 +216,7 @@ class Peer:
         producing.accept(ready)
         producing.top_up()
 
-    def consumer_ready(self, consuming: Consuming, ready: ConsumerReady) -> None:
+    def consumer_ready(self, consuming: ConsumerLink, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
         if not consuming.is_open:
             self._detach_consumer(ready.consumer, is_closed=consuming.is_closed)
@@ -233,14 +233,14 @@ class Peer:
         self._end(link, Error(condition=Symbol(LinkCondition.STOLEN), description=why))
         self.gateway.touched[self] = None
 
-    def consumer_ended(self, consuming: Consuming, error: Error) -> None:
+    def consumer_ended(self, consuming: ConsumerLink, error: Error) -> None:
         """End a consumer whose queue is gone."""
         consuming.is_open = False
         self._consuming.pop(consuming.link, None)
         self._let_go(consuming.link)
         self._end(consuming.link, error)
 
-    def producer_ended(self, producing: Producing, error: Error) -> None:
+    def producer_ended(self, producing: ProducerLink, error: Error) -> None:
         """End a producer whose queue or muxer is gone."""
         producing.is_open = False
         del self._producing[producing.link]
@@ -257,15 +257,15 @@ class Peer:
     def answered(self, effect: Answered | RefusedCommand) -> None:
         """Answer a command that was refused, or one about wiring."""
         key = effect.key
-        if isinstance(key, Browsing):
+        if isinstance(key, QueueBrowser):
             assert isinstance(effect, Answered)
             self.gateway.sources.answer(key, effect.value)
             return
-        if isinstance(key, Posting):
+        if isinstance(key, InternalPublisher):
             # There are too many producers: its answers are dropped, and the next one tries again.
             self._posting = None
             return
-        if isinstance(key, Producing | Consuming):
+        if isinstance(key, ProducerLink | ConsumerLink):
             assert isinstance(effect, RefusedCommand)
             self._refuse(key.link, Refusal(effect.condition, effect.description))
         else:
@@ -337,7 +337,7 @@ class Peer:
         if self._own.attach_requests(link, terms.address):
             link.session.resume()
             return
-        producing = Producing(self, link, self.gateway.limits, terms)
+        producing = ProducerLink(self, link, self.gateway.limits, terms)
         self._producing[link] = producing
         self._have(link)
         self.gateway.engine.submit(
@@ -365,7 +365,7 @@ class Peer:
             self._sources[link] = self.gateway.sources.attach(self, link, terms)
             self._have(link)
             return
-        consuming = Consuming(self, link, terms)
+        consuming = ConsumerLink(self, link, terms)
         self._consuming[link] = consuming
         self._have(link)
         self.gateway.engine.submit(
@@ -460,13 +460,13 @@ class Peer:
             self.gateway.sources.forget(source)
         self._own.detached(link)
 
-    def _producing_gone(self, producing: Producing) -> None:
+    def _producing_gone(self, producing: ProducerLink) -> None:
         producing.is_open = False
         if producing.producer:
             self.gateway.producers.pop(producing.producer, None)
             self.gateway.engine.submit(DetachProducer(producing.producer))
 
-    def _consuming_gone(self, consuming: Consuming, *, is_closed: bool = False) -> None:
+    def _consuming_gone(self, consuming: ConsumerLink, *, is_closed: bool = False) -> None:
         consuming.is_open, consuming.is_closed = False, is_closed
         if consuming.consumer:
             self._detach_consumer(consuming.consumer, consuming.unsent(), is_closed=is_closed)

@@ -13,7 +13,7 @@ from ambermq.protocol.amqp10.performatives.classes import Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["SOLE_CONNECTION", "Containers"]
+__all__ = ["SOLE_CONNECTION", "ContainerIds"]
 
 SOLE_CONNECTION: Final = Symbol("sole-connection-for-container")
 """The capability, desired and offered. Qpid JMS desires it always: its client ids are container ids."""
@@ -22,7 +22,7 @@ _REFUSAL: Final = {Symbol("invalid-field"): Symbol("container-id")}
 
 
 @final
-class Containers:
+class ContainerIds:
     """The container ids of the connections to one virtual host, by how many have each."""
 
     __slots__ = ("_counts", "_id_bytes_max")

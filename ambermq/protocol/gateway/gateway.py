@@ -1,6 +1,7 @@
 """The gateway: what connections tell becomes commands, what the engine lets leave becomes calls on links.
 
-Pure translation: no clock, no socket, no log. One gateway serves all connections of a virtual host; a `Peer` is one.
+Pure translation: no clock, no socket, no log. One gateway serves all connections of a virtual host; a
+`ConnectionGateway` is one.
 
 Rule 1. The gateway decides nothing about messages; it validates what only AMQP knows (termini, states, encodings).
 Rule 2. What a peer did wrong ends its link, session or connection, and nothing else.
@@ -26,7 +27,7 @@ from ambermq.engine.effects import (
     PublishDone,
     RefusedCommand,
 )
-from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.state import State
@@ -35,12 +36,12 @@ from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.connection_gateway import Peer
-from ambermq.protocol.gateway.container_ids import Containers
-from ambermq.protocol.gateway.links.consumer_link import Consuming
-from ambermq.protocol.gateway.links.producer_link import Producing
-from ambermq.protocol.gateway.sources.source_scheduler import Sources
-from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.gateway.container_ids import ContainerIds
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.producer_link import ProducerLink
+from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
+from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
 from ambermq.protocol.server_limits import ServerLimits
 
@@ -94,7 +95,7 @@ class Gateway:
         limits: ServerLimits,
         *,
         container_id: str,
-        beside: Beside,
+        beside: BackgroundQueries,
         may_read_log: Callable[[str | None], bool],
         vhost: str = "default",
         vhosts: VhostPort | None = None,
@@ -110,21 +111,21 @@ class Gateway:
         """The virtual host that all of it belongs to."""
         self.vhosts = vhosts
         """Knows the others; None where there are none."""
-        self.orders = Orders()
+        self.orders = SortedIds()
         """What listings go through."""
-        self.sources = Sources(self)
+        self.sources = SourceScheduler(self)
         """The links that take nothing."""
         self.is_room_low = False
         """Little disk is left: no new credit, and sessions are closed to transfers."""
-        self.touched: dict[Peer, None] = {}
+        self.touched: dict[ConnectionGateway, None] = {}
         """Connections that may have output."""
-        self.consumers: dict[int, Consuming] = {}
+        self.consumers: dict[int, ConsumerLink] = {}
         """By the engine's id."""
-        self.producers: dict[int, Producing] = {}
+        self.producers: dict[int, ProducerLink] = {}
         """By the engine's id."""
-        self.peers: dict[Peer, None] = {}
-        self.containers = Containers(id_bytes_max=limits.container_id_bytes_max)
-        self.links: dict[LinkName, tuple[Peer, Link]] = {}
+        self.peers: dict[ConnectionGateway, None] = {}
+        self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
+        self.links: dict[LinkName, tuple[ConnectionGateway, Link]] = {}
         """Those of all connections; who attaches one anew steals it."""
         self.mistakes: list[Exception] = []
         """Our own, for the server to log."""
@@ -135,12 +136,12 @@ class Gateway:
         for effect in effects:
             try:
                 if type(effect) is Deliver:
-                    consuming: Consuming = effect.link
+                    consuming: ConsumerLink = effect.link
                     if consuming.deliver(effect):
                         consuming.peer.top_up(consuming)
                     touched[consuming.peer] = None
                 elif type(effect) is PublishDone:
-                    producing: Producing = effect.link
+                    producing: ProducerLink = effect.link
                     producing.finish(effect)
                     touched[producing.peer] = None
                 else:
@@ -148,7 +149,7 @@ class Gateway:
             except Exception as mistake:  # noqa: BLE001 - whatever it is, the other effects must leave
                 self.blame(_peer_of(getattr(effect, "key", None), getattr(effect, "link", None)), mistake)
 
-    def blame(self, peer: Peer | None, mistake: Exception) -> None:
+    def blame(self, peer: ConnectionGateway | None, mistake: Exception) -> None:
         """End a connection for a mistake of ours; the server logs what is kept here."""
         self.mistakes.append(mistake)
         if peer is not None:
@@ -160,8 +161,8 @@ class Gateway:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case OutcomeApplied():
-                Consuming.answer(effect)
-                answered: Consuming = effect.reply[0]
+                ConsumerLink.answer(effect)
+                answered: ConsumerLink = effect.reply[0]
                 if answered.link.session.is_awaited:
                     answered.peer.relieve(answered.link.session)
                 self.touched[answered.peer] = None
@@ -192,7 +193,7 @@ class Gateway:
             self.touched[peer] = None
 
     def _drained(self, effect: Drained) -> None:
-        consuming: Consuming = effect.link
+        consuming: ConsumerLink = effect.link
         # What waits for the session's window still needs its credit; when that opens, the drain goes on.
         if consuming.is_open and not consuming.backlog_count:
             consuming.link.drained()
@@ -201,7 +202,7 @@ class Gateway:
             self.touched[consuming.peer] = None
 
     def _consumer_ready(self, effect: ConsumerReady) -> None:
-        consuming: Consuming = effect.key
+        consuming: ConsumerLink = effect.key
         self.consumers[effect.consumer] = consuming
         consuming.peer.consumer_ready(consuming, effect)
         self.touched[consuming.peer] = None
@@ -229,6 +230,6 @@ class Gateway:
         self.blame(_peer_of(getattr(command, "key", None), getattr(command, "link", None), consuming), effect.error)
 
 
-def _peer_of(*sources: object) -> Peer | None:
+def _peer_of(*sources: object) -> ConnectionGateway | None:
     """Return the connection behind the first of these that belongs to one."""
     return next((peer for peer in (getattr(source, "peer", None) for source in sources) if peer is not None), None)

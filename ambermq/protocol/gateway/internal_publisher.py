@@ -13,20 +13,20 @@ from ambermq.engine.model.publish_options import Unroutable
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
-__all__ = ["Posting"]
+__all__ = ["InternalPublisher"]
 
 _WAITING_MAX: Final = 1000
 
 
 @final
-class Posting:
+class InternalPublisher:
     """The producer of one connection's answers."""
 
     __slots__ = ("_is_asked", "_producer", "_waiting", "is_open", "peer")
 
-    def __init__(self, peer: "Peer", link: str) -> None:
+    def __init__(self, peer: "ConnectionGateway", link: str) -> None:
         """`link` is the name that history has for it."""
         self.peer = peer
         self.is_open = True

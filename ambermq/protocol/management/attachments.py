@@ -26,7 +26,7 @@ from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.paging import asked_window, page_of
 from ambermq.protocol.management.request_fields import refuse_unknown
-from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.management.sorted_ids import SortedIds
 
 __all__ = [
     "ATTACHMENT_ATTRIBUTES",
@@ -161,7 +161,7 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
 
 
 def _page(
-    orders: Orders, name: str | None, offset: int, count: int, names: tuple[str, ...], state: State
+    orders: SortedIds, name: str | None, offset: int, count: int, names: tuple[str, ...], state: State
 ) -> dict[str, Any] | None:
     if name is None:
         total, places = orders.attachment_count(state), orders.places(state, offset)

@@ -10,7 +10,7 @@ from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.paging import asked_window, page_of
 from ambermq.protocol.management.request_fields import NO_NUMBERS, asked_flag, asked_name, refuse_unknown, refuse_unsaid
-from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.management.sorted_ids import SortedIds
 
 __all__ = ["MUXER_ATTRIBUTES", "MUXER_OPERATIONS", "MUXER_TYPE", "muxer_attributes"]
 
@@ -114,7 +114,7 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
     return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     ids = orders.muxers(state)
     rows = (muxer_attributes(state, state.muxers[one]) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, MUXER_ATTRIBUTES)

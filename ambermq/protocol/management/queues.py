@@ -15,7 +15,7 @@ from ambermq.engine.address import queue_name
 from ambermq.engine.commands import Command, DeclareQueue, DeleteQueue, Inspect, PurgeQueue, UpdateQueue
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.queue import Queue, Settings
-from ambermq.engine.model.queue_template import Templates
+from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.paging import asked_window, page_of
 from ambermq.protocol.management.request_fields import (
@@ -25,7 +25,7 @@ from ambermq.protocol.management.request_fields import (
     refuse_unknown,
     refuse_unsaid,
 )
-from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.management.sorted_ids import SortedIds
 
 __all__ = ["QUEUE_ATTRIBUTES", "QUEUE_OPERATIONS", "QUEUE_TYPE", "queue_attributes"]
 
@@ -85,7 +85,7 @@ def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
     return DeclareQueue(request, name, settings)
 
 
-def _settings(name: str, body: Mapping[str, Any], templates: Templates) -> Settings:
+def _settings(name: str, body: Mapping[str, Any], templates: QueueTemplates) -> Settings:
     """Return what a queue is asked to be made with. An unknown template is the engine's to refuse."""
     named = _template_named(body)
     template = templates.for_queue(name) if named is None else templates.named(named)
@@ -135,7 +135,7 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
     return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     # Queues are listed by id, which never changes: a client that pages sees each of them once.
     ids = orders.queues(state)
     rows = (

@@ -14,7 +14,7 @@ from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.state import State
 from ambermq.snapshot.persistent_map import PersistentMap
 
-__all__ = ["Orders"]
+__all__ = ["SortedIds"]
 
 
 @final
@@ -35,7 +35,7 @@ class _Order:
 
 
 @final
-class Orders:
+class SortedIds:
     """The orders of one virtual host."""
 
     __slots__ = ("_attachments", "_ends", "_muxers", "_queues", "_subscriptions")

@@ -14,7 +14,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.paging import asked_window, page_of
 from ambermq.protocol.management.request_fields import asked_flag, asked_name
-from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.management.sorted_ids import SortedIds
 
 __all__ = [
     "SUBSCRIPTION_ATTRIBUTES",
@@ -90,7 +90,7 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
     return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(orders: Orders, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
+def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
     ids = orders.subscriptions(state)
     rows = (subscription_attributes(state, one) for one in ids[offset : offset + count])
     return page_of(rows, len(ids), names, SUBSCRIPTION_ATTRIBUTES)

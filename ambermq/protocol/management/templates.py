@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ambermq.engine.commands import Command, Inspect
 from ambermq.engine.decide.attachment_arguments import CALLED
-from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.attachments import argument_value
 from ambermq.protocol.management.paging import asked_window, page_of
@@ -23,7 +23,7 @@ TEMPLATE_ATTRIBUTES: Final = ("name", "pattern", "messages_max", "attach")
 _NOUN: Final = "template"
 
 
-def _attributes(template: Template) -> dict[str, Any]:
+def _attributes(template: QueueTemplate) -> dict[str, Any]:
     """Return what `$management` says of a template."""
     settings = asdict(template.settings)
     attach = [_attachment(one) for one in template.attach]
@@ -45,13 +45,13 @@ def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], resu
     return Inspect(request, partial(_page, _templates(request), *asked_window(asked, body, _NOUN, results_max)))
 
 
-def _page(templates: Templates, offset: int, count: int, names: tuple[str, ...], _state: State) -> dict[str, Any]:
+def _page(templates: QueueTemplates, offset: int, count: int, names: tuple[str, ...], _state: State) -> dict[str, Any]:
     rows = map(_attributes, templates.ordered[offset : offset + count])
     return page_of(rows, len(templates.ordered), names, TEMPLATE_ATTRIBUTES)
 
 
-def _templates(request: Any) -> Templates:
-    templates: Templates = request.peer.gateway.engine.config.templates
+def _templates(request: Any) -> QueueTemplates:
+    templates: QueueTemplates = request.peer.gateway.engine.config.templates
     return templates
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ambermq.engine.errors import Refused
-from ambermq.engine.model.vhost_mode import Mode, mode_named
+from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.protocol.management.request_fields import asked_flag, asked_name, asked_number, refuse_unknown
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class CreateVhost:
     name: str
     directory: str
     """Empty: none was prepared."""
-    mode: Mode = Mode.AUTOMATIC
+    mode: VhostMode = VhostMode.AUTOMATIC
     """Of an empty one; a log in a directory has said its own."""
 
 
@@ -131,7 +131,7 @@ def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
         raise Refused("amqp:invalid-field", f"'directory' must be a text, found {directory!r:.80}")
     if directory and "mode" in body:
         raise Refused("amqp:invalid-field", "'mode' is for a new virtual host: what lies in 'directory' has its own")
-    mode = mode_named(body.get("mode", Mode.AUTOMATIC.text))
+    mode = mode_named(body.get("mode", VhostMode.AUTOMATIC.text))
     request.status = 201
     return CreateVhost(request, asked_name(asked, "vhost"), str(directory), mode)
 

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.performatives.classes import Error
-from ambermq.protocol.gateway.connection_gateway import Peer
-from ambermq.protocol.server.vhost_runner import Host
+from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.server.vhost_runner import VhostRunner
 
 if TYPE_CHECKING:
     from ambermq.protocol.server.server import Server
 
-__all__ = ["SWEEP_MS", "Accepted"]
+__all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
 """How often every connection's clock is looked at; one that is due sooner has a timer."""
 
 
 @final
-class Accepted(asyncio.BufferedProtocol):
+class ConnectionTransport(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
     __slots__ = (
@@ -36,7 +36,7 @@ class Accepted(asyncio.BufferedProtocol):
     )
 
     transport: asyncio.Transport
-    host: Host
+    host: VhostRunner
     """The virtual host that it belongs to: the default one until its open has come."""
 
     def __init__(self, server: "Server") -> None:
@@ -60,7 +60,7 @@ class Accepted(asyncio.BufferedProtocol):
             allow_bare=server.allow_bare,
         )
         self.host = server.default
-        self.peer = Peer(self.host.gateway, connection, server.authenticate)
+        self.peer = ConnectionGateway(self.host.gateway, connection, server.authenticate)
         if server.is_crowded:
             self.peer.lost()
             self.transport.abort()
@@ -114,7 +114,7 @@ class Accepted(asyncio.BufferedProtocol):
         if host.is_congested:
             host.pause_reading(self)
 
-    def _has_output(self, host: Host) -> None:
+    def _has_output(self, host: VhostRunner) -> None:
         """Let the answers to what was read leave with the tick that follows."""
         if self.peer.connection.output_bytes > self._server.server_limits.output_high_bytes:
             # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
@@ -169,7 +169,7 @@ class Accepted(asyncio.BufferedProtocol):
         self.host.gateway.touched[self.peer] = None
         self.host.tick_soon()
 
-    def leave(self, host: Host, error: Error) -> None:
+    def leave(self, host: VhostRunner, error: Error) -> None:
         """Close the connection as its virtual host goes; another one, of which it never sees more, sends the close."""
         self.peer.lost()
         self.host, self.peer.gateway = host, host.gateway

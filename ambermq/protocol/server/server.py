@@ -24,10 +24,10 @@ from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.connection_gateway import Authenticator, Peer
-from ambermq.protocol.server.connection_transport import SWEEP_MS, Accepted
-from ambermq.protocol.server.vhost_lifecycle import Hosting, Vhosts
-from ambermq.protocol.server.vhost_runner import Ground, Host
+from ambermq.protocol.gateway.connection_gateway import Authenticator, ConnectionGateway
+from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
+from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
+from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["Server"]
@@ -42,7 +42,7 @@ class Server:
 
     def __init__(
         self,
-        grounds: Mapping[str, Ground],
+        grounds: Mapping[str, VhostServices],
         vhosts: Vhosts,
         *,
         limits: ConnectionLimits,
@@ -62,12 +62,12 @@ class Server:
         self.allow_bare = allow_bare
         self.may_read_log = may_read_log
         self.read_buffer = ReadBuffer()
-        self.sockets: dict[Peer, Accepted] = {}
+        self.sockets: dict[ConnectionGateway, ConnectionTransport] = {}
         self.failure: Exception | None = None
         """Why a log can no longer be written."""
         self.stopped = asyncio.Event()
         """Set when the server is down, by `stop` or by a failure."""
-        self.hosting = Hosting(self, vhosts)
+        self.hosting = VhostLifecycle(self, vhosts)
         self.hosts = {name: self._host(name, ground) for name, ground in grounds.items()}
         """By name."""
         self.default = self.hosts[DEFAULT_VHOST]
@@ -81,7 +81,7 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which the system has picked where 0 was asked for. Raises OSError."""
-        self._server = await self._loop.create_server(lambda: Accepted(self), host, port, backlog=1024)
+        self._server = await self._loop.create_server(lambda: ConnectionTransport(self), host, port, backlog=1024)
         for each in self.hosts.values():
             each.start()
         self._sweep_later()
@@ -136,12 +136,12 @@ class Server:
         """Return the time of day in microseconds, by a clock that never goes back and follows forward in a second."""
         return time.monotonic_ns() // 1000 + self.epoch_us
 
-    def add_host(self, name: str, ground: Ground) -> None:
+    def add_host(self, name: str, ground: VhostServices) -> None:
         """Serve another virtual host."""
         self.hosts[name] = self._host(name, ground)
         self.hosts[name].start()
 
-    def remove_host(self, name: str, error: Error) -> Ground:
+    def remove_host(self, name: str, error: Error) -> VhostServices:
         """Serve a virtual host no more and close its connections; returns what it stood on."""
         host = self.hosts.pop(name)
         for socket in self.sockets.values():
@@ -151,8 +151,8 @@ class Server:
         host.end()
         return host.ground
 
-    def _host(self, name: str, ground: Ground) -> Host:
-        return Host(self, name, ground, container_id=self.container_id, may_read_log=self.may_read_log)
+    def _host(self, name: str, ground: VhostServices) -> VhostRunner:
+        return VhostRunner(self, name, ground, container_id=self.container_id, may_read_log=self.may_read_log)
 
     def _sweep(self) -> None:
         self.epoch_us = max(self.epoch_us, _wall_ahead_us())

@@ -13,7 +13,7 @@ from ambermq.engine.commands import ResetHost
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.model.state import totals_of
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, check_name
 from ambermq.protocol.amqp10.performatives.classes import Error
@@ -31,12 +31,12 @@ from ambermq.protocol.management.vhosts import (
     ResetVhost,
     VhostCommand,
 )
-from ambermq.protocol.server.vhost_runner import Ground, Host
+from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 
 if TYPE_CHECKING:
     from ambermq.protocol.server.server import Server
 
-__all__ = ["Hosting", "Vhosts"]
+__all__ = ["VhostLifecycle", "Vhosts"]
 
 
 class Vhosts(Protocol):
@@ -48,18 +48,18 @@ class Vhosts(Protocol):
         Where too many are being filled, the one prepared first is deleted.
         """
 
-    def create(self, name: str, mode: Mode) -> Ground:
+    def create(self, name: str, mode: VhostMode) -> VhostServices:
         """Make an empty virtual host."""
 
-    def adopt(self, name: str, directory: str) -> Ground:
+    def adopt(self, name: str, directory: str) -> VhostServices:
         """Make one of what lies in a directory that was prepared. Raises EngineError too."""
 
-    def delete(self, name: str, ground: Ground) -> None:
+    def delete(self, name: str, ground: VhostServices) -> None:
         """Close what a virtual host stands on, and delete all that it ever held."""
 
 
 @final
-class Hosting:
+class VhostLifecycle:
     """Answers commands about the virtual hosts of one server; the loop's thread calls everything."""
 
     def __init__(self, server: "Server", vhosts: Vhosts) -> None:
@@ -168,7 +168,7 @@ class Hosting:
         if count >= limit:
             raise Refused(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"at most {limit} virtual hosts (vhosts_max)")
 
-    def _host(self, name: str) -> Host:
+    def _host(self, name: str) -> VhostRunner:
         host = self._server.hosts.get(name)
         if host is None:
             raise Refused(AmqpCondition.NOT_FOUND, f"no virtual host {name[:80]!r}")
@@ -184,7 +184,7 @@ class Hosting:
         }
 
 
-def _attributes(host: Host) -> dict[str, Any]:
+def _attributes(host: VhostRunner) -> dict[str, Any]:
     totals = totals_of(host.engine.state)
     log_id, mode = host.engine.log.log_id.hex(), host.engine.state.mode.text
     values = (host.name, len(host.gateway.peers), *totals.values(), log_id, mode)

@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING, final
 
 import structlog
 
-from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import ALONE, FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
 from ambermq.protocol.gateway.gateway import Gateway
 
 if TYPE_CHECKING:
-    from ambermq.protocol.server.connection_transport import Accepted
+    from ambermq.protocol.server.connection_transport import ConnectionTransport
     from ambermq.protocol.server.server import Server
 
-__all__ = ["Ground", "Host"]
+__all__ = ["VhostRunner", "VhostServices"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Ground:
+class VhostServices:
     """What a virtual host stands on; whoever made it closes it."""
 
     engine: DurableLoop
     """Recovered: it may serve."""
-    beside: Beside
+    beside: BackgroundQueries
     """Answers what would hold the loop up."""
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class Ground:
 
 
 @final
-class Host:
+class VhostRunner:
     """One virtual host of a server; the event loop's thread calls everything."""
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Host:
         self,
         server: "Server",
         name: str,
-        ground: Ground,
+        ground: VhostServices,
         *,
         container_id: str,
         may_read_log: Callable[[str | None], bool],
@@ -95,7 +95,7 @@ class Host:
         self._is_turn_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
-        self._paused: list[Accepted] = []
+        self._paused: list[ConnectionTransport] = []
 
     def start(self) -> None:
         """Watch the log, and keep the deadline that the engine's start has left: nobody may come for long."""
@@ -157,7 +157,7 @@ class Host:
                 # This iteration may go on to read for long.
                 self.log_has_news()
 
-    def pause_reading(self, socket: "Accepted") -> None:
+    def pause_reading(self, socket: "ConnectionTransport") -> None:
         """Read a socket no more until a sync returns."""
         socket.transport.pause_reading()
         self._paused.append(socket)

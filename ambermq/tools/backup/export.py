@@ -14,12 +14,12 @@ from typing import Final
 from ambermq.engine.compaction.live_records import kept_offsets
 from ambermq.engine.model.state import State
 from ambermq.log.buffer import Buffer
-from ambermq.log.compaction.record_copy import pick_records
+from ambermq.log.compaction.record_copy import copy_records
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import KEPT, DraftBatch, decode_header, encode_batch
 from ambermq.log.format.segment import SegmentHeader
 from ambermq.log.manifest.manifest import Manifest, Snapshot, manifest_path, snapshot_path
-from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.segments.segment_reader import walk_whole
 from ambermq.log.storage.interface import Storage
 from ambermq.tools.backup.format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
@@ -80,7 +80,7 @@ def _write_snapshot(writer: BackupWriter, storage: Storage, path: str) -> None:
     writer.end()
 
 
-def _write_segments(writer: BackupWriter, reader: Reader, kept: Sequence[int], *, directory: str, end: int) -> None:
+def _write_segments(writer: BackupWriter, reader: LogReader, kept: Sequence[int], *, directory: str, end: int) -> None:
     # One salt for all: it keeps batches apart that could come to lie in one file, and these are written whole.
     salt = secrets.randbits(32)
     segments = _Segments(writer, SegmentHeader(salt, reader.manifest.log_id, 0, 0, reader.manifest.epoch))
@@ -93,14 +93,14 @@ def _write_segments(writer: BackupWriter, reader: Reader, kept: Sequence[int], *
         raise DamageError(path, 0, f"segments with {len(kept)} live records", f"{copied}")
 
 
-def _picked(reader: Reader, kept: Sequence[int], *, salt_crc: int) -> Iterator[list[Buffer]]:
+def _picked(reader: LogReader, kept: Sequence[int], *, salt_crc: int) -> Iterator[list[Buffer]]:
     """Yield batches of the kept records of all segments; those that hold none are not read."""
     for sealed in reader.manifest.sealed:
         wanted = _within(kept, sealed.base_offset, sealed.next_offset)
         if wanted:
             part = reader.open_sealed(sealed)
             walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
-            yield from pick_records(walks, wanted, path=part.path, salt_crc=salt_crc)
+            yield from copy_records(walks, wanted, path=part.path, salt_crc=salt_crc)
             # Old pages are of no use to a broker that runs beside, and take the place of its own.
             part.file.drop_cache(0, 0)
             part.file.close()
@@ -109,7 +109,7 @@ def _picked(reader: Reader, kept: Sequence[int], *, salt_crc: int) -> Iterator[l
     for part, end in zip(parts, ends, strict=True):
         wanted = _within(kept, part.header.base_offset, end)
         walk = part.walk(end=part.end)
-        yield from pick_records((walk for _ in walk), wanted, path=part.path, salt_crc=salt_crc)
+        yield from copy_records((walk for _ in walk), wanted, path=part.path, salt_crc=salt_crc)
 
 
 def _within(kept: Sequence[int], base_offset: int, next_offset: int) -> Sequence[int]:

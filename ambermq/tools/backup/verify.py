@@ -14,7 +14,7 @@ from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.format.batch import KEPT
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SegmentHeader
-from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File
 from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
 from ambermq.snapshot.block_file import BlockFault, ForeignBlocks, decode_header, read_blocks
@@ -82,7 +82,7 @@ def _offsets_in(content: bytes, part: BackupPart, table: Table, name: str) -> "a
         raise DamageError(name, 0, "a segment and what the table says of it", f"{header} and {segment}")
     if (header.log_id, header.base_offset) != (table.head.log_id, segment.base_offset):
         raise DamageError(name, 16, f"{table.head.log_id.hex()} from {segment.base_offset}", f"{header}")
-    opened = Part(name, cast("File", _Bytes(content)), header, len(content), len(content))
+    opened = SegmentReader(name, cast("File", _Bytes(content)), header, len(content), len(content))
     offsets = array("q")
     for walk in walk_whole(opened, base_offset=segment.base_offset, next_offset=segment.next_offset):
         batch = walk.batch()

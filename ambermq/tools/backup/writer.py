@@ -35,7 +35,7 @@ from ambermq.tools.backup.format import (
     encode_trailer,
     part_bytes_max,
 )
-from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["BackupWriter"]
@@ -55,7 +55,7 @@ class BackupWriter:
         self._target = _named_target(path)
         self._temporary = self._target.with_name(self._target.name + ".partial")
         self._is_directory = as_directory
-        self._pace = Pace(bytes_per_s)
+        self._pace = RateLimit(bytes_per_s)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         self._parts: list[BackupPart] = []
         self._part: _OpenPart | None = None
@@ -177,7 +177,7 @@ class _Output:
 
     __slots__ = ("_file", "_pace", "_path", "_synced", "position")
 
-    def __init__(self, path: Path, pace: Pace) -> None:
+    def __init__(self, path: Path, pace: RateLimit) -> None:
         self._path = path
         self._pace = pace
         self._file: DiskFile = DiskStorage().open(str(path), create=True)

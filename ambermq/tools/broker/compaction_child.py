@@ -18,7 +18,7 @@ from typing import Final, final
 import structlog
 
 from ambermq.engine.loop.durable_loop import DurableLoop
-from ambermq.protocol.server.vhost_runner import Ground
+from ambermq.protocol.server.vhost_runner import VhostServices
 from ambermq.tools.client.broker_option import COMPACT_URL_VARIABLE
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.config.compaction_schedule import Schedule
@@ -38,7 +38,9 @@ _TOLD_BYTES_MAX: Final = 1000
 class CompactionStarter:
     """Looks at each virtual host now and then, and starts what is due."""
 
-    def __init__(self, directory: str, settings: Settings, url: BrokerUrl, grounds: Mapping[str, Ground]) -> None:
+    def __init__(
+        self, directory: str, settings: Settings, url: BrokerUrl, grounds: Mapping[str, VhostServices]
+    ) -> None:
         """`directory` is the data directory, `url` where the broker listens, `grounds` what it serves by now."""
         self._directory = directory
         self._settings = settings

@@ -15,7 +15,7 @@ from ambermq.engine.commands import Command
 from ambermq.engine.effects import Answered, Effect, RefusedCommand
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import recover
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError
 from ambermq.log.manifest.manifest import manifest_path
@@ -30,7 +30,7 @@ _LOOK_MS: Final = 20
 
 
 @contextmanager
-def stopped_engine(directory: str, mode: Mode = Mode.AUTOMATIC) -> Iterator[DurableLoop]:
+def stopped_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Iterator[DurableLoop]:
     """Open the engine of the log in `directory`, alone with it; LockedError where a broker runs, and other LogError.
 
     LogError too where there is no log: none is made. `mode` is that of a log which was never started.

@@ -14,18 +14,18 @@ from typing import Final, final
 
 import structlog
 
-from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.recovery import recover
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.compaction.job import sweep_jobs
 from ambermq.log.errors import DamageError, LogError, LogFailed
-from ambermq.log.manifest.vhost_directories import VirtualHosts
+from ambermq.log.manifest.vhost_directories import VhostDirectories
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.worker_threads import ThreadWorkers
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
-from ambermq.protocol.server.vhost_runner import Ground
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
+from ambermq.protocol.server.vhost_runner import VhostServices
 from ambermq.tools.client.broker_option import write_holder
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.config.settings import Settings
@@ -46,8 +46,8 @@ class VhostStore:
         self._settings = settings
         self._storage = DiskStorage()
         self._url: BrokerUrl | None = None
-        self._vhosts: VirtualHosts
-        self.grounds: dict[str, Ground] = {}
+        self._vhosts: VhostDirectories
+        self.grounds: dict[str, VhostServices] = {}
         """By name: all that are open."""
 
     def recover(self) -> None:
@@ -60,7 +60,7 @@ class VhostStore:
         with ExitStack() as stack:
             stack.callback(self.close)
             self.grounds[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)
-            self._vhosts = VirtualHosts(self._storage, self._directory)
+            self._vhosts = VhostDirectories(self._storage, self._directory)
             self._vhosts.sweep()
             for name in self._vhosts.unknown():
                 structlog.get_logger().warning("unknown directory", data=f"{self._directory}/vhosts/{name}")
@@ -89,17 +89,17 @@ class VhostStore:
             self._vhosts.discard(directory)
         return self._vhosts.reserve(name)
 
-    def create(self, name: str, mode: Mode) -> Ground:
+    def create(self, name: str, mode: VhostMode) -> VhostServices:
         """See Vhosts."""
         directory = self._vhosts.reserve(name)
         Recovery.open(self._storage, self._vhosts.reserved_path(directory), self._settings.log, _now_us()).close()
         return self._adopt(name, directory, mode)
 
-    def adopt(self, name: str, directory: str) -> Ground:
+    def adopt(self, name: str, directory: str) -> VhostServices:
         """See Vhosts."""
-        return self._adopt(name, directory, Mode.AUTOMATIC)
+        return self._adopt(name, directory, VhostMode.AUTOMATIC)
 
-    def _adopt(self, name: str, directory: str, mode: Mode) -> Ground:
+    def _adopt(self, name: str, directory: str, mode: VhostMode) -> VhostServices:
         """Name what lies in a directory, whose start is durable by then: so is the mode of a new one."""
         path = self._vhosts.prepared_path(name, directory)
         ground = self._open(name, path, mode)
@@ -112,7 +112,7 @@ class VhostStore:
         self.grounds[name] = ground
         return ground
 
-    def delete(self, name: str, ground: Ground) -> None:
+    def delete(self, name: str, ground: VhostServices) -> None:
         """See Vhosts."""
         # Nobody will read what could not be written to its end.
         with suppress(LogFailed):
@@ -130,7 +130,7 @@ class VhostStore:
             url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
             write_holder(path, os.getpid(), str(url))
 
-    def _open(self, name: str, path: str, mode: Mode = Mode.AUTOMATIC) -> Ground:
+    def _open(self, name: str, path: str, mode: VhostMode = VhostMode.AUTOMATIC) -> VhostServices:
         began, now_us = time.monotonic(), _now_us()
         settings = self._settings
         recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
@@ -138,7 +138,7 @@ class VhostStore:
             structlog.get_logger().info("removed what a dead compaction had left", vhost=name, job=job)
         try:
             engine = recover(
-                recovery, settings.engine, now_us, report=_tell_of_snapshot, fields_of=MessageFields, mode=mode
+                recovery, settings.engine, now_us, report=_tell_of_snapshot, fields_of=RoutingFields, mode=mode
             )
         except BaseException:
             recovery.close()
@@ -151,14 +151,14 @@ class VhostStore:
             queues=len(engine.state.queues),
             seconds=round(time.monotonic() - began, 3),
         )
-        beside = Beside(
+        beside = BackgroundQueries(
             ThreadWorkers(has_kernel_sync=False),
             path,
             settings.log,
             past_jobs_max=settings.server.past_jobs_max,
             past_waiting_max=settings.server.past_waiting_max,
         )
-        return Ground(engine, beside)
+        return VhostServices(engine, beside)
 
 
 class _Progress:

@@ -23,12 +23,12 @@ from ambermq.protocol.amqp10.types.values import Array, Described, Map, UByte, U
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["Draft", "body_text", "message_of", "plain", "present", "read_draft"]
+__all__ = ["MessageDraft", "body_text", "message_of", "plain", "present", "read_draft"]
 
 _TEXT_NAMES: Final = ("to", "subject", "reply_to", "content_type", "group_id")
 
 
-class Draft(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class MessageDraft(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A message as JSON has it; the module's docstring tells the fields."""
 
     id: str | int | None = None
@@ -49,10 +49,10 @@ class Draft(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     base64: str | None = None
 
 
-_decode_draft = msgspec.json.Decoder(Draft).decode
+_decode_draft = msgspec.json.Decoder(MessageDraft).decode
 
 
-def read_draft(line: bytes, where: str) -> Draft:
+def read_draft(line: bytes, where: str) -> MessageDraft:
     """Read one line of NDJSON; ToolError names `where` and what is wrong."""
     try:
         return _decode_draft(line)
@@ -66,7 +66,7 @@ def read_draft(line: bytes, where: str) -> Draft:
         ) from error
 
 
-def message_of(draft: Draft, *, durable: bool, where: str = "the message") -> Message:
+def message_of(draft: MessageDraft, *, durable: bool, where: str = "the message") -> Message:
     """Return the message that a draft describes; `durable` where the draft does not say."""
     durable = durable if draft.durable is None else draft.durable
     return Message(
@@ -89,7 +89,7 @@ def _id(value: str | int | None) -> str | ULong | None:
     return ULong(value) if isinstance(value, int) else value
 
 
-def _body(draft: Draft, where: str) -> Data | AmqpValue:
+def _body(draft: MessageDraft, where: str) -> Data | AmqpValue:
     if draft.value is not msgspec.UNSET:
         return AmqpValue(draft.value)
     if draft.base64 is None:

@@ -17,7 +17,7 @@ from ambermq.protocol.amqp10.limits import UINT_MAX
 from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.message_text import Draft, message_of, read_draft
+from ambermq.tools.client.message_text import MessageDraft, message_of, read_draft
 from ambermq.tools.client.publisher import Publisher
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -88,7 +88,12 @@ def send(
 
 
 def _publish(
-    publisher: Publisher, drafts: Iterator[Draft], properties: dict[str, str], *, durable: bool, rate: float | None
+    publisher: Publisher,
+    drafts: Iterator[MessageDraft],
+    properties: dict[str, str],
+    *,
+    durable: bool,
+    rate: float | None,
 ) -> None:
     began = time.monotonic()
     for number, draft in enumerate(drafts):
@@ -124,7 +129,7 @@ def _accepted_before(publisher: Publisher) -> str:
     return f"of {publisher.sent:,} sent before {publisher.outcomes['accepted']:,} were accepted"
 
 
-def _encoded(draft: Draft, *, durable: bool, where: str) -> bytes:
+def _encoded(draft: MessageDraft, *, durable: bool, where: str) -> bytes:
     try:
         return message_of(draft, durable=durable, where=where).encode()
     except LocalError as error:
@@ -167,12 +172,12 @@ def _content(body: str | None, size: int | None, path: str | None) -> bytes:
     return sys.stdin.buffer.read() if path == _STANDARD_INPUT else Path(path).read_bytes()
 
 
-def _copies(content: bytes, count: int, message_id: str | None) -> Iterator[Draft]:
+def _copies(content: bytes, count: int, message_id: str | None) -> Iterator[MessageDraft]:
     """Yield alike messages; only their ids differ."""
     text, encoded = _as_draft_body(content)
     for number in range(1, count + 1):
         numbered = message_id if message_id is None or count == 1 else f"{message_id}-{number}"
-        yield Draft(id=numbered, text=text, base64=encoded)
+        yield MessageDraft(id=numbered, text=text, base64=encoded)
 
 
 def _as_draft_body(content: bytes) -> tuple[str | None, str | None]:
@@ -182,7 +187,7 @@ def _as_draft_body(content: bytes) -> tuple[str | None, str | None]:
         return None, base64.b64encode(content).decode()
 
 
-def _read_drafts(path: str, wait_readable: Callable[[int], None]) -> Iterator[Draft]:
+def _read_drafts(path: str, wait_readable: Callable[[int], None]) -> Iterator[MessageDraft]:
     """Yield a message a line; heartbeats go on while a pipe is silent."""
     descriptor = 0 if path == _STANDARD_INPUT else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     name = "standard input" if path == _STANDARD_INPUT else path

@@ -17,13 +17,13 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management, SnapshotManagement
 
-__all__ = ["CompactingBroker", "RunningBroker", "broker_for"]
+__all__ = ["CommitTarget", "RunningBroker", "broker_for"]
 
 _COMMIT_SECONDS: Final = 3600.0
 """All that is new is read once more before it is taken over."""
 
 
-class CompactingBroker(Protocol):
+class CommitTarget(Protocol):
     """What a compaction needs a broker for. All may raise ToolError and LogError."""
 
     def take_snapshot(self, name: str, *, seals: bool) -> None:
@@ -95,7 +95,7 @@ class _StoppedBroker:
 
 
 @contextmanager
-def broker_for(directory: str, url: str | None) -> Iterator[CompactingBroker]:
+def broker_for(directory: str, url: str | None) -> Iterator[CommitTarget]:
     """Yield who changes the log in `directory`: the broker at `url`, or without one its engine, alone with it."""
     if url is not None:
         yield RunningBroker(url)

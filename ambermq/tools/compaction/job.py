@@ -24,14 +24,14 @@ from ambermq.engine.compaction.live_records import kept_offsets
 from ambermq.engine.compaction.plan import Choice, Group, History, Plan, plan_compaction
 from ambermq.engine.history.past import open_past
 from ambermq.engine.snapshots.files import load_snapshot, write_snapshot
-from ambermq.log.compaction.job import Proposal, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
+from ambermq.log.compaction.job import CompactionJob, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
 from ambermq.log.compaction.rewrite_tasks import GroupTask, Rewritten, SegmentCount, pack_offsets
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LockedError
 from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot
-from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.tools.compaction.commit_target import CompactingBroker
+from ambermq.tools.compaction.commit_target import CommitTarget
 from ambermq.tools.compaction.preview import Outcome, Progress, base_within, choose, end_of_base, tell_choice
 from ambermq.tools.compaction.runner import Runner
 from ambermq.tools.terminal.errors import ToolError
@@ -53,7 +53,7 @@ class _Job:
         directory: str,
         history: History,
         runner: Runner,
-        broker: CompactingBroker,
+        broker: CommitTarget,
         now_us: int,
         archive: Archive | None,
         progress: Progress,
@@ -136,7 +136,7 @@ class _Job:
     def _snapshot_name(self, number: int) -> str:
         return f"compaction-{self._job}-{number}"
 
-    def _snapshots(self, reader: Reader) -> tuple[Snapshot, ...]:
+    def _snapshots(self, reader: LogReader) -> tuple[Snapshot, ...]:
         """Return the base and all snapshots after it; none where nothing lies before the history to keep."""
         snapshots = reader.manifest.snapshots
         if self._history.is_none:
@@ -145,12 +145,12 @@ class _Job:
             base = base_within(reader, self._history, now_us=self._now_us, whole_segments=self._whole_segments)
         return () if base is None else snapshots[snapshots.index(base) :]
 
-    def _plan(self, reader: Reader, snapshots: Sequence[Snapshot]) -> Plan:
+    def _plan(self, reader: LogReader, snapshots: Sequence[Snapshot]) -> Plan:
         states = (load_snapshot(self._storage, self._directory, reader.manifest, one) for one in snapshots)
         base = snapshots[0]
         return plan_compaction(reader.manifest, Horizon(base.end, base.time_us), map(kept_offsets, states))
 
-    def _compact(self, reader: Reader, plan: Plan) -> None:
+    def _compact(self, reader: LogReader, plan: Plan) -> None:
         choice, counts = choose(
             reader,
             plan,
@@ -173,7 +173,7 @@ class _Job:
             self._storage.remove_tree(folder)
 
     def _rewrite(
-        self, reader: Reader, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount], folder: str
+        self, reader: LogReader, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount], folder: str
     ) -> list[Rewritten]:
         needed_bytes = sum(group.kept_bytes for group in choice.groups)
         free_bytes = self._storage.free_bytes(self._directory) - _SPARE_BYTES
@@ -201,7 +201,7 @@ class _Job:
 
     def _commit(
         self,
-        reader: Reader,
+        reader: LogReader,
         plan: Plan,
         choice: Choice,
         counts: Mapping[int, SegmentCount],
@@ -213,7 +213,7 @@ class _Job:
             self._progress("archive", 0, 1)
             outcome.archive = tuple(self._archive(self._directory, first, plan.horizon.offset - 1))
             self._progress("archive", 1, 1)
-        proposal = Proposal(
+        proposal = CompactionJob(
             version=1,
             log_id=reader.manifest.log_id.hex(),
             horizon=plan.horizon,
@@ -235,7 +235,7 @@ def run_compaction(
     directory: str,
     history: History,
     runner: Runner,
-    broker: CompactingBroker,
+    broker: CommitTarget,
     *,
     now_us: int,
     whole_segments: bool = False,
@@ -270,7 +270,7 @@ def run_compaction(
 def _group_task(
     group: Group,
     *,
-    reader: Reader,
+    reader: LogReader,
     plan: Plan,
     counts: Mapping[int, SegmentCount],
     folder: str,

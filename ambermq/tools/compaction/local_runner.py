@@ -25,7 +25,7 @@ from ambermq.log.compaction.rewrite_tasks import (
 )
 from ambermq.log.errors import LogError
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.past.rate_limit import RateLimit
 
 __all__ = ["LocalRunner"]
 
@@ -96,8 +96,8 @@ def _guarded(run: Callable[[_Task], _Answer], task: _Task) -> _Answer | Exceptio
 
 
 def _count(bytes_per_s: int, task: CountTask) -> SegmentCount:
-    return count_kept(DiskStorage(), task, Pace(bytes_per_s).spend)
+    return count_kept(DiskStorage(), task, RateLimit(bytes_per_s).spend)
 
 
 def _rewrite(bytes_per_s: int, task: GroupTask) -> Rewritten:
-    return rewrite_group(DiskStorage(), task, Pace(bytes_per_s).spend)
+    return rewrite_group(DiskStorage(), task, RateLimit(bytes_per_s).spend)

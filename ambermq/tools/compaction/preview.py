@@ -16,7 +16,7 @@ from ambermq.log.compaction.rewrite_tasks import CountTask, SegmentCount, pack_o
 from ambermq.log.config import LogConfig
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
 from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot
-from ambermq.log.read.log_reader import Reader, SegmentState
+from ambermq.log.read.log_reader import LogReader, SegmentState
 from ambermq.tools.compaction.runner import Runner
 
 __all__ = [
@@ -96,7 +96,7 @@ def foresee_compaction(
 
 
 def choose(
-    reader: Reader,
+    reader: LogReader,
     plan: Plan,
     runner: Runner,
     config: LogConfig,
@@ -112,7 +112,7 @@ def choose(
     return groups_of(plan, counts, segment_bytes_max=config.segment_bytes_max, compresses=compresses), counts
 
 
-def base_within(reader: Reader, history: History, *, now_us: int, whole_segments: bool) -> Snapshot | None:
+def base_within(reader: LogReader, history: History, *, now_us: int, whole_segments: bool) -> Snapshot | None:
     """Return the snapshot that history shall begin with, of those there are; None: nothing that can go lies before.
 
     Where only whole segments go it may be the one that history begins with already: more of them may be dead by now.
@@ -142,7 +142,7 @@ def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool
     return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
 
 
-def _still_open(reader: Reader) -> list[Sealed]:
+def _still_open(reader: LogReader) -> list[Sealed]:
     """Return what is written to as the sealed segments that a compaction which keeps no history makes of it."""
     named = {one.file_id for one in reader.manifest.sealed}
     return [
@@ -169,13 +169,13 @@ def end_of_base(past: Past, history: History, now_us: int) -> int | None:
     return None if end is None or (base is not None and 2 * (base.end - horizon) >= end - horizon) else end
 
 
-def unsealed_bytes(reader: Reader) -> int:
+def unsealed_bytes(reader: LogReader) -> int:
     """Return the bytes of what is not sealed yet."""
     return sum(part.end for part in reader.survey.parts)
 
 
 def _count_segments(
-    reader: Reader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
+    reader: LogReader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
 ) -> dict[int, SegmentCount]:
     """Let every segment below the horizon be checked and counted; return the counts by file id."""
     sizes = {one.file_id: one.size for one in plan.segments}

@@ -33,7 +33,7 @@ from ambermq.log.compaction.rewrite_tasks import (
 )
 from ambermq.log.errors import LogError
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.spark.session import STARTS_SOON, check_master, open_session
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -171,7 +171,7 @@ class _Work:
             os.setpriority(os.PRIO_PROCESS, 0, _PATIENCE)
         try:
             task = pickle.loads(tasks.value[number])  # noqa: S301 - the driver's own
-            answer = self._run(DiskStorage(), task, Pace(self._bytes_per_s).spend)
+            answer = self._run(DiskStorage(), task, RateLimit(self._bytes_per_s).spend)
         except (LogError, OSError) as error:
             answer = error.with_traceback(None)
         answers.add([pickle.dumps(answer)])

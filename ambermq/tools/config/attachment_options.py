@@ -13,12 +13,12 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.condition_text import argument_text, condition_text, parse_condition
 
-__all__ = ["ARGUMENT_KEYS", "Said", "keys_of", "member_text", "said_by", "said_in", "said_text"]
+__all__ = ["ARGUMENT_KEYS", "AttachmentOptions", "keys_of", "member_text", "options_in", "said_by", "said_text"]
 
 ARGUMENT_KEYS: Final = ("destination", "pattern", "property", "selector")
 
 
-class Said(NamedTuple):
+class AttachmentOptions(NamedTuple):
     """An argument, and what it was taken for by whoever said it."""
 
     argument: Argument = None
@@ -26,41 +26,41 @@ class Said(NamedTuple):
     """As in engine/decide/attachment_arguments.py; empty where nothing was said."""
 
 
-def said_in(values: Mapping[str, Any]) -> Said:
+def options_in(values: Mapping[str, Any]) -> AttachmentOptions:
     """Return what the keys say, None and () counting as not there; EngineError where that is no argument."""
     given = [key for key in ARGUMENT_KEYS if values.get(key) is not None and values[key] != ()]
     if not given:
-        return Said()
+        return AttachmentOptions()
     if len(given) > 1:
         raise EngineError(f"{' and '.join(given)} are given: an attachment says one of {', '.join(ARGUMENT_KEYS)}")
     (key,) = given
     if key == "property":
         texts = tuple(_texts(values[key]))
-        return Said(tuple(parse_condition(text) for text in texts), "conditions")
+        return AttachmentOptions(tuple(parse_condition(text) for text in texts), "conditions")
     if not isinstance(values[key], str):
         raise EngineError(f"{key} must be text, found {values[key]!r:.80}")
-    return Said(values[key], key)
+    return AttachmentOptions(values[key], key)
 
 
-def said_by(row: Mapping[str, Any]) -> Said:
+def said_by(row: Mapping[str, Any]) -> AttachmentOptions:
     """Return what an attachment says, by its attributes as `$management` tells them."""
     for called in ("destination", "pattern", "selector"):
         if row.get(called) is not None:
-            return Said(str(row[called]), called)
+            return AttachmentOptions(str(row[called]), called)
     if row.get("conditions") is None:
-        return Said()
+        return AttachmentOptions()
     conditions = (Condition(one["name"], "value" in one, one.get("value")) for one in row["conditions"])
-    return Said(tuple(conditions), "conditions")
+    return AttachmentOptions(tuple(conditions), "conditions")
 
 
-def keys_of(said: Said) -> dict[str, str | list[str]]:
+def keys_of(said: AttachmentOptions) -> dict[str, str | list[str]]:
     """Return the keys that say an argument, none where there is none."""
     if isinstance(said.argument, tuple):
         return {"property": [condition_text(condition) for condition in said.argument]}
     return {} if said.argument is None else {said.called: said.argument}
 
 
-def said_text(said: Said) -> str:
+def said_text(said: AttachmentOptions) -> str:
     """Return what an attachment says in one line, empty where that is nothing."""
     return argument_text(said.argument)
 

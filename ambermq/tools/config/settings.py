@@ -21,7 +21,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.queue import COUNT_MAX
-from ambermq.engine.model.queue_template import Templates
+from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.records.size_bounds import largest_record
 from ambermq.log.config import BATCH_OVERHEAD_BYTES, LogConfig
 from ambermq.log.errors import LogError
@@ -113,7 +113,7 @@ def read_settings(text: str, path: str) -> Settings:
 
 
 def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _Config:
-    known = {one.name: one for one in fields(kind) if one.type is not Templates}
+    known = {one.name: one for one in fields(kind) if one.type is not QueueTemplates}
     for name, value in table.items():
         if name not in known:
             raise _unknown(where, name, name, tuple(known))

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.queue import COUNT_MAX, Settings
-from ambermq.engine.model.queue_template import PREDEFINED, Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.selectors.fields import fault_of
-from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, said_in
+from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, options_in
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -28,20 +28,20 @@ _PROPERTIES: Final = {one.name: one for one in fields(Settings) if one.name != "
 TEMPLATE_KEYS: Final = ("name", "pattern", *_PROPERTIES, "attach")
 
 
-def read_templates(tables: Any, path: str) -> Templates:
+def read_templates(tables: Any, path: str) -> QueueTemplates:
     """Return the templates of a file and behind them the predefined ones; ToolError with exit code 2."""
     if not isinstance(tables, list):
         raise _wrong(path, "templates", "tables [[templates]]", repr(tables))
-    templates: list[Template] = []
+    templates: list[QueueTemplate] = []
     for number, table in enumerate(tables, 1):
         template = _read(table, f"{path} [[templates]] {number}")
         if any(template.name == other.name for other in templates):
             raise _wrong(f"{path} [[templates]] {number}", "name", "another than those above", repr(template.name))
         templates.append(template)
-    return Templates(tuple(templates)).with_defaults()
+    return QueueTemplates(tuple(templates)).with_defaults()
 
 
-def _read(table: Any, where: str) -> Template:
+def _read(table: Any, where: str) -> QueueTemplate:
     if not isinstance(table, dict):
         raise _wrong(where, "it", "a table", repr(table))
     for key in table:
@@ -60,7 +60,7 @@ def _read(table: Any, where: str) -> Template:
     except EngineError as error:
         raise _wrong(where, "pattern", "a pattern", str(error)) from error
     settings = Settings(name, **{key: _property(table, key, where) for key in _PROPERTIES if key in table})
-    return Template(settings, pattern, _attach(table.get("attach", []), where))
+    return QueueTemplate(settings, pattern, _attach(table.get("attach", []), where))
 
 
 def _property(table: Mapping[str, Any], key: str, where: str) -> Any:
@@ -85,7 +85,7 @@ def _attachment(table: Mapping[str, Any], where: str) -> TemplateAttachment:
             raise _wrong(where, "attach", f"muxer and one of {', '.join(ARGUMENT_KEYS)}", repr(key))
     muxer = _text(table, "muxer", where)
     try:
-        said = said_in(table)
+        said = options_in(table)
     except EngineError as error:
         raise _wrong(where, "attach", "an argument", str(error)) from error
     for condition in said.argument if isinstance(said.argument, tuple) else ():

@@ -32,12 +32,12 @@ from ambermq.engine.records.types import (
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.compression import plain_bodies
-from ambermq.log.segments.batch_walk import Walk, find_later
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.batch_walk import BatchWalk, find_later
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
 from ambermq.tools.dataset.lookup import Lookup, Names
 from ambermq.tools.dataset.message_columns import content_of, id_of
-from ambermq.tools.dataset.rows import Gathering, Longs, Records, Rows, rows_of
+from ambermq.tools.dataset.rows import Longs, Records, RowBuilder, Rows, rows_of
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE, schema_of
 from ambermq.tools.past.moment_option import AtOffset, AtTime, parse_when
 
@@ -122,7 +122,7 @@ class _Table:
 
     def __init__(
         self,
-        part: Part,
+        part: SegmentReader,
         segment: HistorySegment,
         columns: Sequence[str],
         selection: Selection,
@@ -144,7 +144,7 @@ class _Table:
         self._contents = tuple(name for name in columns if name in CONTENT_COLUMNS)
 
     def batches(self, *, damaged_rows: bool) -> Iterator[pa.RecordBatch]:
-        gathering = Gathering()
+        gathering = RowBuilder()
         for walk in self._walks(damaged_rows=damaged_rows):
             if isinstance(walk, _Gap):
                 yield from self._flushed(gathering)
@@ -160,7 +160,7 @@ class _Table:
                 yield from self._flushed(gathering)
         yield from self._flushed(gathering)
 
-    def _walks(self, *, damaged_rows: bool) -> Iterator[Walk | _Gap]:
+    def _walks(self, *, damaged_rows: bool) -> Iterator[BatchWalk | _Gap]:
         """Yield each batch that is what was written, and what lies between; DamageError instead of the latter."""
         segment, expected = self._segment, self._segment.base_offset
         walk = self._part.walk(segment.start)
@@ -178,7 +178,7 @@ class _Table:
                 raise DamageError(self._part.path, walk.position, what, found)
             yield from self._later(walk, expected)
 
-    def _later(self, walk: Walk, expected: int) -> Iterator[Walk | _Gap]:
+    def _later(self, walk: BatchWalk, expected: int) -> Iterator[BatchWalk | _Gap]:
         end = walk.position
         for later in find_later(walk):
             assert later.header is not None
@@ -189,7 +189,7 @@ class _Table:
         if end < self._part.size:
             yield _Gap(expected, self._part.size - end)
 
-    def _gather(self, gathering: Gathering, walk: Walk, *, damaged_rows: bool) -> None:
+    def _gather(self, gathering: RowBuilder, walk: BatchWalk, *, damaged_rows: bool) -> None:
         header = walk.header
         assert header is not None
         bodies, is_readable = None, True
@@ -205,7 +205,7 @@ class _Table:
         records, meta = walk.parts()
         gathering.add(header, records, meta, bodies, is_readable=is_readable)
 
-    def _flushed(self, gathering: Gathering) -> Iterator[pa.RecordBatch]:
+    def _flushed(self, gathering: RowBuilder) -> Iterator[pa.RecordBatch]:
         if not gathering.count:
             return
         records = gathering.take()

@@ -22,7 +22,7 @@ from ambermq.log.manifest.manifest import Manifest, load, manifest_path
 from ambermq.log.manifest.vhost_directories import load_root
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.read.log_reader import SegmentState, open_reader
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import survey
 from ambermq.tools.dataset.file_systems import is_remote, joined, place_of
 from ambermq.tools.terminal.errors import ToolError
@@ -188,7 +188,7 @@ def _remote(directory: str, vhost: str) -> HistoryLog:
     return HistoryLog(directory, vhost, manifest, tuple(segments), end)
 
 
-def open_segment(segment: HistorySegment) -> Part:
+def open_segment(segment: HistorySegment) -> SegmentReader:
     """Open a segment; the caller closes its file.
 
     Raises DamageError where it is not the one that is meant, and ToolError where it is gone.
@@ -210,7 +210,7 @@ def open_segment(segment: HistorySegment) -> Part:
         expected = f"file {segment.file_id:016x} of log {segment.log_id.hex()}"
         found = "zeros" if header is None else f"{header.file_id:016x} of {header.log_id.hex()}"
         raise DamageError(path, 16, expected, found)
-    return Part(path, file, header, _BATCH_BYTES_MAX, segment.size)
+    return SegmentReader(path, file, header, _BATCH_BYTES_MAX, segment.size)
 
 
 def first_time_us(segment: HistorySegment) -> int:

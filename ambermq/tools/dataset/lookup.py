@@ -14,8 +14,8 @@ from ambermq.engine.events import ConsumerAttached, Event, ProducerAttached, Que
 from ambermq.engine.records.reader import events_of
 from ambermq.log.format.batch import BatchHeader, Mismatch
 from ambermq.log.format.compression import plain_bodies
-from ambermq.log.segments.batch_walk import Walk
-from ambermq.log.segments.segment_reader import Part
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
 from ambermq.tools.terminal.errors import ToolError
 
@@ -28,14 +28,14 @@ class _Opened:
     """A segment, walked as far as somebody has asked."""
 
     def __init__(self, segment: HistorySegment) -> None:
-        self.part: Part = open_segment(segment)
+        self.part: SegmentReader = open_segment(segment)
         self._walk = self.part.walk()
         self._headers: Iterator[BatchHeader] = iter(self._walk)
         self._bases: list[int] = []
         self._positions: list[int] = []
         self._end = segment.base_offset
 
-    def batch(self, offset: int) -> Walk | None:
+    def batch(self, offset: int) -> BatchWalk | None:
         """Return a walk that stands on the batch that may hold `offset`."""
         while self._end <= offset and (header := next(self._headers, None)) is not None:
             self._bases.append(header.base_offset)
@@ -83,7 +83,7 @@ class Lookup:
             opened.part.file.close()
         self._opened.clear()
 
-    def _batch(self, offset: int) -> Walk | None:
+    def _batch(self, offset: int) -> BatchWalk | None:
         index = bisect_right(self._bases, offset) - 1
         if index < 0 or offset >= self._segments[index].next_offset:
             return None

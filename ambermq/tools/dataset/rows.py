@@ -31,7 +31,7 @@ from ambermq.engine.records.types import (
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.batch import BatchHeader
 
-__all__ = ["Gathering", "Records", "Rows", "rows_of", "words_at"]
+__all__ = ["Records", "RowBuilder", "Rows", "rows_of", "words_at"]
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -86,7 +86,7 @@ class Records:
         return self.bodies[start : start + int(self.columns["body_length"][index])]
 
 
-class Gathering:
+class RowBuilder:
     """Batches on their way to become arrays."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Gathering:
             _starts(columns["body_length"]),
             np.repeat(np.array(self._readable, dtype=np.bool_), counts),
         )
-        Gathering.__init__(self)
+        RowBuilder.__init__(self)
         return records
 
 

@@ -43,7 +43,7 @@ from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import Outcome, OutcomeKind
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, ranges_of, type_of
-from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.id_names import IdNames
 
 __all__ = ["EVENT_TYPES", "Line", "iso_time", "tell", "type_of"]
 
@@ -79,34 +79,34 @@ class Line:
         return {"offset": self.offset, "time": self.time, "type": self.type, **self.facts, "words": self.words}
 
 
-def tell(event: Event, names: Names) -> Line:
+def tell(event: Event, names: IdNames) -> Line:
     """Return the line for an event; `names` has heard everything before it, and it."""
     facts = facts_of(event, names.known_queue)
     return Line(event.offset, iso_time(event.time_us), type_of(event), _SAY[type(event)](names, event), facts)
 
 
-def _started(_names: Names, event: Started) -> str:
+def _started(_names: IdNames, event: Started) -> str:
     mode = f", in {event.mode.text} mode" if event.mode else ""
     return f"the broker started, epoch {event.epoch}{mode}"
 
 
-def _queue_declared(_names: Names, event: QueueDeclared) -> str:
+def _queue_declared(_names: IdNames, event: QueueDeclared) -> str:
     limit = event.settings.messages_max
     bound = f", at most {limit:,} messages" if limit else ""
     return f"queue {event.name!r} declared{bound}{_ends(event.lifetime)}"
 
 
-def _queue_updated(names: Names, event: QueueUpdated) -> str:
+def _queue_updated(names: IdNames, event: QueueUpdated) -> str:
     limit = event.settings.messages_max
     bound = f"{limit:,} messages" if limit else "as many messages as the broker takes"
     return f"queue {names.queue(event.queue)!r} updated, at most {bound}"
 
 
-def _queue_deleted(names: Names, event: QueueDeleted) -> str:
+def _queue_deleted(names: IdNames, event: QueueDeleted) -> str:
     return f"queue {names.queue(event.queue)!r} deleted"
 
 
-def _muxer_declared(_names: Names, event: MuxerDeclared) -> str:
+def _muxer_declared(_names: IdNames, event: MuxerDeclared) -> str:
     options = event.options
     told = f"muxer {event.name!r} of class {MuxerKind(event.kind).name} declared"
     told += f", separator {options.separator!r}" if options.separator != "." else ""
@@ -118,31 +118,31 @@ def _ends(lifetime: Lifetime) -> str:
     return f", {_ENDS[lifetime]}" if lifetime else ""
 
 
-def _muxer_updated(names: Names, event: MuxerUpdated) -> str:
+def _muxer_updated(names: IdNames, event: MuxerUpdated) -> str:
     options = event.options
     return f"muxer {names.muxer(event.muxer)!r} updated, probability {options.probability}, seed {options.seed}"
 
 
-def _muxer_deleted(names: Names, event: MuxerDeleted) -> str:
+def _muxer_deleted(names: IdNames, event: MuxerDeleted) -> str:
     return f"muxer {names.muxer(event.muxer)!r} deleted"
 
 
-def _attached(names: Names, event: Attached | Detached) -> str:
+def _attached(names: IdNames, event: Attached | Detached) -> str:
     argument = argument_text(event.argument)
     verb = "attached to" if isinstance(event, Attached) else "detached from"
     words = f"{names.member(event.member)} {verb} {names.muxer(event.muxer)!r}"
     return f"{words} for {argument!r}" if argument else words
 
 
-def _drawn(names: Names, event: Drawn) -> str:
+def _drawn(names: IdNames, event: Drawn) -> str:
     return f"{names.muxer(event.muxer)!r} drew for {_messages(event.count)}"
 
 
-def _producer_attached(_names: Names, event: ProducerAttached) -> str:
+def _producer_attached(_names: IdNames, event: ProducerAttached) -> str:
     return f"{event.container}/{event.link} sends to {event.destination!r}"
 
 
-def _subscribed(names: Names, event: Subscribed) -> str:
+def _subscribed(names: IdNames, event: Subscribed) -> str:
     one = event.subscription
     kind = f"{'volatile' if one.is_volatile else 'durable'}{', shared' if one.is_shared else ''}"
     who = "" if one.container is None else f"{one.container}/"
@@ -151,24 +151,24 @@ def _subscribed(names: Names, event: Subscribed) -> str:
     return f"{names.queue(event.queue)!r} subscribes {who}{one.name} to topic {one.topic!r}{selected} ({kind}){own}"
 
 
-def _producer_detached(names: Names, event: ProducerDetached) -> str:
+def _producer_detached(names: IdNames, event: ProducerDetached) -> str:
     return f"{names.link(event.producer)} sends no more"
 
 
-def _consumer_attached(names: Names, event: ConsumerAttached) -> str:
+def _consumer_attached(names: IdNames, event: ConsumerAttached) -> str:
     selected = f" where {event.selector}" if event.selector else ""
     return f"{event.container}/{event.link} receives from {names.queue(event.queue)!r}{selected}"
 
 
-def _consumer_detached(names: Names, event: ConsumerDetached) -> str:
+def _consumer_detached(names: IdNames, event: ConsumerDetached) -> str:
     return f"{names.link(event.consumer)} receives no more"
 
 
-def _chunked(names: Names, event: Chunked) -> str:
+def _chunked(names: IdNames, event: Chunked) -> str:
     return f"a piece of a large message from {names.link(event.producer)}"
 
 
-def _published(names: Names, event: Published) -> str:
+def _published(names: IdNames, event: Published) -> str:
     queues = ", ".join(repr(names.queue(queue)) for queue in event.queues) or "no queue"
     kind = "durable" if event.durable else "not durable"
     pieces = f", in {len(event.chunks) + 1} pieces" if event.chunks else ""
@@ -176,41 +176,41 @@ def _published(names: Names, event: Published) -> str:
     return f"{count} to {queues}, {_bytes(event.size)}, {kind}{pieces}, from {names.link(event.producer)}"
 
 
-def _acquired(names: Names, event: Acquired) -> str:
+def _acquired(names: IdNames, event: Acquired) -> str:
     consumers = ", ".join(names.link(consumer) for consumer in event.consumers)
     count = _messages(len(event.words) // WORD_BYTES)
     return f"{count} of {names.queue(event.queue)!r} to {consumers}: {_shown(ranges_of(event.words))}"
 
 
-def _settled(names: Names, event: Settled) -> str:
+def _settled(names: IdNames, event: Settled) -> str:
     outcome = event.outcome.kind.name.lower() + _rest_of(event.outcome)
     count = _messages(len(event.words) // WORD_BYTES)
     who = names.link(event.consumer)
     return f"{count} of {names.queue(event.queue)!r} {outcome} by {who}: {_shown(ranges_of(event.words))}"
 
 
-def _purged(names: Names, event: Purged) -> str:
+def _purged(names: IdNames, event: Purged) -> str:
     return f"{names.queue(event.queue)!r} purged of what was waiting"
 
 
-def _damaged(names: Names, event: Damaged) -> str:
+def _damaged(names: IdNames, event: Damaged) -> str:
     count = len(event.words) // WORD_BYTES
     said = "cannot be read and is set aside" if count == 1 else "cannot be read and are set aside"
     return f"{_messages(count)} of {names.queue(event.queue)!r} {said}: {_shown(ranges_of(event.words))}"
 
 
-def _lost(_names: Names, event: Lost) -> str:
+def _lost(_names: IdNames, event: Lost) -> str:
     return f"records {event.first} to {event.end - 1} are lost"
 
 
-def _compacted(_names: Names, event: Compacted) -> str:
+def _compacted(_names: IdNames, event: Compacted) -> str:
     bytes_told = f"{event.bytes_before:,} bytes became {event.bytes_after:,}"
     # Of whole segments that went nobody has read how many there were.
     records_told = f", {event.records_before:,} records {event.records_after:,}" if event.records_before else ""
     return f"compacted: history begins at {event.horizon}, {bytes_told}{records_told}"
 
 
-def _reset(_names: Names, _event: Reset) -> str:
+def _reset(_names: IdNames, _event: Reset) -> str:
     return "the virtual host was reset: all queues, messages and links are gone"
 
 
@@ -241,7 +241,7 @@ def _shown(ranges: list[list[int]]) -> str:
     return f"{shown} and {more:,} more" if more else shown
 
 
-_SAY: Final[dict[type, Callable[[Names, Any], str]]] = {
+_SAY: Final[dict[type, Callable[[IdNames, Any], str]]] = {
     Started: _started,
     QueueDeclared: _queue_declared,
     QueueUpdated: _queue_updated,

@@ -22,12 +22,12 @@ from ambermq.engine.records.reader import events_of
 from ambermq.engine.snapshots.files import check_snapshot
 from ambermq.log.errors import DamageError, LogError
 from ambermq.log.format.batch import Batch
-from ambermq.log.read.log_reader import Reader
+from ambermq.log.read.log_reader import LogReader
 from ambermq.log.recovery import repair as repairs
 from ambermq.log.recovery.verify import Report, verify
 from ambermq.tools.client.broker_option import data_option, vhost_directory
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, tell, type_of
-from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.past_names import living_names
 from ambermq.tools.past.throttled_storage import open_log, reading_storage
@@ -70,7 +70,7 @@ def segments(data: str | None, output: str) -> None:
         print_rows(segment_rows(reader), _SEGMENT_COLUMNS, output)
 
 
-def segment_rows(reader: Reader) -> Iterator[dict[str, Any]]:
+def segment_rows(reader: LogReader) -> Iterator[dict[str, Any]]:
     """Yield what there is to say of each segment."""
     for info in reader.segments():
         batches, records = reader.counts(info)
@@ -137,12 +137,12 @@ def _lines(
                 yield tell(event, names)
 
 
-def _begin(directory: str, asked: int | None) -> tuple[int, Names]:
+def _begin(directory: str, asked: int | None) -> tuple[int, IdNames]:
     """Return where the log's events begin, and the names of what lived then; PastError where `asked` lies before."""
     with open_past(directory, storage=reading_storage(directory)) as past:
         horizon = past.horizon.offset
         if not horizon:
-            return 0, Names()
+            return 0, IdNames()
         if asked is not None and asked < horizon:
             past.events(asked, asked)
         return horizon, living_names(past.state_at(horizon - 1))

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import click
 
-from ambermq.engine.history.message_life import Life, find_message, life_of, open_search
+from ambermq.engine.history.message_life import MessageLife, find_message, life_of, open_search
 from ambermq.engine.history.past import Past, PastError, PastKind
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.read.search import Search
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.tools.client.broker_option import data_option
 from ambermq.tools.client.message_ids import MessageId, meanings_of, message_id_of, shown_id
 from ambermq.tools.history.message_story import COLUMNS, place_lines, place_values, story_rows
@@ -54,7 +54,7 @@ def message(message_id: str, limit: int, data: str | None, output: str) -> None:
         search = open_search(past)
         try:
             offsets = _offsets(past, search, message_id)
-            lives = [life_of(past, search, offset, MessageFields) for offset in offsets[-limit:]]
+            lives = [life_of(past, search, offset, RoutingFields) for offset in offsets[-limit:]]
         except PastError as error:
             if error.kind is not PastKind.NO_SUCH_OFFSET:
                 raise
@@ -96,13 +96,13 @@ def _missing(past: Past, text: str) -> ToolError:
     )
 
 
-def _head_of(past: Past, life: Life) -> MessageId | None:
+def _head_of(past: Past, life: MessageLife) -> MessageId | None:
     chunks = life.published.chunks
     head = past.body(chunks[0] if chunks else life.offset)
     return None if head is DAMAGED else message_id_of(head)
 
 
-def _print_story(past: Past, life: Life, *, is_first: bool) -> None:
+def _print_story(past: Past, life: MessageLife, *, is_first: bool) -> None:
     message_id = shown_id(_head_of(past, life))
     name = "a message without an id" if message_id is None else f"message {message_id}"
     print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {life.offset}")
@@ -111,7 +111,7 @@ def _print_story(past: Past, life: Life, *, is_first: bool) -> None:
         print_words(f"now {line}")
 
 
-def _values(past: Past, life: Life) -> dict[str, Any]:
+def _values(past: Past, life: MessageLife) -> dict[str, Any]:
     published = life.published
     return {
         "message_id": shown_id(_head_of(past, life)),
@@ -125,6 +125,6 @@ def _values(past: Past, life: Life) -> dict[str, Any]:
     }
 
 
-def _events(past: Past, life: Life) -> Iterator[dict[str, Any]]:
+def _events(past: Past, life: MessageLife) -> Iterator[dict[str, Any]]:
     for row in story_rows(life, is_archived=past.is_archived):
         yield {name: value for name, value in row.items() if name != "after"}

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ambermq.engine.events import Started
 from ambermq.engine.history.id_origins import Link
-from ambermq.engine.history.message_life import Life, Route
-from ambermq.engine.history.message_steps import Place, PlaceState, Step, StepKind
+from ambermq.engine.history.message_life import MessageLife, Route
+from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, StepKind
 from ambermq.engine.history.route_taken import Passage
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.model.condition_text import argument_text
@@ -23,7 +23,7 @@ COLUMNS: Final = ("time", "after", "what", "queue", "offset", "words")
 """Of a table of story rows."""
 
 
-def story_rows(life: Life, *, is_archived: bool = False) -> list[dict[str, Any]]:
+def story_rows(life: MessageLife, *, is_archived: bool = False) -> list[dict[str, Any]]:
     """Return what happened, in order: the columns, and `time_us`, `after_us`, `attempt`, `delivery_count`, `by`.
 
     `is_archived` where what was compacted can be found elsewhere.
@@ -49,7 +49,7 @@ def story_rows(life: Life, *, is_archived: bool = False) -> list[dict[str, Any]]
     return rows
 
 
-def place_values(life: Life) -> list[dict[str, Any]]:
+def place_values(life: MessageLife) -> list[dict[str, Any]]:
     """Return where the message is, a queue each."""
     return [
         {
@@ -65,14 +65,14 @@ def place_values(life: Life) -> list[dict[str, Any]]:
     ]
 
 
-def place_lines(life: Life, now_us: int) -> list[str]:
+def place_lines(life: MessageLife, now_us: int) -> list[str]:
     """Return where the message is, in words, a line a queue."""
     if not life.places:
         return ["nowhere: no queue was attached for it"]
     return [_place_line(life, place, now_us) for place in life.places]
 
 
-def _published(life: Life, step: Step) -> list[dict[str, Any]]:
+def _published(life: MessageLife, step: Step) -> list[dict[str, Any]]:
     published, producer = life.published, life.producer
     size, pieces = f"{published.size:,} bytes", len(published.chunks) + 1
     words = f"by {_named(life, published.producer)}"
@@ -88,7 +88,7 @@ def _published(life: Life, step: Step) -> list[dict[str, Any]]:
     return rows
 
 
-def _why(life: Life, route: Route, muxer: str | None) -> str:
+def _why(life: MessageLife, route: Route, muxer: str | None) -> str:
     """Say by which attachments a message came to a queue."""
     if route.way:
         last = route.way[-1].attachment.id
@@ -113,11 +113,11 @@ def _way_values(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _later(life: Life, step: Step) -> dict[str, Any]:
+def _later(life: MessageLife, step: Step) -> dict[str, Any]:
     return _row(life, step, _WORDS[step.kind](life, step))
 
 
-def _row(life: Life, step: Step, words: str) -> dict[str, Any]:
+def _row(life: MessageLife, step: Step, words: str) -> dict[str, Any]:
     return {
         "what": str(step.kind),
         "queue": _queue(life, step.queue) if step.queue else None,
@@ -129,17 +129,17 @@ def _row(life: Life, step: Step, words: str) -> dict[str, Any]:
     }
 
 
-def _acquired(life: Life, step: Step) -> str:
+def _acquired(life: MessageLife, step: Step) -> str:
     again = f", delivery {step.attempt}" if step.attempt > 1 else ""
     failed = f" after {step.count} failed" if step.count else ""
     return f"by {_named(life, step.link)}{again}{failed}"
 
 
-def _settled(life: Life, step: Step) -> str:
+def _settled(life: MessageLife, step: Step) -> str:
     return f"by {_named(life, step.link)}{_rest_of(step.outcome)}"
 
 
-def _returned(life: Life, step: Step) -> str:
+def _returned(life: MessageLife, step: Step) -> str:
     if isinstance(step.event, Started):
         return f"the broker started, epoch {step.event.epoch}: {_named(life, step.link)} held it no more"
     return f"{_named(life, step.link)} went and had not settled it"
@@ -155,7 +155,7 @@ def _rest_of(outcome: Outcome | None) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-_WORDS: Final[dict[StepKind, Callable[[Life, Step], str]]] = {
+_WORDS: Final[dict[StepKind, Callable[[MessageLife, Step], str]]] = {
     StepKind.ACQUIRED: _acquired,
     StepKind.ACCEPTED: _settled,
     StepKind.REJECTED: _settled,
@@ -168,22 +168,22 @@ _WORDS: Final[dict[StepKind, Callable[[Life, Step], str]]] = {
 }
 
 
-def _gap(life: Life, *, is_archived: bool) -> dict[str, Any]:
+def _gap(life: MessageLife, *, is_archived: bool) -> dict[str, Any]:
     words = f"earlier events compacted at {life.horizon}"
     words += " and archived: see `ambermq log query`" if is_archived else ""
     return {"what": "compacted", "after": "", "words": words, "offset": life.horizon, "horizon": life.horizon}
 
 
-def _place_line(life: Life, place: Place, now_us: int) -> str:
+def _place_line(life: MessageLife, place: MessagePlace, now_us: int) -> str:
     queue, last = _queue(life, place.queue), place.last
     since = f" for {duration_text(now_us - last.time_us)}" if last and now_us >= last.time_us else ""
     counts = ", never delivered" if life.is_whole else ""
     if place.attempts:
         counts = f", {_deliveries(place.attempts)}, {place.count} failed"
     match place.state:
-        case PlaceState.AVAILABLE:
+        case MessagePlaceState.AVAILABLE:
             return f"available on {queue!r}{since}{counts}"
-        case PlaceState.ACQUIRED:
+        case MessagePlaceState.ACQUIRED:
             return f"on {queue!r}, held by {_named(life, place.consumer)}{since}{counts}"
     how = f"{last.kind} at {iso_time(last.time_us)}" if last else f"before offset {life.horizon}"
     lived = duration_text(last.time_us - life.published.time_us) if last else ""
@@ -194,16 +194,16 @@ def _deliveries(count: int) -> str:
     return "1 delivery" if count == 1 else f"{count:,} deliveries"
 
 
-def _queue(life: Life, queue: int) -> str:
+def _queue(life: MessageLife, queue: int) -> str:
     return life.queues.get(queue, f"queue {queue}")
 
 
-def _named(life: Life, link: int) -> str:
+def _named(life: MessageLife, link: int) -> str:
     known = life.links.get(link)
     return f"link {link}" if known is None else f"{known.container}/{known.link}"
 
 
-def _link_values(life: Life, link: int) -> dict[str, Any] | None:
+def _link_values(life: MessageLife, link: int) -> dict[str, Any] | None:
     known: Link | None = life.links.get(link)
     if not link:
         return None

@@ -22,7 +22,7 @@ from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.tools.client.broker_option import data_option
 from ambermq.tools.client.message_ids import meanings_of, message_id_of
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, tell, type_of
-from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.moment_option import parse_offset
 from ambermq.tools.past.past_access import opened_past, state_of
 from ambermq.tools.past.past_names import PastNames
@@ -52,7 +52,7 @@ class _Filter:
     entries: frozenset[int] | None
     """Naming one of these messages; None for all."""
 
-    def passes(self, event: Event, names: Names) -> bool:
+    def passes(self, event: Event, names: IdNames) -> bool:
         """Tell whether an event is wanted, whose names were heard."""
         return (
             (not self.types or type_of(event) in self.types)
@@ -152,7 +152,7 @@ def _with_id(past: Past, text: str) -> list[int]:
         search.close()
 
 
-def _last(past: Past, names: Names, wanted: _Filter, count: int) -> Iterator[Line]:
+def _last(past: Past, names: IdNames, wanted: _Filter, count: int) -> Iterator[Line]:
     """Yield the last events that are wanted, oldest first."""
     last, window = past.last_offset, _WINDOW_OFFSETS
     pieces: deque[list[Line]] = deque()
@@ -174,7 +174,7 @@ def _batch_start(past: Past, offset: int) -> int:
     return 0 if batch is None else batch.batch.header.base_offset
 
 
-def _lines(events: Iterable[Event], names: Names, wanted: _Filter) -> Iterator[Line]:
+def _lines(events: Iterable[Event], names: IdNames, wanted: _Filter) -> Iterator[Line]:
     for event in events:
         names.hear(event)
         if wanted.passes(event, names):

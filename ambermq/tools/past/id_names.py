@@ -26,7 +26,7 @@ from ambermq.engine.events import (
     Started,
 )
 
-__all__ = ["Names"]
+__all__ = ["IdNames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Link:
     """Container and link, as the peer called them."""
 
 
-class Names:
+class IdNames:
     """Names by id, as far as events told them."""
 
     __slots__ = ("_links", "_muxers", "_queues")

@@ -10,7 +10,7 @@ from functools import cached_property
 from ambermq.engine.events import ConsumerAttached, Event, MuxerDeclared, ProducerAttached, QueueDeclared
 from ambermq.engine.history.past import Past
 from ambermq.engine.model.state import EMPTY_STATE, State
-from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.id_names import IdNames
 
 __all__ = ["PastNames", "living_names"]
 
@@ -19,7 +19,7 @@ _SEVERAL = ("queues", "consumers")
 _NAMING = (QueueDeclared, MuxerDeclared, ProducerAttached, ConsumerAttached)
 
 
-class PastNames(Names):
+class PastNames(IdNames):
     """Names by id, as the log knows them."""
 
     __slots__ = ("__dict__", "_known", "_past")
@@ -52,9 +52,9 @@ class PastNames(Names):
         return {event.offset: event for event in _told(state)}
 
 
-def living_names(state: State) -> Names:
+def living_names(state: State) -> IdNames:
     """Return the names of what lives in a state."""
-    names = Names()
+    names = IdNames()
     for event in _told(state):
         names.hear(event)
     return names

@@ -6,13 +6,13 @@ Rule 1. Less than 5 ms is not waited for but added up, so that small pieces cost
 import time
 from typing import Final, final
 
-__all__ = ["Pace"]
+__all__ = ["RateLimit"]
 
 _WAIT_S: Final = 0.005
 
 
 @final
-class Pace:
+class RateLimit:
     """Lets one piece of work after the other take its time."""
 
     __slots__ = ("_bytes_per_s", "_processor_share", "_ready", "_used")

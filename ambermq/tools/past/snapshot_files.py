@@ -4,7 +4,7 @@ from ambermq.engine.model.state import State
 from ambermq.engine.snapshots.files import load_snapshot
 from ambermq.log.errors import DamageError
 from ambermq.log.manifest.manifest import Manifest, Snapshot
-from ambermq.log.read.log_reader import Reader
+from ambermq.log.read.log_reader import LogReader
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -28,7 +28,7 @@ def snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
     )
 
 
-def snapshot_state(reader: Reader, one: Snapshot) -> State:
+def snapshot_state(reader: LogReader, one: Snapshot) -> State:
     """Return what a snapshot holds; ToolError where it is damaged, for repairing the log mends none, ForeignError."""
     try:
         return load_snapshot(reader.storage, reader.directory, reader.manifest, one)

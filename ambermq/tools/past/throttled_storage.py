@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Final, final
 
 from ambermq.log.manifest.writer_lock import writer_of
-from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.storage.disk import DiskFile, DiskStorage
 from ambermq.log.storage.interface import Storage
-from ambermq.tools.past.rate_limit import Pace
+from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["Neighbour", "PacedStorage", "open_log", "reading_storage"]
+__all__ = ["Neighbour", "ThrottledStorage", "open_log", "reading_storage"]
 
 _PROCESSOR_SHARE: Final = 0.25
 """Of one processor, beside a running broker."""
@@ -67,7 +67,7 @@ class _PacedFile(DiskFile):
 
     __slots__ = ("_neighbour", "_pace")
 
-    def __init__(self, fd: int, pace: Pace, neighbour: Neighbour, *, is_direct: bool) -> None:
+    def __init__(self, fd: int, pace: RateLimit, neighbour: Neighbour, *, is_direct: bool) -> None:
         super().__init__(fd, is_direct=is_direct)
         self._pace = pace
         self._neighbour = neighbour
@@ -83,12 +83,12 @@ class _PacedFile(DiskFile):
 
 
 @final
-class PacedStorage(DiskStorage):
+class ThrottledStorage(DiskStorage):
     """The file system of the machine, read at a pace that all its files share while a broker is busy."""
 
     __slots__ = ("_neighbour", "_pace")
 
-    def __init__(self, pace: Pace, neighbour: Neighbour) -> None:
+    def __init__(self, pace: RateLimit, neighbour: Neighbour) -> None:
         """Read at this pace."""
         self._pace = pace
         self._neighbour = neighbour
@@ -107,10 +107,10 @@ def reading_storage(directory: str) -> Storage:
     rate, pid = _rate(), writer_of(directory)
     if not rate or pid is None:
         return DiskStorage()
-    return PacedStorage(Pace(rate << 20, processor_share=_PROCESSOR_SHARE), Neighbour(pid))
+    return ThrottledStorage(RateLimit(rate << 20, processor_share=_PROCESSOR_SHARE), Neighbour(pid))
 
 
-def open_log(directory: str) -> Reader:
+def open_log(directory: str) -> LogReader:
     """Open the log in a directory as `open_reader`, to be read from its `reading_storage`."""
     return open_reader(directory, storage=reading_storage(directory))
 

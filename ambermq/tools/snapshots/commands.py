@@ -29,8 +29,8 @@ from ambermq.log.manifest.manifest import (
     load,
     snapshot_path,
 )
-from ambermq.log.manifest.pinned_generations import Pins
-from ambermq.log.read.log_reader import Reader
+from ambermq.log.manifest.pinned_generations import PinnedGenerations
+from ambermq.log.read.log_reader import LogReader
 from ambermq.log.recovery.recovery import lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.client.broker_option import (
@@ -225,7 +225,7 @@ def _contents(state: State) -> dict[str, Any]:
     }
 
 
-def _verified(reader: Reader, directory: str, one: Snapshot, faults: list[LogError]) -> dict[str, Any]:
+def _verified(reader: LogReader, directory: str, one: Snapshot, faults: list[LogError]) -> dict[str, Any]:
     row = _row(one) | {"whole": False}
     try:
         return row | _contents(load_snapshot(reader.storage, directory, reader.manifest, one)) | {"whole": True}
@@ -245,7 +245,7 @@ def _delete_stopped(directory: str, name: str) -> None:
             raise ToolError(f"history begins with the snapshot {name!r}", where=directory, advice="it has to stay")
         file_ids = frozenset({one.file_id})
         commit(storage, directory, partial(forget_snapshots, file_ids=file_ids))
-        if one.file_id not in Pins(storage, directory).sweep():
+        if one.file_id not in PinnedGenerations(storage, directory).sweep():
             with suppress(FileNotFoundError):
                 storage.unlink(snapshot_path(directory, one.file_id))
             commit(storage, directory, partial(forget_removed, file_ids=file_ids))

@@ -19,10 +19,10 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.history.past import open_past
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.model.state import EMPTY_STATE, totals_of
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError
-from ambermq.log.manifest.vhost_directories import VirtualHosts, load_root
+from ambermq.log.manifest.vhost_directories import VhostDirectories, load_root
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.recovery.recovery import Recovery, lock_path
 from ambermq.log.storage.disk import DiskStorage
@@ -35,13 +35,13 @@ from ambermq.tools.client.management_client import Management, RequestRefused, S
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["Keeper", "RunningVhosts", "StoppedVhosts", "keeper_of"]
+__all__ = ["RunningVhosts", "StoppedVhosts", "VhostBackend", "keeper_of"]
 
 _RECOVERY_SECONDS: Final = 600.0
 """A log that is adopted is read first, and one that is deleted may be large."""
 
 
-class Keeper(Protocol):
+class VhostBackend(Protocol):
     """What can be asked and done about virtual hosts. All may raise ToolError and LogError."""
 
     def rows(self) -> list[dict[str, Any]]:
@@ -50,7 +50,7 @@ class Keeper(Protocol):
     def row(self, name: str) -> Mapping[str, Any]:
         """Return what there is to say of one, its `mode` among that."""
 
-    def create(self, name: str, mode: Mode) -> None:
+    def create(self, name: str, mode: VhostMode) -> None:
         """Make an empty one."""
 
     def reset(self, name: str) -> Mapping[str, Any]:
@@ -84,7 +84,7 @@ class RunningVhosts:
         """See Keeper."""
         return self._ask("READ", name)
 
-    def create(self, name: str, mode: Mode) -> None:
+    def create(self, name: str, mode: VhostMode) -> None:
         """See Keeper."""
         self._ask("CREATE", name, body={"mode": mode.text} if mode else None)
 
@@ -164,7 +164,7 @@ class StoppedVhosts:
             state = past.state_at(past.end - 1) if past.end else EMPTY_STATE
         return {"name": name, **totals_of(state), "log_id": log_id.hex(), "mode": state.mode.text, "directory": path}
 
-    def create(self, name: str, mode: Mode) -> None:
+    def create(self, name: str, mode: VhostMode) -> None:
         """See Keeper."""
         with self.new(name) as path:
             Recovery.open(self._storage, path, LogConfig(), 0).close()
@@ -228,20 +228,20 @@ class StoppedVhosts:
                 yield engine, path
 
     @contextmanager
-    def _locked(self) -> Iterator[VirtualHosts]:
+    def _locked(self) -> Iterator[VhostDirectories]:
         if self._is_held:
-            yield VirtualHosts(self._storage, self._directory)
+            yield VhostDirectories(self._storage, self._directory)
             return
         lock = self._storage.lock(lock_path(self._directory))
         self._is_held = True
         try:
-            yield VirtualHosts(self._storage, self._directory)
+            yield VhostDirectories(self._storage, self._directory)
         finally:
             self._is_held = False
             lock.release()
 
 
-def keeper_of(directory: str) -> Keeper:
+def keeper_of(directory: str) -> VhostBackend:
     """Return who is asked about the virtual hosts of a data directory."""
     holder = holder_of(directory)
     return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)

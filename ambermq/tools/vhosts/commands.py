@@ -8,12 +8,12 @@ from typing import Final
 
 import click
 
-from ambermq.engine.model.vhost_mode import Mode, mode_named
+from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.log.manifest.vhost_manifest import check_name
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
-from ambermq.tools.vhosts.backends import Keeper, RunningVhosts, keeper_of
+from ambermq.tools.vhosts.backends import RunningVhosts, VhostBackend, keeper_of
 from ambermq.tools.vhosts.copy import copy_log
 
 __all__ = ["vhost"]
@@ -53,8 +53,8 @@ def show(name: str, url: str | None, data: str | None, output: str) -> None:
 @click.argument("name")
 @click.option(
     "--mode",
-    type=click.Choice([mode.text for mode in Mode]),
-    default=Mode.AUTOMATIC.text,
+    type=click.Choice([mode.text for mode in VhostMode]),
+    default=VhostMode.AUTOMATIC.text,
     show_default=True,
     help="What it has at the beginning: predeclared wiring, or nothing.",
 )
@@ -116,7 +116,7 @@ def delete(name: str, force: bool, url: str | None, data: str | None, output: st
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
 
-def _keeper(url: str | None, data: str | None) -> Keeper:
+def _keeper(url: str | None, data: str | None) -> VhostBackend:
     if not url and not data and not os.environ.get(URL_VARIABLE):
         data = os.environ.get(DATA_VARIABLE)
     if data and not url:

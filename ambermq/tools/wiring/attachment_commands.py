@@ -7,7 +7,7 @@ import click
 
 from ambermq.engine.errors import EngineError
 from ambermq.tools.client.broker_option import broker_options
-from ambermq.tools.config.attachment_options import Said, keys_of, said_in, said_text
+from ambermq.tools.config.attachment_options import AttachmentOptions, keys_of, options_in, said_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_words
@@ -91,19 +91,19 @@ def detach(
     _tell(output, "detached", muxer, member, said, {"deleted": True})
 
 
-def _check_alone(member: str | None, said: Said) -> None:
+def _check_alone(member: str | None, said: AttachmentOptions) -> None:
     if member is not None or said.called:
         raise click.UsageError("--id stands alone: it takes the place of MEMBER, MUXER and what they are attached by.")
 
 
-def _said(options: dict[str, Any]) -> Said:
+def _said(options: dict[str, Any]) -> AttachmentOptions:
     try:
-        return said_in(options)
+        return options_in(options)
     except EngineError as error:
         raise ToolError(str(error), code=ExitCode.USAGE) from error
 
 
-def _tell(output: str, done: str, muxer: str, member: str, said: Said, values: dict[str, Any]) -> None:
+def _tell(output: str, done: str, muxer: str, member: str, said: AttachmentOptions, values: dict[str, Any]) -> None:
     by = said_text(said)
     text = f"{done} {muxer} -> {member}" + (f": {by}" if by else "")
     _print(output, text, {"muxer": muxer, "member": member, **keys_of(said), **values})

@@ -10,7 +10,7 @@ from ambermq.tools.client.broker_option import broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement, Request, RequestRefused
-from ambermq.tools.config.attachment_options import Said
+from ambermq.tools.config.attachment_options import AttachmentOptions
 
 __all__ = [
     "WiringManagement",
@@ -58,12 +58,12 @@ class WiringManagement(QueueManagement):
         """Yield the attributes of every attachment, of one muxer or of all, in the order of attaching."""
         return self.rows(_ATTACHMENT, **({} if muxer is None else {"muxer": muxer}))
 
-    def attach(self, muxer: str, member: str, said: Said) -> bool:
+    def attach(self, muxer: str, member: str, said: AttachmentOptions) -> bool:
         """Let a muxer pass messages on to a member; returns whether that is new."""
         asked = attaching(muxer, member, said)
         return self.request(*asked[:4], where=asked.where)[0] == 201
 
-    def detach(self, muxer: str, member: str, said: Said) -> None:
+    def detach(self, muxer: str, member: str, said: AttachmentOptions) -> None:
         """Let a muxer pass messages on to a member no more, by this argument."""
         asked = detaching(muxer, member, said)
         self.request(*asked[:4], where=asked.where)
@@ -114,12 +114,12 @@ def deleting_muxer(name: str, *, if_unused: bool = False, if_empty: bool = False
     return Request("DELETE", _MUXER, {"name": name, "if-unused": if_unused, "if-empty": if_empty})
 
 
-def attaching(muxer: str, member: str, said: Said) -> Request:
+def attaching(muxer: str, member: str, said: AttachmentOptions) -> Request:
     """Return the request that lets a muxer pass messages on to a member."""
     return Request("CREATE", _ATTACHMENT, {}, _attachment(muxer, member, said), f"{muxer} -> {member}")
 
 
-def detaching(muxer: str, member: str, said: Said) -> Request:
+def detaching(muxer: str, member: str, said: AttachmentOptions) -> Request:
     """Return the request that lets it pass on no more, by this argument."""
     return Request("DELETE", _ATTACHMENT, {}, _attachment(muxer, member, said), f"{muxer} -> {member}")
 
@@ -131,7 +131,7 @@ def options_given(options: Options) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value != getattr(default, name)}
 
 
-def _attachment(muxer: str, member: str, said: Said) -> dict[str, Any]:
+def _attachment(muxer: str, member: str, said: AttachmentOptions) -> dict[str, Any]:
     argument = said.argument
     if isinstance(argument, tuple):
         return {"muxer": muxer, "member": member, said.called: [_condition(one) for one in argument]}

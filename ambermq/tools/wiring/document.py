@@ -20,7 +20,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ambermq.engine.address import MUXER_MEMBER, member_address, queue_name
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
-from ambermq.tools.config.attachment_options import ARGUMENT_KEYS, Said, keys_of, said_by, said_in, said_text
+from ambermq.tools.config.attachment_options import (
+    ARGUMENT_KEYS,
+    AttachmentOptions,
+    keys_of,
+    options_in,
+    said_by,
+    said_text,
+)
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.client import options_given
@@ -74,7 +81,7 @@ class AttachmentEntry(NamedTuple):
 
     muxer: str
     member: str
-    said: Said = Said()
+    said: AttachmentOptions = AttachmentOptions()
 
 
 class Wiring(NamedTuple):
@@ -231,7 +238,7 @@ def _queue(table: Mapping[str, Any], where: str) -> QueueEntry:
 
 def _attachment(table: Mapping[str, Any], where: str) -> AttachmentEntry:
     try:
-        return AttachmentEntry(_text(table, "muxer", where), _text(table, "member", where), said_in(table))
+        return AttachmentEntry(_text(table, "muxer", where), _text(table, "member", where), options_in(table))
     except EngineError as error:
         raise _wrong(where, "it", "an attachment", str(error)) from error
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ambermq.engine.commands import Command, DeclareMuxer, DeclareQueue
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.decide import decide, started
 from ambermq.engine.decide.wiring import existing_muxer, member_id
 from ambermq.engine.effects import Answered, RefusedCommand, Unfinished
@@ -18,14 +18,14 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import Attached
 from ambermq.engine.fold.apply import apply
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.queue_template import NORMAL, Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import NORMAL, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.routing.router import WIRING, Router
 from ambermq.tools.config.attachment_options import said_by
 from ambermq.tools.wiring.document import AttachmentEntry, Wiring
 
-__all__ = ["Rehearsal", "templates_of"]
+__all__ = ["DryRun", "templates_of"]
 
 _ANY: Final = 1 << 40
 _COUNTLESS: Final = EngineConfig(queues_max=_ANY, muxers_max=_ANY, attachments_max=_ANY)
@@ -34,11 +34,14 @@ _SHAPES: Final = ("argument_bytes_max", "chain_muxers_max", "conditions_max", "n
 """What one thing may be."""
 
 
-class Rehearsal:
+class DryRun:
     """A virtual host without a log."""
 
     def __init__(
-        self, templates: Templates, mode: Mode = Mode.AUTOMATIC, limits: Mapping[str, int] = MappingProxyType({})
+        self,
+        templates: QueueTemplates,
+        mode: VhostMode = VhostMode.AUTOMATIC,
+        limits: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Make one that has what a broker always has in this mode; queues are made from `templates`.
 
@@ -55,7 +58,7 @@ class Rehearsal:
     def has(self, wiring: Wiring) -> None:
         """Let all of this be so, as on a broker that has it: templates attach nothing more, and no limit is asked."""
         names = sorted({queue.template or NORMAL for queue in wiring.queues})
-        bare = Templates(tuple(Template(Settings(name)) for name in names)).with_defaults()
+        bare = QueueTemplates(tuple(QueueTemplate(Settings(name)) for name in names)).with_defaults()
         shapeless: dict[str, Any] = dict.fromkeys(_SHAPES, _ANY)
         config = replace(_COUNTLESS, templates=bare, **shapeless)
         for muxer in wiring.muxers:
@@ -89,8 +92,8 @@ class Rehearsal:
         answered: Mapping[str, Any] = answer.value
         return answered
 
-    def _moment(self, config: EngineConfig) -> Moment:
-        return Moment(0, self._end, _ANY, config, self.router)
+    def _moment(self, config: EngineConfig) -> DecisionContext:
+        return DecisionContext(0, self._end, _ANY, config, self.router)
 
     def _happened(self, events: Iterable[Any]) -> None:
         for event in events:
@@ -100,14 +103,14 @@ class Rehearsal:
                 self.router.heard(event, self.state)
 
 
-def templates_of(rows: Iterable[Mapping[str, Any]]) -> Templates:
+def templates_of(rows: Iterable[Mapping[str, Any]]) -> QueueTemplates:
     """Return a broker's templates by their attributes as `$management` tells them."""
-    return Templates(tuple(map(_template, rows))).with_defaults()
+    return QueueTemplates(tuple(map(_template, rows))).with_defaults()
 
 
-def _template(row: Mapping[str, Any]) -> Template:
+def _template(row: Mapping[str, Any]) -> QueueTemplate:
     attach = []
     for one in row["attach"]:
         said = said_by(one)
         attach.append(TemplateAttachment(one["muxer"], said.argument, said.called))
-    return Template(Settings(row["name"], messages_max=row["messages_max"]), row["pattern"], tuple(attach))
+    return QueueTemplate(Settings(row["name"], messages_max=row["messages_max"]), row["pattern"], tuple(attach))

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Router
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.management.attachments import attachment_attributes
 from ambermq.protocol.management.muxers import muxer_attributes
 from ambermq.protocol.management.routes import route_attributes
@@ -56,8 +56,8 @@ def route_at(
     state = _state_at(url, data, at)
     try:
         body = given_message(fields)
-        moment = Moment(state.time_us, 0, 0, config, Router(MessageFields))
-        explained = explain(state, address, MessageFields(body), moment)
+        moment = DecisionContext(state.time_us, 0, 0, config, Router(RoutingFields))
+        explained = explain(state, address, RoutingFields(body), moment)
     except Refused as refusal:
         code = ExitCode.NOT_FOUND if refusal.condition == "amqp:not-found" else ExitCode.FAILED
         raise ToolError(refusal.description, where=address or "anonymous", code=code) from refusal

@@ -33,14 +33,14 @@ from ambermq.engine.history.updatable_settings import differing, values_of, valu
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import QUEUE_MUXER, Muxer
 from ambermq.engine.model.queue import Queue, Settings
-from ambermq.engine.model.queue_template import Templates
+from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.model.state import State
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.tools.config.attachment_options import said_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
-from ambermq.tools.wiring.dry_run import Rehearsal
+from ambermq.tools.wiring.dry_run import DryRun
 from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = ["Change", "ChangeKind", "Plan", "plan_for"]
@@ -110,7 +110,7 @@ class Plan(NamedTuple):
 def plan_for(
     present: WiringRows,
     wanted: Wiring,
-    templates: Templates,
+    templates: QueueTemplates,
     *,
     path: str,
     prunes: bool,
@@ -143,14 +143,14 @@ class _RoundRefused(Exception):
 
 class _Planner:
     def __init__(
-        self, present: WiringRows, wanted: Wiring, templates: Templates, path: str, limits: Mapping[str, int]
+        self, present: WiringRows, wanted: Wiring, templates: QueueTemplates, path: str, limits: Mapping[str, int]
     ) -> None:
         self._wanted = wanted
         self._path = path
         self._conflicts: set[str] = set()
         self._has = wiring_of(present)
         is_bare = all(row["name"] != QUEUE_MUXER for row in present.muxers)
-        self._rehearsal = Rehearsal(templates, Mode.ADVANCED if is_bare else Mode.AUTOMATIC, limits)
+        self._rehearsal = DryRun(templates, VhostMode.ADVANCED if is_bare else VhostMode.AUTOMATIC, limits)
         self._rehearsal.has(self._has)
         self._names = {name for entry in wanted.queues if (name := _name_of(entry.name)) is not None}
 

@@ -21,7 +21,7 @@ from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
 from tests.engine.world import World
 
@@ -145,8 +145,8 @@ def test_what_an_older_log_holds_stays_until_it_is_detached() -> None:
 
 def test_a_template_attaches_by_what_messages_have() -> None:
     """Else no queue is made of it."""
-    template = Template(Settings("odd"), "odd.#", (TemplateAttachment("property", (_BOGUS,), "conditions"),))
-    world = World(EngineConfig(templates=Templates((template,)).with_defaults()))
+    template = QueueTemplate(Settings("odd"), "odd.#", (TemplateAttachment("property", (_BOGUS,), "conditions"),))
+    world = World(EngineConfig(templates=QueueTemplates((template,)).with_defaults()))
     world.do(DeclareMuxer("key", "property", MuxerKind.PROPERTY))
     count = len(world.events)
     (refused,) = world.do(DeclareQueue("key", "odd.one", Settings("odd")))
@@ -215,8 +215,8 @@ def test_detaching_lets_go_of_one_attachment() -> None:
 
 def test_attachments_that_come_with_a_queue_or_a_subscription_count() -> None:
     """What its name and its template attach it by: it is refused as a whole where one of them is too many."""
-    template = Template(Settings(template="wired"), attach=(TemplateAttachment("m"), TemplateAttachment("n")))
-    world = World(EngineConfig(attachments_max=4, templates=Templates((template,)).with_defaults()))
+    template = QueueTemplate(Settings(template="wired"), attach=(TemplateAttachment("m"), TemplateAttachment("n")))
+    world = World(EngineConfig(attachments_max=4, templates=QueueTemplates((template,)).with_defaults()))
     for name in "mn":
         world.do(DeclareMuxer("key", name, MuxerKind.SIMPLE))
     assert type(world.do(DeclareQueue("key", "q", Settings(template="wired")))[-1]) is Answered

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.dispatch.demand import Demand, Want
-from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.selectors.selector import parse_selector
 
 
@@ -14,7 +14,7 @@ def test_turns_are_those_of_whoever_is_left(moves: list[tuple[bool, int, bool]])
     """In their order; nobody who has gone has credit, and a queue that nobody is left on is not worth a look."""
     demand = Demand()
     plain, selecting = list[int](), list[int]()
-    scan = Scan(parse_selector("a = 1", bytes_max=100))
+    scan = SelectorScan(parse_selector("a = 1", bytes_max=100))
     for comes, number, selects in moves:
         known = selecting if selects else plain
         consumer = number * 2 + selects

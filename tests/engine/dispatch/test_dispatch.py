@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Want
-from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained
 from ambermq.engine.events import Acquired, Settled
 from ambermq.engine.model.entry_word import size_of, unpack_words
@@ -36,7 +36,7 @@ def selecting(world: World, name: str = "q", *, credit: int = 1000) -> int:
     consumer = world.consumer(name)
     queue = world.demand.wants[consumer].queue
     world.demand.remove(consumer)
-    scan = Scan(parse_selector("a = 1", bytes_max=100))
+    scan = SelectorScan(parse_selector("a = 1", bytes_max=100))
     world.demand.add(Want(consumer, queue, "link", scan=scan))
     world.set_credit(consumer, credit)
     return consumer

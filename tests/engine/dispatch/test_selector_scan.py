@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ambermq.engine.commands import AttachConsumer, DetachConsumer, PurgeQueue, Settle
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.dispatch.selector_scan import Scan
+from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver, Drained, Effect, RefusedCommand
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, make_words, pack_words, unpack_words
@@ -166,7 +166,7 @@ def test_everybody_gets_what_he_selects(steps: Sequence[tuple[Any, ...]], looks:
                 broker.do(PurgeQueue("key", "q"))
 
 
-def walked(scan: Scan, queue: Queue, count: int) -> list[int]:
+def walked(scan: SelectorScan, queue: Queue, count: int) -> list[int]:
     """Go on along a queue by one part, where nothing is taken; return the words looked at, none at its end."""
     words = scan.ahead(queue, count)
     assert len(words) <= count
@@ -180,7 +180,7 @@ class WalkMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.scan = Scan(parse_selector("kind = 'a'", bytes_max=100))
+        self.scan = SelectorScan(parse_selector("kind = 'a'", bytes_max=100))
         self.queue = new_queue(1, "q", Settings())
         self.next_offset = 10
         self.looked: list[int] = []
@@ -240,7 +240,7 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bo
     """What was looked at is neither read again nor walked along, be it a part of a chunk or many chunks."""
     costs = set()
     for count in (10, 1000, 5000, 50_000):
-        scan, queue = Scan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
+        scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
         words = make_words(10, [100] * count)
         queue = queue.pushed(words, 100 * count)
         if came_back:
@@ -260,7 +260,7 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bo
 
 def test_what_came_back_is_looked_at_again_whenever_it_has_changed() -> None:
     """It is looked through once as it is: after one more failure it is not as it was, though the words are the same."""
-    scan, queue = Scan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
+    scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
     words = make_words(10, [100, 100, 100])
     queue = queue.pushed(words, 300)
     for _ in range(3):

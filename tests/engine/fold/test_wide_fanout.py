@@ -140,7 +140,7 @@ def test_parts_come_to_what_a_fold_comes_to() -> None:
     before = fold(EMPTY_STATE, made)
     event = Published(7, 2, (0, 1, 2, 6, 3, 4), 0, bytes(8), 8, durable=True)
     for changes_max in range(1, 7):
-        on_its_way = spreading.Spreading(None, event, [], [])
+        on_its_way = spreading.WideFanout(None, event, [], [])
         after = None
         while after is None:
             after = on_its_way.go_on(before, changes_max)

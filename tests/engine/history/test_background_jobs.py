@@ -3,11 +3,11 @@
 import select
 import threading
 
-from ambermq.engine.history.background_jobs import Job, Jobs
+from ambermq.engine.history.background_jobs import BackgroundJob, BackgroundJobs
 from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
 
 
-def failing(_job: Job) -> int:
+def failing(_job: BackgroundJob) -> int:
     """A question that has no answer."""
     raise KeyError("none")
 
@@ -15,8 +15,8 @@ def failing(_job: Job) -> int:
 def test_answers_come_with_their_keys_in_order() -> None:
     """Each job ends once, with its value."""
     workers = InlineWorkers()
-    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=10)
-    assert all(jobs.submit(Job(key, lambda job: int(job.key))) for key in ("1", "2", "3"))
+    jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=10)
+    assert all(jobs.submit(BackgroundJob(key, lambda job: int(job.key))) for key in ("1", "2", "3"))
     assert jobs.take_ended() == []
     workers.collect()
     assert [(job.key, job.value, job.error) for job in jobs.take_ended()] == [
@@ -31,9 +31,9 @@ def test_answers_come_with_their_keys_in_order() -> None:
 def test_an_error_is_an_answer_and_the_lane_goes_on() -> None:
     """What a job raises is told to who has asked; the next job is served."""
     workers = InlineWorkers()
-    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=10)
-    jobs.submit(Job("bad", failing))
-    jobs.submit(Job("good", lambda _: 0))
+    jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=10)
+    jobs.submit(BackgroundJob("bad", failing))
+    jobs.submit(BackgroundJob("good", lambda _: 0))
     workers.collect()
     bad, good = jobs.take_ended()
     assert isinstance(bad.error, KeyError)
@@ -45,8 +45,8 @@ def test_the_line_has_an_end_and_who_leaves_makes_room() -> None:
     """A full line refuses; a dropped job never runs, and is never told."""
     ran: list[str] = []
     workers = InlineWorkers()
-    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
-    first, second, third = (Job(name, lambda job: ran.append(job.key)) for name in "abc")
+    jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=2)
+    first, second, third = (BackgroundJob(name, lambda job: ran.append(job.key)) for name in "abc")
     assert jobs.submit(first)
     assert jobs.submit(second)
     assert not jobs.submit(third)
@@ -62,13 +62,13 @@ def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
     """It is let run, and its answer is dropped; the loop goes on meanwhile."""
     began, go = threading.Event(), threading.Event()
 
-    def wait(_job: Job) -> None:
+    def wait(_job: BackgroundJob) -> None:
         began.set()
         assert go.wait(60)
 
     workers = ThreadWorkers(has_kernel_sync=False)
-    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
-    job = Job("slow", wait)
+    jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=2)
+    job = BackgroundJob("slow", wait)
     jobs.submit(job)
     assert began.wait(60)
     jobs.drop(job)
@@ -82,7 +82,7 @@ def test_a_rest_ends_what_nobody_waits_for() -> None:
     """Whoever works on goes on, a dropped job ends at its next rest."""
     rests = 0
 
-    def work(job: Job) -> None:
+    def work(job: BackgroundJob) -> None:
         nonlocal rests
         for _ in range(10):
             job.rest()
@@ -90,8 +90,8 @@ def test_a_rest_ends_what_nobody_waits_for() -> None:
             job.is_dropped = rests == 4
 
     workers = InlineWorkers()
-    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
-    job = Job("key", work)
+    jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=2)
+    job = BackgroundJob("key", work)
     jobs.submit(job)
     workers.collect()
     assert (rests, jobs.take_ended()) == (4, [])
@@ -103,14 +103,14 @@ def test_a_stop_ends_what_runs_at_its_next_rest() -> None:
     """Whoever closes the line waits for no fold to come to its end; what had ended is not told any more either."""
     began = threading.Event()
 
-    def work(job: Job) -> None:
+    def work(job: BackgroundJob) -> None:
         began.set()
         while True:
             job.rest()
 
     workers = ThreadWorkers(has_kernel_sync=False)
-    jobs = Jobs(workers, "test", lanes_max=1, waiting_max=2)
-    endless, behind = Job("endless", work), Job("behind", repr)
+    jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=2)
+    endless, behind = BackgroundJob("endless", work), BackgroundJob("behind", repr)
     assert jobs.submit(endless)
     assert jobs.submit(behind)
     assert began.wait(60)
@@ -125,12 +125,12 @@ def test_no_thread_before_the_first_job() -> None:
     """Lanes are opened one a job, up to lanes_max."""
     workers = ThreadWorkers(has_kernel_sync=False)
     before = threading.active_count()
-    jobs = Jobs(workers, "test", lanes_max=2, waiting_max=10)
+    jobs = BackgroundJobs(workers, "test", lanes_max=2, waiting_max=10)
     assert threading.active_count() == before
     for _ in range(3):
-        jobs.submit(Job("key", repr))
+        jobs.submit(BackgroundJob("key", repr))
     assert threading.active_count() == before + 2
-    news, ended = select.poll(), list[Job]()
+    news, ended = select.poll(), list[BackgroundJob]()
     news.register(workers.fileno(), select.POLLIN)
     while len(ended) < 3:
         assert news.poll(60_000)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ambermq.engine.events import Attached, Published
 from ambermq.engine.fold.apply import apply
-from ambermq.engine.history.message_life import Life, find_message, life_of, open_search
-from ambermq.engine.history.message_steps import Place, PlaceState
+from ambermq.engine.history.message_life import MessageLife, find_message, life_of, open_search
+from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState
 from ambermq.engine.history.past import Past, PastError, PastKind, open_past
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.records.index_keys import touches_of
@@ -57,22 +57,22 @@ def index_all(past: Past) -> None:
         file.close()
 
 
-def place_in(state: State, queue: int, word: bytes) -> tuple[PlaceState, int, int]:
+def place_in(state: State, queue: int, word: bytes) -> tuple[MessagePlaceState, int, int]:
     """Where a message is in a state: on a queue, with whom, and its failed deliveries."""
     known = state.queues.get(queue)
     if known is None:
-        return PlaceState.ARCHIVED, 0, -1
+        return MessagePlaceState.ARCHIVED, 0, -1
     entry = known.entries.get(int.from_bytes(word, "little") >> 16)
     count = entry.count if entry else 0
     for consumer, held in known.acquired.items():
         if held.remove(word)[0]:
-            return PlaceState.ACQUIRED, consumer, count
+            return MessagePlaceState.ACQUIRED, consumer, count
     if known.ready.remove(word)[0] or known.returned.remove(word)[0]:
-        return PlaceState.AVAILABLE, 0, count
-    return PlaceState.ARCHIVED, 0, -1
+        return MessagePlaceState.AVAILABLE, 0, count
+    return MessagePlaceState.ARCHIVED, 0, -1
 
 
-def way_of(lived: Lived, published: Published) -> list[tuple[int, dict[int, tuple[PlaceState, int, int]]]]:
+def way_of(lived: Lived, published: Published) -> list[tuple[int, dict[int, tuple[MessagePlaceState, int, int]]]]:
     """Each event's offset at which the place of a message changed, and the places after it, by folding everything."""
     state, way = EMPTY_STATE, []
     for event in singles(lived.events()):
@@ -84,7 +84,7 @@ def way_of(lived: Lived, published: Published) -> list[tuple[int, dict[int, tupl
     return way
 
 
-def check(lived: Lived, life: Life) -> None:
+def check(lived: Lived, life: MessageLife) -> None:
     """The story has a step for each change, and ends where the message is."""
     way = way_of(lived, life.published)
     assert sorted({step.offset for step in life.steps}) == [offset for offset, _ in way]
@@ -92,7 +92,7 @@ def check(lived: Lived, life: Life) -> None:
     for place in life.places:
         state, consumer, count = way[-1][1][place.queue]
         assert (place.state, place.consumer) == (state, consumer)
-        assert place.state is PlaceState.ARCHIVED or place.count == count
+        assert place.state is MessagePlaceState.ARCHIVED or place.count == count
 
 
 @pytest.mark.parametrize("indexed", [True, False])
@@ -151,12 +151,12 @@ def test_before_the_horizon_a_story_begins_with_where_the_message_was(
 
 
 def _lives(state: State, event: Published) -> bool:
-    return any(place_in(state, queue, event.words)[0] is not PlaceState.ARCHIVED for queue in event.queues)
+    return any(place_in(state, queue, event.words)[0] is not MessagePlaceState.ARCHIVED for queue in event.queues)
 
 
-def place_of(place: Place) -> tuple[PlaceState, int, int]:
+def place_of(place: MessagePlace) -> tuple[MessagePlaceState, int, int]:
     """A place as `place_in` has it."""
-    return place.state, place.consumer, -1 if place.state is PlaceState.ARCHIVED else place.count
+    return place.state, place.consumer, -1 if place.state is MessagePlaceState.ARCHIVED else place.count
 
 
 @pytest.fixture(scope="module")

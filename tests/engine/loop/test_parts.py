@@ -27,7 +27,7 @@ from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
@@ -44,12 +44,12 @@ _TEXTS = (
 
 def _wired(changes_max: int) -> World:
     """Muxers of classes that look into messages, and queues with little room; addresses make queues that listen."""
-    made = Template(Settings("made", messages_max=2), "*", (TemplateAttachment("TOPIC", "made"),))
+    made = QueueTemplate(Settings("made", messages_max=2), "*", (TemplateAttachment("TOPIC", "made"),))
     config = EngineConfig(
         queue_messages_max=3,
         attachments_max=8,
         tick_changes_max=changes_max,
-        templates=Templates((made,)).with_defaults(),
+        templates=QueueTemplates((made,)).with_defaults(),
     )
     world = World(config, fields_of)
     world.do(DeclareMuxer("key", "colours", MuxerKind.PROPERTY))

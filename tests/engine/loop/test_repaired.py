@@ -4,7 +4,7 @@ import pytest
 
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DetachMember
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import Moment
+from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.decide import decide, started
 from ambermq.engine.effects import Answered
 from ambermq.engine.events import Attached, Event, MuxerDeclared, QueueDeclared
@@ -20,8 +20,8 @@ from tests.engine.world import World, record_count
 _QUEUES = ("a", "b", "c", "d")
 
 
-def _moment(next_offset: int) -> Moment:
-    return Moment(2_000, next_offset, 1 << 40, EngineConfig(), Router())
+def _moment(next_offset: int) -> DecisionContext:
+    return DecisionContext(2_000, next_offset, 1 << 40, EngineConfig(), Router())
 
 
 def _lived() -> World:

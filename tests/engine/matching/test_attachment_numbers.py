@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.engine.matching.attachment_numbers import Moved, Numbers
+from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
 from ambermq.engine.model.attachment import Attachment
 
 
@@ -21,7 +21,7 @@ def _follow(moved: Moved | None, known: dict[int, int]) -> dict[int, int]:
 )
 def test_whoever_follows_the_moves_knows_every_number(order: list[int], gone: set[int], more: Iterable[int]) -> None:
     """Whatever the order of coming, with holes, after closing up, and with the same ids coming back."""
-    numbers, known, there = Numbers(), dict[int, int](), dict[int, Attachment]()
+    numbers, known, there = AttachmentNumbers(), dict[int, int](), dict[int, Attachment]()
 
     def come(id_: int) -> None:
         nonlocal known

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ambermq.engine.matching.attachment_numbers import Numbers
+from ambermq.engine.matching.attachment_numbers import AttachmentNumbers
 from ambermq.engine.matching.field_terms import FieldTerms, Sign, key_of
 from ambermq.engine.matching.muxer_index import MuxerIndex
 from ambermq.engine.model.attachment import Attachment, Condition
@@ -38,7 +38,7 @@ def test_a_key_is_the_value_itself_where_a_dict_may_compare_it() -> None:
 
 def test_terms_hold_one_attachment_as_it_is() -> None:
     """A set is made for the second, and given up when one is left."""
-    numbers, terms = Numbers(), FieldTerms(None)
+    numbers, terms = AttachmentNumbers(), FieldTerms(None)
     first, second = Attachment(1, 7), Attachment(2, 7)
     for attachment in (first, second):
         numbers.insert(attachment, 1)

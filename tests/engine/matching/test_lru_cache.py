@@ -1,11 +1,11 @@
 """What is remembered is bounded in number and weight, and what was asked for longest ago goes first."""
 
-from ambermq.engine.matching.lru_cache import Recent
+from ambermq.engine.matching.lru_cache import LruCache
 
 
 def test_the_answer_asked_for_longest_ago_goes_first() -> None:
     """Asking for an answer keeps it."""
-    recent: Recent[str, int] = Recent(2, 100)
+    recent: LruCache[str, int] = LruCache(2, 100)
     recent.put("a", 1, 1)
     recent.put("b", 2, 1)
     assert recent.get("a") == 1
@@ -15,7 +15,7 @@ def test_the_answer_asked_for_longest_ago_goes_first() -> None:
 
 def test_weight_is_bounded() -> None:
     """A heavy answer pushes out several; one that is too heavy is not remembered and pushes out none."""
-    recent: Recent[str, int] = Recent(10, 10)
+    recent: LruCache[str, int] = LruCache(10, 10)
     for key in "abc":
         recent.put(key, 1, 3)
     recent.put("d", 1, 7)
@@ -27,7 +27,7 @@ def test_weight_is_bounded() -> None:
 
 def test_what_is_cleared_weighs_nothing() -> None:
     """As much is remembered afterwards as before."""
-    recent: Recent[str, int] = Recent(10, 10)
+    recent: LruCache[str, int] = LruCache(10, 10)
     recent.put("a", 1, 10)
     recent.clear()
     assert recent.get("a") is None
@@ -37,7 +37,7 @@ def test_what_is_cleared_weighs_nothing() -> None:
 
 def test_nothing_is_remembered_where_nothing_may_be() -> None:
     """A bound of 0 turns it off."""
-    recent: Recent[str, int] = Recent(0, 0)
+    recent: LruCache[str, int] = LruCache(0, 0)
     recent.put("a", 1, 1)
     recent.put("b", 1, 0)
     assert len(recent) == 0

@@ -10,22 +10,22 @@ from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import QUEUE_MUXER, MuxerKind
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.queue_template import PREDEFINED, Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import PREDEFINED, QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import EMPTY_STATE
 from tests.engine.world import World
 
 _URGENT = (Condition("urgent"),)
-_TEMPLATES = Templates(
+_TEMPLATES = QueueTemplates(
     (
-        Template(
+        QueueTemplate(
             Settings("orders", messages_max=7),
             "orders.#",
             (TemplateAttachment("all"), TemplateAttachment("some", _URGENT, "conditions")),
         ),
-        Template(Settings("later", messages_max=8), "*.eu"),
-        Template(Settings("asked", messages_max=9)),
-        Template(Settings("broken"), "broken", (TemplateAttachment("missing"),)),
-        Template(Settings("wrong"), "wrong", (TemplateAttachment("all", "x", "destination"),)),
+        QueueTemplate(Settings("later", messages_max=8), "*.eu"),
+        QueueTemplate(Settings("asked", messages_max=9)),
+        QueueTemplate(Settings("broken"), "broken", (TemplateAttachment("missing"),)),
+        QueueTemplate(Settings("wrong"), "wrong", (TemplateAttachment("all", "x", "destination"),)),
     )
 ).with_defaults()
 
@@ -57,8 +57,8 @@ def test_the_first_pattern_that_takes_the_name_is_it(name: str, template: str) -
 def test_the_predefined_ones_are_there_unless_replaced() -> None:
     """By their names; a file's own come first."""
     assert [one.name for one in PREDEFINED.ordered] == ["normal", "temporary", "subscription"]
-    normal = Template(Settings("normal", messages_max=1), "#")
-    templates = Templates((normal,)).with_defaults()
+    normal = QueueTemplate(Settings("normal", messages_max=1), "#")
+    templates = QueueTemplates((normal,)).with_defaults()
     assert [one.name for one in templates.ordered] == ["normal", "temporary", "subscription"]
     assert templates.for_queue("any") is normal
 
@@ -94,7 +94,9 @@ def test_attachments_that_look_alike_are_several() -> None:
     """A property called `a=1` is not the property `a` that is 1, nor is that true."""
     alike = (Condition("a=1"), Condition("a", True, 1), Condition("a", True, True))
     attach = tuple(TemplateAttachment("some", (condition,)) for condition in alike)
-    world = World(EngineConfig(templates=Templates((Template(Settings("t"), "t.#", attach),)).with_defaults()))
+    world = World(
+        EngineConfig(templates=QueueTemplates((QueueTemplate(Settings("t"), "t.#", attach),)).with_defaults())
+    )
     world.do(DeclareMuxer("key", "some", MuxerKind.PROPERTY))
     world.do(DeclareQueue("key", "t.x", Settings("t")))
     found = world.router.attachments_of(world.state, world.queue("t.x").id)

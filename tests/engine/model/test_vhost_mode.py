@@ -23,7 +23,7 @@ from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
-from ambermq.engine.model.vhost_mode import Mode, mode_named
+from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.records.writer import write_event
 from ambermq.engine.snapshots.state_codec import image_of, state_of
@@ -39,7 +39,7 @@ NORMAL = Settings("normal")
 @pytest.fixture
 def bare() -> World:
     """A virtual host in advanced mode, with the queue `orders`."""
-    world = World(mode=Mode.ADVANCED)
+    world = World(mode=VhostMode.ADVANCED)
     world.do(DeclareQueue("key", "orders", NORMAL))
     return world
 
@@ -57,9 +57,9 @@ def test_nothing_is_predeclared(bare: World) -> None:
     assert len(bare.events) == 2
     for event in started(bare.state, bare.moment):
         bare.happened(event)
-    assert (bare.state.epoch, bare.state.mode, len(bare.state.muxers)) == (2, Mode.ADVANCED, 0)
+    assert (bare.state.epoch, bare.state.mode, len(bare.state.muxers)) == (2, VhostMode.ADVANCED, 0)
     bare.do(ResetHost("key"))
-    assert (bare.state.mode, len(bare.state.muxers), len(bare.state.queues)) == (Mode.ADVANCED, 0, 0)
+    assert (bare.state.mode, len(bare.state.muxers), len(bare.state.queues)) == (VhostMode.ADVANCED, 0, 0)
     assert fold(EMPTY_STATE, bare.events) == bare.state
 
 
@@ -120,7 +120,7 @@ class _To:
 
 def test_a_message_to_a_plain_address_is_rejected() -> None:
     """On the anonymous terminus too; one to a muxer goes on."""
-    world = World(fields_of=_To, mode=Mode.ADVANCED)
+    world = World(fields_of=_To, mode=VhostMode.ADVANCED)
     world.do(DeclareQueue("key", "orders", NORMAL))
     wired(world)
     (ready,) = world.do(AttachProducer("key", "", "c", "l"))
@@ -134,20 +134,20 @@ def test_a_message_to_a_plain_address_is_rejected() -> None:
     assert world.queue("orders").available == 1
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_the_mode_is_in_a_snapshot(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", list(VhostMode))
+def test_the_mode_is_in_a_snapshot(mode: VhostMode) -> None:
     """The image of a state has it; that of an automatic one is as it was before there were modes."""
     state = World(mode=mode).state
     blocks = list(image_of(state))
     assert state_of(blocks) == state
-    assert (b"mode" in blocks[0].payload) == (mode is Mode.ADVANCED)
+    assert (b"mode" in blocks[0].payload) == (mode is VhostMode.ADVANCED)
 
 
 def test_the_first_start_says_the_mode() -> None:
     """Later ones repeat what the state says, so a log that has lost its first record still knows."""
-    world = World(mode=Mode.ADVANCED)
+    world = World(mode=VhostMode.ADVANCED)
     (first,) = started(world.state, world.moment)
-    assert first == Started(1, world.now_us, 2, Mode.ADVANCED)
+    assert first == Started(1, world.now_us, 2, VhostMode.ADVANCED)
     draft = Draft(LogConfig(), next_offset=1)
     assert write_event(draft, first) == 1
     assert list(events_of(batch_of(draft))) == [first]
@@ -155,6 +155,6 @@ def test_the_first_start_says_the_mode() -> None:
 
 def test_modes_have_names() -> None:
     """What is none is refused, and told which there are."""
-    assert [mode_named(mode.text) for mode in Mode] == list(Mode)
+    assert [mode_named(mode.text) for mode in VhostMode] == list(VhostMode)
     with pytest.raises(Refused, match="automatic or advanced, found 'other'"):
         mode_named("other")

@@ -28,7 +28,7 @@ from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.model.queue_template import Template, TemplateAttachment, Templates
+from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.subscription import Subscribing
 from ambermq.engine.records.size_bounds import largest_record
 from ambermq.engine.records.types import LOST
@@ -220,6 +220,6 @@ def test_what_a_template_says_counts_too() -> None:
     """Its name, and what it attaches by: no request asked for it."""
     plain = largest_record(EngineConfig(), **_BOUNDS)
     attachment = TemplateAttachment("m", (Condition("x" * 2000),))
-    for template in (Template(Settings("x" * 2000)), Template(Settings("t"), attach=(attachment,))):
-        config = EngineConfig(templates=Templates((template,)).with_defaults())
+    for template in (QueueTemplate(Settings("x" * 2000)), QueueTemplate(Settings("t"), attach=(attachment,))):
+        config = EngineConfig(templates=QueueTemplates((template,)).with_defaults())
         assert largest_record(config, **_BOUNDS) >= plain

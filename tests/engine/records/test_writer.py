@@ -38,7 +38,7 @@ from ambermq.engine.model.entry_word import make_words, pack_words, total_size
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.model.publish_options import Sending, Unroutable
+from ambermq.engine.model.publish_options import PublishOptions, Unroutable
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.subscription import Subscription
@@ -127,7 +127,7 @@ def one_of_each() -> list[Event]:
         lambda at: MuxerDeclared(at, NOW_US, "lossy", MuxerKind.LOSSY, Options(probability=0.5, seed=-7)),
         lambda at: Attached(at, NOW_US, 4, 5),
         lambda at: Attached(at, NOW_US, 4, 5, (Condition("colour", True, "red"), Condition("header.priority"))),
-        lambda at: ProducerAttached(at, NOW_US, 0, "", "c", "l", Sending(Unroutable.REJECT, True, True)),
+        lambda at: ProducerAttached(at, NOW_US, 0, "", "c", "l", PublishOptions(Unroutable.REJECT, True, True)),
         lambda at: Drawn(at, NOW_US, 4, 17),
         lambda at: MuxerDeleted(at, NOW_US, 4),
         lambda at: QueueDeclared(at, NOW_US, "$temporary.7", Settings("temporary"), Lifetime.ON_CLOSE),

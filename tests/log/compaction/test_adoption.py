@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.log.compaction.adoption import Adoption, adopt, check_segments
-from ambermq.log.compaction.job import Proposal, job_path, lock_jobs, read_proposal, sweep_jobs, write_proposal
+from ambermq.log.compaction.job import CompactionJob, job_path, lock_jobs, read_proposal, sweep_jobs, write_proposal
 from ambermq.log.compaction.record_copy import bodies_of_walk
 from ambermq.log.compaction.rewrite_tasks import GroupTask, pack_offsets, rewrite_group
 from ambermq.log.errors import DamageError, ForeignError, LogError
@@ -49,7 +49,7 @@ def lived() -> tuple[SimulatedStorage, dict[int, bytes]]:
     return storage, written
 
 
-def proposed(storage: SimulatedStorage, kept: list[int]) -> Proposal:
+def proposed(storage: SimulatedStorage, kept: list[int]) -> CompactionJob:
     """Let a job write what is kept of all sealed segments below the base as one segment."""
     manifest = manifests.load(storage, DIRECTORY)
     assert manifest is not None
@@ -63,7 +63,7 @@ def proposed(storage: SimulatedStorage, kept: list[int]) -> Proposal:
     new = rewrite_group(storage, task)
     storage.sync_directory(folder)
     inputs = tuple(one.file_id for one in below)
-    proposal = Proposal(1, manifest.log_id.hex(), Horizon(horizon, 5), inputs, (new,), 30, len(kept))
+    proposal = CompactionJob(1, manifest.log_id.hex(), Horizon(horizon, 5), inputs, (new,), 30, len(kept))
     write_proposal(storage, DIRECTORY, JOB, proposal)
     return proposal
 
@@ -83,7 +83,7 @@ def stored(storage: SimulatedStorage) -> dict[int, bytes]:
     return found
 
 
-def take_over(storage: SimulatedStorage, proposal: Proposal) -> Adoption:
+def take_over(storage: SimulatedStorage, proposal: CompactionJob) -> Adoption:
     """Adopt outside of a running log."""
     adoption = Adoption(JOB, proposal)
     adopt(storage, DIRECTORY, adoption, lambda edit: manifests.commit(storage, DIRECTORY, edit))

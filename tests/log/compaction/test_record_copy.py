@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ambermq.log.compaction.record_copy import pick_records
+from ambermq.log.compaction.record_copy import copy_records
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import KEPT, check_bodies
 from ambermq.log.format.record import Record
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Sealed
-from ambermq.log.segments.batch_walk import Walk
-from ambermq.log.segments.segment_reader import Part, open_sealed, walk_whole
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
 
@@ -20,7 +20,7 @@ HEADER = SegmentHeader(salt=7, log_id=bytes(16), file_id=1, base_offset=0, epoch
 Found = dict[int, tuple[Record, bytes]]
 
 
-def _written(storage: SimulatedStorage, sizes: list[int]) -> list[tuple[Part, Sealed]]:
+def _written(storage: SimulatedStorage, sizes: list[int]) -> list[tuple[SegmentReader, Sealed]]:
     """Write a log of a batch of three records for each size; its segments, all of them sealed."""
     for start in range(0, len(sizes), 9):
         life = Life(storage)
@@ -37,7 +37,7 @@ def _written(storage: SimulatedStorage, sizes: list[int]) -> list[tuple[Part, Se
     ]
 
 
-def _records(walk: Walk) -> Found:
+def _records(walk: BatchWalk) -> Found:
     batch, bodies, header = walk.batch(), walk.bodies(), walk.header
     assert header is not None
     assert check_bodies(header, bodies) is None
@@ -48,21 +48,21 @@ def _records(walk: Walk) -> Found:
     return found
 
 
-def _all_records(part: Part, sealed: Sealed) -> Found:
+def _all_records(part: SegmentReader, sealed: Sealed) -> Found:
     walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
     return {offset: found for walk in walks for offset, found in _records(walk).items()}
 
 
-def _picked(part: Part, kept: list[int]) -> bytes:
+def _picked(part: SegmentReader, kept: list[int]) -> bytes:
     whole = part.walk(end=part.size)
-    batches = pick_records((whole for _ in whole), kept, path=part.path, salt_crc=HEADER.salt_crc)
+    batches = copy_records((whole for _ in whole), kept, path=part.path, salt_crc=HEADER.salt_crc)
     return b"".join(bytes(buffer) for batch in batches for buffer in batch)
 
 
-def _segment_of(storage: SimulatedStorage, batches: bytes) -> Part:
+def _segment_of(storage: SimulatedStorage, batches: bytes) -> SegmentReader:
     file = storage.open("/data/picked", create=True)
     file.write([HEADER.encode(), batches], 0)
-    return Part("/data/picked", file, HEADER, CONFIG.batch_bytes_max, SEGMENT_HEADER_BYTES + len(batches))
+    return SegmentReader("/data/picked", file, HEADER, CONFIG.batch_bytes_max, SEGMENT_HEADER_BYTES + len(batches))
 
 
 @settings(max_examples=60, deadline=None)

@@ -23,7 +23,7 @@ from ambermq.log.format.batch import KEPT
 from ambermq.log.format.segment import Segment, SegmentHeader
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Manifest, Sealed
-from ambermq.log.segments.segment_reader import Part, walk_whole
+from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from tests.log.compressed import words_of
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
@@ -51,7 +51,7 @@ def records_in(storage: SimulatedStorage, path: str, base_offset: int, next_offs
     file = storage.open(path)
     header = SegmentHeader.decode(file.read(4096, 0), path)
     assert header is not None
-    part = Part(path, file, header, CONFIG.batch_bytes_max, size, size)
+    part = SegmentReader(path, file, header, CONFIG.batch_bytes_max, size, size)
     found: Found = {}
     for walk in walk_whole(part, base_offset=base_offset, next_offset=next_offset):
         bodies, head = bodies_of_walk(walk, path), walk.batch().header.head_bytes
@@ -153,7 +153,7 @@ def test_a_group_that_keeps_nothing_says_that_something_was_there() -> None:
     header = SegmentHeader.decode(content, "f")
     assert header is not None
     file = storage.open(f"/data/jobs/1/{new.name}")
-    walk = Part("f", file, header, CONFIG.batch_bytes_max, new.size).walk()
+    walk = SegmentReader("f", file, header, CONFIG.batch_bytes_max, new.size).walk()
     (batch,) = walk
     assert (batch.flags, batch.count, batch.base_timestamp_us) == (KEPT, 0, 1_000_000)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ambermq.log.format.segment import Segment
-from ambermq.log.index.background_builder import Indexing
+from ambermq.log.index.background_builder import BackgroundBuilder
 from ambermq.log.index.segment_index import path_of_index
 from ambermq.log.index.tables import no_touches
 from ambermq.log.manifest.manifest import load
@@ -44,8 +44,8 @@ def segments(tmp_path: Path) -> list[Segment]:
     return segments
 
 
-def _indexing(segments: list[Segment]) -> Indexing:
-    return Indexing(DiskStorage(), segments, batch_bytes_max=CONFIG.batch_bytes_max, touches_of=no_touches)
+def _indexing(segments: list[Segment]) -> BackgroundBuilder:
+    return BackgroundBuilder(DiskStorage(), segments, batch_bytes_max=CONFIG.batch_bytes_max, touches_of=no_touches)
 
 
 def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

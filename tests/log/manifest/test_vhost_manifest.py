@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
 from ambermq.log.format.checked_document import with_crc_line
 from ambermq.log.manifest import manifest as manifests
-from ambermq.log.manifest.vhost_directories import VirtualHosts, load_root
+from ambermq.log.manifest.vhost_directories import VhostDirectories, load_root
 from ambermq.log.manifest.vhost_manifest import (
     EMPTY_ROOT,
     NamedVhost,
-    Root,
+    VhostManifest,
     adopt,
     check_name,
     decode,
@@ -30,7 +30,7 @@ DATA = "/data"
 NAMES = st.from_regex(r"\A[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z").filter(lambda name: name != "default")
 DIRECTORIES = st.builds("{}~{:08x}".format, NAMES, st.integers(0, (1 << 32) - 1))
 ROOTS = st.builds(
-    Root,
+    VhostManifest,
     st.just(1),
     st.integers(0, 1 << 40),
     st.lists(st.builds(NamedVhost, NAMES, DIRECTORIES), max_size=3).map(tuple),
@@ -38,7 +38,7 @@ ROOTS = st.builds(
 )
 
 
-def some_root() -> Root:
+def some_root() -> VhostManifest:
     """Two virtual hosts, one that is gone and one that is being made."""
     root = EMPTY_ROOT
     for name, directory in (("orders", "orders~00000001"), ("old", "old~00000002"), ("test.2", "test.2~0000000f")):
@@ -46,12 +46,12 @@ def some_root() -> Root:
     return reserve(drop(root, "old"), "new~000000ff")
 
 
-def begun(storage: SimulatedStorage | None = None) -> VirtualHosts:
+def begun(storage: SimulatedStorage | None = None) -> VhostDirectories:
     """A data directory without other virtual hosts."""
     storage = storage or SimulatedStorage(random.Random(0))
     storage.makedirs(DATA)
     storage.sync_directory("/")
-    return VirtualHosts(storage, DATA)
+    return VhostDirectories(storage, DATA)
 
 
 def fill(storage: SimulatedStorage, path: str) -> None:
@@ -61,7 +61,7 @@ def fill(storage: SimulatedStorage, path: str) -> None:
     storage.sync_directory(f"{DATA}/vhosts")
 
 
-def made(storage: SimulatedStorage, vhosts: VirtualHosts, name: str) -> str:
+def made(storage: SimulatedStorage, vhosts: VhostDirectories, name: str) -> str:
     """Make a virtual host; return its directory."""
     directory = vhosts.reserve(name)
     fill(storage, vhosts.reserved_path(directory))
@@ -70,7 +70,7 @@ def made(storage: SimulatedStorage, vhosts: VirtualHosts, name: str) -> str:
 
 
 @given(root=ROOTS)
-def test_what_is_written_is_read_back(root: Root) -> None:
+def test_what_is_written_is_read_back(root: VhostManifest) -> None:
     """To the last field."""
     assert decode(encode(root), file="VHOSTS") == root
 
@@ -93,7 +93,11 @@ def test_every_flipped_bit_is_found(position: int, bit: int) -> None:
 @pytest.mark.parametrize("directory", ["..", "a/../../b~00000000", "orders", "orders~0000000", ".a~00000000", ""])
 def test_a_directory_that_leads_elsewhere_is_damage(directory: str) -> None:
     """What is deleted is deleted whole, so nothing is followed out of `vhosts`."""
-    text = encode(Root(1, 1, (), ("x~00000000",))).rpartition(b"crc32c")[0].replace(b"x~00000000", directory.encode())
+    text = (
+        encode(VhostManifest(1, 1, (), ("x~00000000",)))
+        .rpartition(b"crc32c")[0]
+        .replace(b"x~00000000", directory.encode())
+    )
     with pytest.raises(DamageError, match="directories named"):
         decode(with_crc_line(text), file="VHOSTS")
 
@@ -140,7 +144,7 @@ def test_a_name_made_again_gets_another_directory() -> None:
     assert vhosts.path_of("orders") is None
     assert storage.listdir(f"{DATA}/vhosts") == []
     assert made(storage, vhosts, "orders") != first
-    assert VirtualHosts(storage, DATA).root == vhosts.root
+    assert VhostDirectories(storage, DATA).root == vhosts.root
 
 
 def test_what_cannot_be_done_changes_nothing() -> None:
@@ -175,7 +179,7 @@ def test_what_nobody_knows_is_told_and_stays() -> None:
     vhosts.sweep()
     assert storage.listdir(f"{DATA}/vhosts") == sorted([kept, "strange"])
     assert vhosts.unknown() == ["strange"]
-    assert vhosts.root == Root(1, vhosts.root.generation, (NamedVhost("orders", kept),))
+    assert vhosts.root == VhostManifest(1, vhosts.root.generation, (NamedVhost("orders", kept),))
 
 
 @pytest.mark.parametrize("is_made", [True, False], ids=["made", "removed"])
@@ -200,7 +204,7 @@ def test_a_virtual_host_is_whole_or_not_at_all(after: int, ending: str, *, is_ma
         storage.crash(random.Random(after))
     else:
         storage.kill()
-    after_life = VirtualHosts(storage, DATA)
+    after_life = VhostDirectories(storage, DATA)
     after_life.sweep()
     assert after_life.path_of("kept") == f"{DATA}/vhosts/{kept}"
     assert after_life.unknown() == []

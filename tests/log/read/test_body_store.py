@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.log.format.segment import segment_path
-from ambermq.log.format.sparse_positions import SPACING_BYTES, Positions
-from ambermq.log.read.body_cache import RUNS_MAX, HotBodies
+from ambermq.log.format.sparse_positions import SPACING_BYTES, SparsePositions
+from ambermq.log.read.body_cache import RUNS_MAX, BodyCache
 from ambermq.log.read.body_reads import DAMAGED
 from tests.log.lives import DIRECTORY, Life, body_of
 from tests.log.simulated import SimulatedStorage
@@ -23,7 +23,7 @@ def test_the_hot_cache_is_bounded_and_tells_the_truth(
     runs: list[list[bytes]], forgotten: set[int], bytes_max: int
 ) -> None:
     """What is held counts with its overhead and stays below the bound; what it yields is what was kept last."""
-    hot, model = HotBodies(bytes_max), dict[int, bytes]()
+    hot, model = BodyCache(bytes_max), dict[int, bytes]()
     for run in runs:
         hot.keep(len(model), run, body_bytes=sum(map(len, run)))
         model |= dict(enumerate(run, len(model)))
@@ -38,7 +38,7 @@ def test_the_hot_cache_is_bounded_and_tells_the_truth(
 
 def test_the_hot_cache_holds_a_bounded_number_of_runs() -> None:
     """However small they are, and though all have left it already."""
-    hot = HotBodies(1 << 30)
+    hot = BodyCache(1 << 30)
     for offset in range(3 * RUNS_MAX):
         hot.keep(offset, [b""], body_bytes=0)
         if offset % 2:
@@ -50,7 +50,7 @@ def test_the_hot_cache_holds_a_bounded_number_of_runs() -> None:
 @given(st.lists(st.integers(1, 3 * SPACING_BYTES), min_size=1, max_size=50))
 def test_positions_lead_at_or_before_and_near(lengths: list[int]) -> None:
     """A batch at or before the offset is found, less than 16 KiB of batches away."""
-    positions, position, where = Positions(0), 4096, []
+    positions, position, where = SparsePositions(0), 4096, []
     for offset, length in enumerate(lengths):
         positions.note(offset, position)
         where.append(position)

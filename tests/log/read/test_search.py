@@ -10,7 +10,7 @@ import ambermq.log.read.search as search_module
 from ambermq.log.format.batch import Batch
 from ambermq.log.format.record import Record
 from ambermq.log.index.segment_index import build, path_of_index
-from ambermq.log.read.log_reader import Reader, open_reader
+from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.read.search import Search
 from ambermq.log.storage.disk import DiskStorage
 from tests.log.lives import CONFIG, Life, body_of
@@ -56,24 +56,24 @@ def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def reader(directory: str) -> Iterator[Reader]:
+def reader(directory: str) -> Iterator[LogReader]:
     with open_reader(directory, CONFIG) as reader:
         yield reader
 
 
 @pytest.fixture
-def search(reader: Reader) -> Iterator[Search]:
+def search(reader: LogReader) -> Iterator[Search]:
     search = Search(reader, touches_of)
     yield search
     search.close()
 
 
-def records_of(reader: Reader) -> list[Record]:
+def records_of(reader: LogReader) -> list[Record]:
     """Every record, by reading all."""
     return [record for batch in reader.batches() for record in batch.records()]
 
 
-def test_ids_are_found_as_by_reading_everything(reader: Reader, search: Search) -> None:
+def test_ids_are_found_as_by_reading_everything(reader: LogReader, search: Search) -> None:
     """The law: the offsets of exactly the records with one of the hashes, in order."""
     records = records_of(reader)
     hashes = {record.id_hash for record in records}
@@ -81,7 +81,7 @@ def test_ids_are_found_as_by_reading_everything(reader: Reader, search: Search) 
         assert search.ids(wanted) == [record.offset for record in records if record.id_hash in wanted]
 
 
-def test_touches_are_found_as_by_reading_everything(reader: Reader, search: Search) -> None:
+def test_touches_are_found_as_by_reading_everything(reader: LogReader, search: Search) -> None:
     """The law: exactly the records from an offset on that touch one of the keys, wherever they lie."""
     records = records_of(reader)
     for lengths in ({300}, {303, 90}, {306, 12345}):
@@ -94,7 +94,7 @@ def test_touches_are_found_as_by_reading_everything(reader: Reader, search: Sear
             assert search.touches(wanted, first_offset, last_offset) == bounded
 
 
-def test_what_an_epoch_begins_with_is_found(reader: Reader, search: Search) -> None:
+def test_what_an_epoch_begins_with_is_found(reader: LogReader, search: Search) -> None:
     """Of the segments without an index only the batches up to the first of their own epoch are looked into."""
     second = reader.manifest.start_offset
     found = search.touches_of_epochs(300, 0)
@@ -102,7 +102,7 @@ def test_what_an_epoch_begins_with_is_found(reader: Reader, search: Search) -> N
     assert set(found) <= {record.offset for record in records_of(reader) if record.body_length == 300}
 
 
-def test_the_bytes_of_a_body_are_no_record(reader: Reader, search: Search) -> None:
+def test_the_bytes_of_a_body_are_no_record(reader: LogReader, search: Search) -> None:
     """What is found in a body is passed over: only heads are believed."""
     found = reader.find(reader.survey.durable_end - 9)
     assert found is not None
@@ -111,7 +111,7 @@ def test_the_bytes_of_a_body_are_no_record(reader: Reader, search: Search) -> No
     assert search.touches({300: body[10:30]}, readable.batch.header.base_offset) == []
 
 
-def test_an_index_that_knows_no_touches_is_not_asked(reader: Reader, search: Search, directory: str) -> None:
+def test_an_index_that_knows_no_touches_is_not_asked(reader: LogReader, search: Search, directory: str) -> None:
     """One that was built by somebody who does not know what records name leaves its segment to be searched."""
     segment = reader.manifest.sealed[1].at(directory)
     file = DiskStorage().open(segment.path)

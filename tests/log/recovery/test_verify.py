@@ -12,7 +12,7 @@ from ambermq.log.manifest.manifest import commit, load, manifest_path, reserve_f
 from ambermq.log.read import log_reader as inspect
 from ambermq.log.read.log_reader import SegmentState, open_reader
 from ambermq.log.recovery.verify import verify
-from ambermq.log.segments.tail_survey import Survey, survey
+from ambermq.log.segments.tail_survey import TailSurvey, survey
 from ambermq.log.storage.disk import DiskFile, DiskStorage
 from tests.log.lives import CONFIG, Life, body_of
 
@@ -209,7 +209,7 @@ def test_a_reader_is_not_held_up_by_a_busy_writer(tmp_path: Path, monkeypatch: p
             life.sync()
         return content
 
-    def counted(*arguments: Any, **named: Any) -> Survey:
+    def counted(*arguments: Any, **named: Any) -> TailSurvey:
         asked[0] += 1
         return survey(*arguments, **named)
 

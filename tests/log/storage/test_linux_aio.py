@@ -10,8 +10,8 @@ from typing import NoReturn
 import pytest
 
 from ambermq.log.storage.disk import DiskStorage
-from ambermq.log.storage.group_commit import Syncer, SyncTarget
-from ambermq.log.storage.linux_aio import KernelSync
+from ambermq.log.storage.group_commit import GroupCommit, SyncTarget
+from ambermq.log.storage.linux_aio import LinuxAio
 from ambermq.log.storage.sync_lane import LARGE_SYNC_BYTES, SyncLane
 from ambermq.log.storage.worker_threads import ThreadWorkers
 
@@ -24,10 +24,10 @@ def done_fd() -> Iterator[int]:
 
 
 @pytest.fixture(params=["ring", "call"])
-def kernel(done_fd: int, request: pytest.FixtureRequest) -> Iterator[KernelSync]:
+def kernel(done_fd: int, request: pytest.FixtureRequest) -> Iterator[LinuxAio]:
     """Takes the ends from the shared ring where that can be, or by the call as elsewhere."""
     try:
-        sync = KernelSync(done_fd)
+        sync = LinuxAio(done_fd)
     except OSError as error:
         pytest.skip(f"this kernel offers no AIO: {error}")
     if request.param == "call":
@@ -36,7 +36,7 @@ def kernel(done_fd: int, request: pytest.FixtureRequest) -> Iterator[KernelSync]
     sync.close()
 
 
-def test_a_sync_ends_and_is_told(kernel: KernelSync, done_fd: int, tmp_path: Path) -> None:
+def test_a_sync_ends_and_is_told(kernel: LinuxAio, done_fd: int, tmp_path: Path) -> None:
     """The eventfd is readable when a sync has ended, and one sync is under way at a time."""
     fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     os.write(fd, b"x" * 100_000)
@@ -48,7 +48,7 @@ def test_a_sync_ends_and_is_told(kernel: KernelSync, done_fd: int, tmp_path: Pat
     os.close(fd)
 
 
-def test_ends_are_taken_round_and_round(kernel: KernelSync, done_fd: int, tmp_path: Path) -> None:
+def test_ends_are_taken_round_and_round(kernel: LinuxAio, done_fd: int, tmp_path: Path) -> None:
     """As many syncs as the kernel keeps room for the ends of, three times over, each end taken once."""
     room = 100 if kernel._ring is None else kernel._ring[1]
     fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
@@ -61,7 +61,7 @@ def test_ends_are_taken_round_and_round(kernel: KernelSync, done_fd: int, tmp_pa
     os.close(fd)
 
 
-def test_a_sync_that_fails_raises(kernel: KernelSync, done_fd: int) -> None:
+def test_a_sync_that_fails_raises(kernel: LinuxAio, done_fd: int) -> None:
     """A file that cannot be synced is an OSError with the kernel's number, at the begin or at the end."""
     reading, writing = os.pipe()
 
@@ -77,7 +77,7 @@ def test_a_sync_that_fails_raises(kernel: KernelSync, done_fd: int) -> None:
     os.close(writing)
 
 
-def test_a_file_that_is_closed_is_never_synced(kernel: KernelSync, done_fd: int, tmp_path: Path) -> None:
+def test_a_file_that_is_closed_is_never_synced(kernel: LinuxAio, done_fd: int, tmp_path: Path) -> None:
     """Not even as the first one, and the loop is told at once that there is something to find."""
     file = DiskStorage().open(str(tmp_path / "file"), create=True)
     file.close()
@@ -93,7 +93,7 @@ def test_a_lane_syncs_files_in_order_and_rides_one_sync(tmp_path: Path, step_byt
     """Targets set while a sync runs are made durable by the next one, whose end is the last target's."""
     storage, workers = DiskStorage(), ThreadWorkers()
     files = [storage.open(str(tmp_path / name), create=True) for name in ("a", "b")]
-    syncer = Syncer(0, files[0])
+    syncer = GroupCommit(0, files[0])
     lane = workers.sync_lane(syncer)
     if not isinstance(lane, SyncLane):
         pytest.skip("this kernel offers no AIO")
@@ -116,7 +116,7 @@ def test_a_failed_sync_ends_the_lane(tmp_path: Path, size: int) -> None:
     """After a failure nothing is synced again, and the error stays for the loop to find."""
     workers = ThreadWorkers()
     file = DiskStorage().open(str(tmp_path / "a"), create=True)
-    syncer = Syncer(0, file)
+    syncer = GroupCommit(0, file)
     lane = workers.sync_lane(syncer)
     if not isinstance(lane, SyncLane):
         pytest.skip("this kernel offers no AIO")
@@ -132,14 +132,14 @@ def test_a_failed_sync_ends_the_lane(tmp_path: Path, size: int) -> None:
     workers.close()
 
 
-def test_a_thread_that_cannot_start_ends_the_lane(tmp_path: Path, kernel: KernelSync) -> None:
+def test_a_thread_that_cannot_start_ends_the_lane(tmp_path: Path, kernel: LinuxAio) -> None:
     """As a sync that failed: where no more files may be open there is none for it."""
 
     def refuse(_run: object) -> NoReturn:
         raise OSError(errno.EMFILE, "too many open files")
 
     file = DiskStorage().open(str(tmp_path / "a"), create=True)
-    syncer = Syncer(0, file)
+    syncer = GroupCommit(0, file)
     lane = SyncLane(syncer, kernel, refuse)
     syncer.target = SyncTarget(1, LARGE_SYNC_BYTES, file)
     lane.wake()
@@ -154,7 +154,7 @@ def test_a_thread_syncs_where_the_kernel_does_not(tmp_path: Path) -> None:
     """Without AIO the same lane is a thread."""
     workers = ThreadWorkers(has_kernel_sync=False)
     file = DiskStorage().open(str(tmp_path / "a"), create=True)
-    syncer = Syncer(0, file)
+    syncer = GroupCommit(0, file)
     lane = workers.sync_lane(syncer)
     file.write([b"z"], 0)
     syncer.target = SyncTarget(1, 1, file)
@@ -172,7 +172,7 @@ def test_what_is_synced_is_not_synced_again(tmp_path: Path, size: int, *, has_ke
     """A wake whose target the run before has taken asks nothing of a file, which may be closed by then."""
     workers = ThreadWorkers(has_kernel_sync=has_kernel_sync)
     file = DiskStorage().open(str(tmp_path / "a"), create=True)
-    syncer = Syncer(0, file)
+    syncer = GroupCommit(0, file)
     lane = workers.sync_lane(syncer)
     syncer.target = SyncTarget(1, size, file)
     lane.wake()

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.log.compaction.adoption import Adoption
-from ambermq.log.write.body_holds import Hold, Holds
+from ambermq.log.write.body_holds import BodyHold, BodyHolds
 
 
-def holding() -> tuple[Holds, list[str], Callable[[str], None]]:
+def holding() -> tuple[BodyHolds, list[str], Callable[[str], None]]:
     """Holds, what was taken over, and how a compaction comes."""
     taken: list[str] = []
-    holds = Holds(cast(Any, taken.append))
+    holds = BodyHolds(cast(Any, taken.append))
     return holds, taken, lambda name: holds.add(cast(Adoption, name))
 
 
@@ -49,8 +49,8 @@ def test_a_release_twice_is_one() -> None:
 def test_each_is_taken_over_once_in_order_and_when_its_time_has_come(steps: list[str | int]) -> None:
     """Whatever comes and goes: a compaction is read from when the last hold before it ends."""
     holds, taken, add = holding()
-    clock: list[Hold | str] = []
-    held: list[Hold] = []
+    clock: list[BodyHold | str] = []
+    held: list[BodyHold] = []
     for step in steps:
         if step == "take":
             held.append(holds.take())
@@ -62,7 +62,7 @@ def test_each_is_taken_over_once_in_order_and_when_its_time_has_come(steps: list
             held.pop(int(step) % len(held)).release()
         expected = []
         for entry in clock:
-            if isinstance(entry, Hold) and entry in held:
+            if isinstance(entry, BodyHold) and entry in held:
                 break
             if isinstance(entry, str):
                 expected.append(entry)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.performatives.classes import Close, Open
-from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION, Containers
+from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION, ContainerIds
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.watching import Watching
@@ -20,7 +20,7 @@ def opened(container: str, *, is_sole: bool) -> Open:
 @given(st.lists(st.tuples(NAMES, st.booleans(), st.booleans())))
 def test_a_container_is_counted_in_and_out(steps: list[tuple[str, bool, bool]]) -> None:
     """It is refused where it is there and desires to be alone, and never else."""
-    containers, there = Containers(id_bytes_max=1), list[str]()
+    containers, there = ContainerIds(id_bytes_max=1), list[str]()
     for name, comes, is_sole in steps:
         if comes:
             is_refused = containers.enter(opened(name, is_sole=is_sole)) is not None

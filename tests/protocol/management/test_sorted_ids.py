@@ -13,7 +13,7 @@ from ambermq.engine.model.queue import Settings
 from ambermq.protocol.management.attachments import ATTACHMENT_OPERATIONS
 from ambermq.protocol.management.muxers import MUXER_OPERATIONS
 from ambermq.protocol.management.queues import QUEUE_OPERATIONS
-from ambermq.protocol.management.sorted_ids import Orders
+from ambermq.protocol.management.sorted_ids import SortedIds
 from tests.engine.world import World
 
 _NAMES = st.sampled_from(("a", "b", "c", "d", "e"))
@@ -49,7 +49,7 @@ def test_pages_tile(what: str) -> None:
     @settings(max_examples=60, deadline=None, database=None)
     @given(st.lists(st.tuples(st.lists(_COMMANDS, max_size=8), st.integers(1, 5)), min_size=1, max_size=4))
     def law(stages: list[tuple[list[Command], int]]) -> None:
-        world, orders = World(), Orders()
+        world, orders = World(), SortedIds()
         for commands, count in stages:
             for command in commands:
                 world.do(command)
@@ -65,7 +65,7 @@ def test_pages_tile(what: str) -> None:
     law()
 
 
-def _page(world: World, orders: Orders, what: str, **asked: int) -> dict[str, Any]:
+def _page(world: World, orders: SortedIds, what: str, **asked: int) -> dict[str, Any]:
     request = SimpleNamespace(peer=SimpleNamespace(gateway=SimpleNamespace(orders=orders)))
     command = _QUERIES[what](request, asked, {"attributeNames": ["id"]}, 1000)
     assert type(command) is Inspect
@@ -75,7 +75,7 @@ def _page(world: World, orders: Orders, what: str, **asked: int) -> dict[str, An
 
 def test_an_order_is_remembered_until_the_wiring_changes() -> None:
     """Publishing changes none, declaring does."""
-    world, orders = World(), Orders()
+    world, orders = World(), SortedIds()
     producer = world.producer("q")
     before = [orders.queues(world.state), orders.muxers(world.state)]
     world.publish(producer, 10)

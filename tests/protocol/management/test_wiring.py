@@ -9,7 +9,7 @@ from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.routing.router import Router
 from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.types.values import Float, Int, Symbol, Timestamp, UByte, ULong
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.management.operations import KINDS
 from ambermq.protocol.management.paging import PAGE_BYTES_MAX, page_of
 from tests.protocol.gateway.nodes.test_management_node import Managing, request
@@ -41,7 +41,7 @@ def rows(managing: Managing, kind: str, **asked: Any) -> list[dict[str, Any]]:
 def wired() -> Managing:
     """A muxer of each class, named by it, and the queue `q`."""
     managing = Managing()
-    managing.rig.loop.router = Router(MessageFields)
+    managing.rig.loop.router = Router(RoutingFields)
     for kind in MuxerKind:
         body: dict[str, Any] = {"class": kind.text}
         if kind is MuxerKind.LOSSY:

@@ -7,7 +7,7 @@ import pytest
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.limits import ConnectionLimits
-from ambermq.protocol.server.connection_transport import Accepted
+from ambermq.protocol.server.connection_transport import ConnectionTransport
 from ambermq.protocol.server_limits import ServerLimits
 
 HANDSHAKE_MS = 10_000
@@ -32,11 +32,11 @@ class _Transport:
         self.is_cut = True
 
 
-def accepted(transport: _Transport, *, opened_by_ms: int = 0) -> Accepted:
+def accepted(transport: _Transport, *, opened_by_ms: int = 0) -> ConnectionTransport:
     """A connection that was made at 0 and has sent nothing."""
     limits = ConnectionLimits(idle_timeout_ms=0, close_ms=5000)
     server: Any = SimpleNamespace(limits=limits, server_limits=ServerLimits(handshake_ms=HANDSHAKE_MS))
-    socket = Accepted(server)
+    socket = ConnectionTransport(server)
     connection = Connection(ConnectionRole.SERVER, limits, now_ms=0, container_id="broker")
     stub: Any = transport
     peer: Any = SimpleNamespace(connection=connection, handle_events=lambda: None)

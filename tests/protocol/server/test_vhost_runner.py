@@ -5,9 +5,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ambermq.engine.history.background_queries import Beside
+from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.log.storage.worker_threads import InlineWorkers
-from ambermq.protocol.server.vhost_runner import Ground, Host
+from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.log.lives import DIRECTORY
@@ -15,12 +15,12 @@ from tests.log.lives import DIRECTORY
 _HANGS_S = 60
 
 
-def host_of(rig: Rig) -> Host:
+def host_of(rig: Rig) -> VhostRunner:
     """A host of an engine by whose clock it goes."""
     server: Any = SimpleNamespace(server_limits=ServerLimits(), hosting=None, sockets={}, now_us=lambda: rig.now_us)
-    beside = Beside(InlineWorkers(), DIRECTORY, rig.loop.log.config, past_jobs_max=1, past_waiting_max=1)
-    ground = Ground(rig.loop, beside)
-    return Host(server, "default", ground, container_id="broker", may_read_log=lambda _: False)
+    beside = BackgroundQueries(InlineWorkers(), DIRECTORY, rig.loop.log.config, past_jobs_max=1, past_waiting_max=1)
+    ground = VhostServices(rig.loop, beside)
+    return VhostRunner(server, "default", ground, container_id="broker", may_read_log=lambda _: False)
 
 
 def test_the_deadline_that_the_start_has_left_is_kept() -> None:
@@ -55,11 +55,11 @@ class _Timers:
         self.cancelled_count += 1
 
 
-def timed(rig: Rig) -> tuple[Host, _Timers]:
+def timed(rig: Rig) -> tuple[VhostRunner, _Timers]:
     """A host whose timers never fire by themselves."""
     timers = _Timers()
 
-    async def make() -> Host:
+    async def make() -> VhostRunner:
         return host_of(rig)
 
     host = asyncio.run(make())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.values import Array, Described, Symbol, Timestamp, ULong
-from ambermq.tools.client.message_text import Draft, body_text, message_of, present, read_draft
+from ambermq.tools.client.message_text import MessageDraft, body_text, message_of, present, read_draft
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -69,7 +69,7 @@ def test_durable_is_what_the_line_says_else_what_the_command_says() -> None:
         (False, True, False),
         (True, False, True),
     ):
-        header = message_of(Draft(durable=said), durable=default).header
+        header = message_of(MessageDraft(durable=said), durable=default).header
         assert header is not None
         assert header.durable is expected
 
@@ -87,7 +87,7 @@ def test_a_line_that_is_no_message_is_told_with_its_place(line: bytes) -> None:
 def test_base64_that_is_none_is_told() -> None:
     """The place is named."""
     with pytest.raises(ToolError, match="message 1: a body that is no base64"):
-        message_of(Draft(base64="!"), durable=True, where="message 1")
+        message_of(MessageDraft(base64="!"), durable=True, where="message 1")
 
 
 def test_the_types_of_other_clients_are_shown_as_json_can() -> None:

@@ -28,7 +28,7 @@ from ambermq.tools.dataset.arrow_table import Selection, event_columns
 from ambermq.tools.dataset.log_segments import HistoryLog, limited, open_history
 from ambermq.tools.dataset.schema import EVENT_COLUMNS, UNREADABLE, schema_of
 from ambermq.tools.history.event_text import type_of
-from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.terminal.errors import ToolError
 from tests.engine.lived import Lived
 
@@ -61,7 +61,7 @@ def rows(log: HistoryLog, columns: tuple[str, ...] = _COLUMNS, **options: Any) -
 
 def told(directory: Path) -> Iterator[dict[str, Any]]:
     """The same rows, told one by one from the events as everything else reads them."""
-    names = Names()
+    names = IdNames()
     containers: dict[int, str] = {}
     links: dict[int, int] = {}
     with open_reader(str(directory)) as reader:
@@ -75,7 +75,9 @@ def told(directory: Path) -> Iterator[dict[str, Any]]:
                 yield from _rows_of(event, names, containers, links)
 
 
-def _rows_of(event: Event, names: Names, containers: dict[int, str], links: dict[int, int]) -> Iterator[dict[str, Any]]:
+def _rows_of(
+    event: Event, names: IdNames, containers: dict[int, str], links: dict[int, int]
+) -> Iterator[dict[str, Any]]:
     row: dict[str, Any] = dict.fromkeys(
         ("queue", "message_offset", "message_id", "outcome", "container", "size", "durable")
     )

@@ -38,10 +38,10 @@ from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
-from ambermq.engine.model.vhost_mode import Mode
+from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.types import TYPE_NAMES
 from ambermq.tools.history.event_text import EVENT_TYPES, iso_time, tell, type_of
-from ambermq.tools.past.id_names import Names
+from ambermq.tools.past.id_names import IdNames
 
 TIME_US = 1_700_000_000_000_001
 WORDS = make_words(10, [100, 100, 100])
@@ -58,7 +58,7 @@ WIRING: list[Event] = [
 
 TOLD: list[tuple[Event, str]] = [
     (Started(0, TIME_US, 3), "the broker started, epoch 3"),
-    (Started(0, TIME_US, 1, Mode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
+    (Started(0, TIME_US, 1, VhostMode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
     (WIRING[0], "muxer 'QUEUE' of class DESTINATION declared"),
     (WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
     (WIRING[2], "shop/out sends to 'orders'"),
@@ -136,15 +136,15 @@ TOLD: list[tuple[Event, str]] = [
 
 
 @pytest.fixture
-def names() -> Names:
-    known = Names()
+def names() -> IdNames:
+    known = IdNames()
     for event in WIRING:
         known.hear(event)
     return known
 
 
 @pytest.mark.parametrize(("event", "words"), TOLD, ids=lambda case: type(case).__name__)
-def test_every_event_is_told_in_words_with_its_names(names: Names, event: Event, words: str) -> None:
+def test_every_event_is_told_in_words_with_its_names(names: IdNames, event: Event, words: str) -> None:
     """Ids are resolved; what was never heard of is shown by its id."""
     assert tell(event, names).words == words
 
@@ -155,7 +155,7 @@ def test_no_event_is_left_untold() -> None:
     assert sorted(EVENT_TYPES) == sorted(TYPE_NAMES.values())
 
 
-def test_a_line_says_where_when_and_what_kind(names: Names) -> None:
+def test_a_line_says_where_when_and_what_kind(names: IdNames) -> None:
     """The offset, the time in UTC, the kind, the words."""
     event = Settled(14, TIME_US, 2, 4, ACCEPTED, WORDS)
     line = str(tell(event, names))
@@ -182,13 +182,13 @@ def test_time_is_utc_whatever_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert iso_time(TIME_US) == "2023-11-14T22:13:20.000001Z"
 
 
-def test_a_muxer_that_is_attached_is_called_one(names: Names) -> None:
+def test_a_muxer_that_is_attached_is_called_one(names: IdNames) -> None:
     """And what a member receives by is left out where there is nothing to say."""
     assert tell(Attached(5, TIME_US, 1, 1), names).words == "muxer 'QUEUE' attached to 'QUEUE'"
 
 
 @pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
-def test_an_event_knows_its_queues(names: Names, event: Event) -> None:
+def test_an_event_knows_its_queues(names: IdNames, event: Event) -> None:
     """What is about a queue, or from or to a link of it, is found by the queue's name."""
     about_none = {"started", "drawn", "lost", "reset", "compacted"}
     about_none |= {"muxer-declared", "muxer-updated", "muxer-deleted"}

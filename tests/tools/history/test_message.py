@@ -32,7 +32,7 @@ from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.protocol.amqp10.performatives.classes import Properties
 from ambermq.protocol.amqp10.types.values import ULong
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.tools.client.message_ids import MessageId
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
@@ -54,7 +54,7 @@ class Shop:
     def start(self) -> None:
         """Recover and let the producer come."""
         recovery = Recovery.open(DiskStorage(), str(self.directory), LogConfig(ballast_bytes=0), self.now_us)
-        self.loop = recover(recovery, EngineConfig(chunk_bytes=5000), self.now_us, fields_of=MessageFields)
+        self.loop = recover(recovery, EngineConfig(chunk_bytes=5000), self.now_us, fields_of=RoutingFields)
         self.do(AttachProducer("key", "orders", "seller", "out"))
 
     def do(self, *commands: Any) -> None:

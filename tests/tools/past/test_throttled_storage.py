@@ -10,8 +10,8 @@ from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.past import rate_limit as pace
 from ambermq.tools.past import throttled_storage as paced_storage
-from ambermq.tools.past.rate_limit import Pace
-from ambermq.tools.past.throttled_storage import Neighbour, PacedStorage, reading_storage
+from ambermq.tools.past.rate_limit import RateLimit
+from ambermq.tools.past.throttled_storage import Neighbour, ThrottledStorage, reading_storage
 from ambermq.tools.terminal.errors import ToolError
 
 
@@ -52,7 +52,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_a_rate_is_kept(clock: Clock) -> None:
     """A hundred pieces take the time that their bytes have at the rate, however small each of them is."""
-    kept = Pace(1000)
+    kept = RateLimit(1000)
     for _ in range(100):
         kept.spend(10)
     assert clock.slept_s == pytest.approx(1.0, abs=0.02)
@@ -60,7 +60,7 @@ def test_a_rate_is_kept(clock: Clock) -> None:
 
 def test_a_share_of_a_processor_is_kept(clock: Clock) -> None:
     """Who may have a quarter waits three times as long as it computed."""
-    kept = Pace(0, processor_share=0.25)
+    kept = RateLimit(0, processor_share=0.25)
     for _ in range(50):
         clock.work(0.01)
         kept.spend(1)
@@ -69,7 +69,7 @@ def test_a_share_of_a_processor_is_kept(clock: Clock) -> None:
 
 def test_what_was_done_before_a_new_beginning_is_not_waited_for(clock: Clock) -> None:
     """After a long time without a bound one begins as if nothing had been done."""
-    kept = Pace(1000, processor_share=0.25)
+    kept = RateLimit(1000, processor_share=0.25)
     clock.work(60)
     kept.begin_anew()
     kept.spend(10)
@@ -82,7 +82,7 @@ def test_only_beside_a_busy_broker_reads_wait(tmp_path: Path, clock: Clock, monk
     path.write_bytes(bytes(range(256)) * 40)
     used = [0.0]
     monkeypatch.setattr(Neighbour, "_used", lambda _: used[0])
-    file = PacedStorage(Pace(1000), Neighbour(os.getpid())).open(str(path))
+    file = ThrottledStorage(RateLimit(1000), Neighbour(os.getpid())).open(str(path))
     clock.now_s += 1
     assert [file.read(1024, 1024 * number) for number in range(10)] == [bytes(range(256)) * 4] * 10
     assert clock.slept_s == 0
@@ -110,7 +110,7 @@ def test_without_a_broker_nothing_is_paced(tmp_path: Path) -> None:
 def test_beside_a_broker_the_environment_bounds_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default reads are paced, 0 lifts the bound, and what is no number is refused."""
     Path(lock_path(str(tmp_path))).write_text(json.dumps({"pid": os.getpid()}))
-    assert type(reading_storage(str(tmp_path))) is PacedStorage
+    assert type(reading_storage(str(tmp_path))) is ThrottledStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "0")
     assert type(reading_storage(str(tmp_path))) is DiskStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "fast")

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
-from ambermq.tools.config.attachment_options import Said
+from ambermq.tools.config.attachment_options import AttachmentOptions
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, read_wiring, write_wiring
@@ -41,7 +41,7 @@ def test_a_document_says_what_there_shall_be() -> None:
     assert read_wiring(text, "w.toml") == Wiring(
         (MuxerEntry("net", MuxerKind.LOSSY, Options(seed=3)),),
         (QueueEntry("q"),),
-        (AttachmentEntry("colours", "muxer:net", Said(conditions, "conditions")),),
+        (AttachmentEntry("colours", "muxer:net", AttachmentOptions(conditions, "conditions")),),
     )
 
 

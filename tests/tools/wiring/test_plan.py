@@ -18,11 +18,11 @@ from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import totals_of
-from ambermq.tools.config.attachment_options import Said
+from ambermq.tools.config.attachment_options import AttachmentOptions
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, wiring_of
-from ambermq.tools.wiring.dry_run import Rehearsal, templates_of
+from ambermq.tools.wiring.dry_run import DryRun, templates_of
 from ambermq.tools.wiring.past_wiring import rows_of
 from ambermq.tools.wiring.plan import Change, ChangeKind, Plan, plan_for
 from ambermq.tools.wiring.rows import WiringRows
@@ -33,7 +33,7 @@ class Broker:
     """What changes are done to."""
 
     def __init__(self) -> None:
-        self._engine = Rehearsal(TEMPLATES)
+        self._engine = DryRun(TEMPLATES)
 
     @property
     def rows(self) -> WiringRows:
@@ -84,7 +84,7 @@ def test_what_was_pruned_and_applied_is_what_the_document_says(before: Wiring, w
     found = wiring_of(broker.rows)
     assert {entry.name for entry in found.muxers} == {entry.name for entry in wanted.muxers}
     assert {entry.name for entry in found.queues} == {entry.name for entry in wanted.queues}
-    by_template = {repr(AttachmentEntry("TOPIC", "orders.eu", Said("orders.#", "pattern")))}
+    by_template = {repr(AttachmentEntry("TOPIC", "orders.eu", AttachmentOptions("orders.#", "pattern")))}
     named = {repr(entry) for entry in wanted.attachments if not _is_by_name(entry)}
     assert named <= {repr(entry) for entry in found.attachments} <= named | by_template
 
@@ -133,7 +133,7 @@ def test_messages_always_have_a_way() -> None:
     """Where nothing goes round, what is added is added before anything is removed."""
     broker = Broker()
     muxers, queues = (MuxerEntry("a", MuxerKind.DESTINATION),), (QueueEntry("q", "spare", 3),)
-    old, new = (AttachmentEntry("a", "q", Said(text, "destination")) for text in ("old", "new"))
+    old, new = (AttachmentEntry("a", "q", AttachmentOptions(text, "destination")) for text in ("old", "new"))
     broker.apply(broker.plan(Wiring(muxers, queues, (old,))))
     plan = broker.plan(Wiring(muxers, queues, (new,)), prunes=True)
     assert [(change.sign, change.text) for change in plan.changes] == [("+", "a -> q: new"), ("-", "a -> q: old")]
@@ -190,7 +190,7 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
     """It cannot be tried, but it is no other error."""
     broker = Broker()
     broker.apply(broker.plan(Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (QueueEntry("q"),))))
-    attachment = AttachmentEntry("a", "q", Said("x", "destination"))
+    attachment = AttachmentEntry("a", "q", AttachmentOptions("x", "destination"))
     wanted = Wiring((MuxerEntry("a", MuxerKind.DESTINATION),), (QueueEntry("q"),), (attachment,))
     assert [change.sign for change in broker.plan(wanted).changes] == ["!", "+"]
 
@@ -206,7 +206,9 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
         (Wiring((MuxerEntry("a" * 256, MuxerKind.SIMPLE),)), "1 to 255 bytes", ExitCode.USAGE),
         (Wiring((), (QueueEntry("q", None, 1 << 63),)), r"queues\]\] 1: messages_max is from 0 to", ExitCode.USAGE),
         (
-            Wiring((), (QueueEntry("q"),), (AttachmentEntry("QUEUE", "q", Said("\ud800", "destination")),)),
+            Wiring(
+                (), (QueueEntry("q"),), (AttachmentEntry("QUEUE", "q", AttachmentOptions("\ud800", "destination")),)
+            ),
             r"attachments\]\] 1: .* compares with text of Unicode",
             ExitCode.USAGE,
         ),
@@ -217,9 +219,13 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
             r"\[\[attachments\]\] 1: no muxer 'none'",
             ExitCode.NOT_FOUND,
         ),
-        (Wiring((), (), (AttachmentEntry("TOPIC", "q", Said("#", "pattern")),)), "no queue 'q'", ExitCode.NOT_FOUND),
         (
-            Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", Said("a*", "pattern")),)),
+            Wiring((), (), (AttachmentEntry("TOPIC", "q", AttachmentOptions("#", "pattern")),)),
+            "no queue 'q'",
+            ExitCode.NOT_FOUND,
+        ),
+        (
+            Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", AttachmentOptions("a*", "pattern")),)),
             "stands for whole words",
             ExitCode.USAGE,
         ),
@@ -227,7 +233,7 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
             Wiring(
                 (MuxerEntry("s", MuxerKind.SELECTOR),),
                 (QueueEntry("q"),),
-                (AttachmentEntry("s", "q", Said("x = = 1", "selector")),),
+                (AttachmentEntry("s", "q", AttachmentOptions("x = = 1", "selector")),),
             ),
             "character 4",
             ExitCode.USAGE,
@@ -236,13 +242,13 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
             Wiring(
                 (MuxerEntry("p", MuxerKind.PROPERTY),),
                 (QueueEntry("q"),),
-                (AttachmentEntry("p", "q", Said((Condition("header.bogus"),), "conditions")),),
+                (AttachmentEntry("p", "q", AttachmentOptions((Condition("header.bogus"),), "conditions")),),
             ),
             r"attachments\]\] 1: .* found 'header.bogus': the section header has durable, priority",
             ExitCode.USAGE,
         ),
         (
-            Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", Said("x", "selector")),)),
+            Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", AttachmentOptions("x", "selector")),)),
             "wants a pattern; selector was given",
             ExitCode.USAGE,
         ),
@@ -263,9 +269,9 @@ def test_what_cannot_be_is_told_before_anything_is_done(wanted: Wiring, words: s
 
 def test_what_a_broker_has_is_not_asked_about() -> None:
     """An older one let attachments be by fields that no message has: they are named, found alike, and pruned."""
-    attachment = AttachmentEntry("p", "q", Said((Condition("properties.subjekt"),), "conditions"))
+    attachment = AttachmentEntry("p", "q", AttachmentOptions((Condition("properties.subjekt"),), "conditions"))
     had = Wiring((MuxerEntry("p", MuxerKind.PROPERTY),), (QueueEntry("q"),), (attachment,))
-    older = Rehearsal(TEMPLATES)
+    older = DryRun(TEMPLATES)
     older.has(had)
     rows = rows_of(older.state)
     assert attachment in wiring_of(rows).attachments

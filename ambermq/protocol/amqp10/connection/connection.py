@@ -16,7 +16,7 @@ from typing import Any, Final
 from ambermq.protocol.amqp10.connection.channels import Channels
 from ambermq.protocol.amqp10.connection.handshake import ClientHandshake, Handshake, ServerHandshake
 from ambermq.protocol.amqp10.connection.idle_timeout import IdleTimer
-from ambermq.protocol.amqp10.connection.input_stage import Intake
+from ambermq.protocol.amqp10.connection.input_stage import InputStage
 from ambermq.protocol.amqp10.connection.sasl import SaslClient, SaslServer
 from ambermq.protocol.amqp10.errors import ConnectionFault, FramingError, LocalError, SessionFault
 from ambermq.protocol.amqp10.events import ConnectionClosed, Event, Opened
@@ -28,7 +28,7 @@ from ambermq.protocol.amqp10.framing.frames import (
     decode_frame_body,
     encode_frame,
 )
-from ambermq.protocol.amqp10.framing.output_buffer import Output
+from ambermq.protocol.amqp10.framing.output_buffer import OutputBuffer
 from ambermq.protocol.amqp10.framing.size_limit import fitted
 from ambermq.protocol.amqp10.framing.transfer_recogniser import TRANSFER_CODE, Recogniser
 from ambermq.protocol.amqp10.limits import ConnectionLimits
@@ -124,10 +124,10 @@ class Connection:
         handshake: Handshake = ClientHandshake(None, None)
         if role is ConnectionRole.SERVER:
             handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
-        self._intake = Intake(self, handshake)
+        self._intake = InputStage(self, handshake)
         # Of the protocol: sessions and links write here.
         self.events: list[Event] = []
-        self.output = Output()
+        self.output = OutputBuffer()
         self.dirty: dict[Session, None] = {}
         """Sessions to flush before the output is taken."""
         self.reopened: list[Session] = []

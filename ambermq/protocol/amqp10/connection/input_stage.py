@@ -18,10 +18,10 @@ from ambermq.protocol.amqp10.state_tables import ConnectionInput, ConnectionStat
 if TYPE_CHECKING:
     from ambermq.protocol.amqp10.connection.connection import Connection
 
-__all__ = ["Intake"]
+__all__ = ["InputStage"]
 
 
-class Intake:
+class InputStage:
     """What one connection has not read yet, and how it is to be read."""
 
     __slots__ = ("_connection", "_reader", "handshake", "is_asking", "is_kept")

@@ -15,7 +15,7 @@ from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryStat
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["DISPOSITION_CODE", "DispositionShape", "PlainDisposition", "learn_disposition", "read_disposition"]
+__all__ = ["DISPOSITION_CODE", "DispositionRecogniser", "PlainDisposition", "learn_disposition", "read_disposition"]
 
 DISPOSITION_CODE: Final = 0x15
 
@@ -34,7 +34,7 @@ class PlainDisposition(NamedTuple):
     state: DeliveryState | None
 
 
-class DispositionShape:
+class DispositionRecogniser:
     """What the next disposition of a session will look like, if it looks like the last one."""
 
     __slots__ = ("_parts", "said")
@@ -76,7 +76,7 @@ class DispositionShape:
 
 def learn_disposition(
     data: Buffer, position: int, body: int, frame_end: int, said: PlainDisposition
-) -> DispositionShape | None:
+) -> DispositionRecogniser | None:
     """Learn the shape of the frame at `position`, which `read_disposition` took as `said`; None when it is unusual."""
     if data[position + 4] != 2:
         return None
@@ -89,12 +89,12 @@ def learn_disposition(
     head = bytes(data[position : at + 1])
     at += 2 if first == "B" else 5
     if count == 2 or data[at] == 0x40:
-        return DispositionShape(head, first, b"", bytes(data[at:frame_end]), said)
+        return DispositionRecogniser(head, first, b"", bytes(data[at:frame_end]), said)
     last = _FORMATS.get(data[at])
     if last is None:
         return None
     behind = at + (2 if last == "B" else 5)
-    return DispositionShape(head, first + last, bytes(data[at : at + 1]), bytes(data[behind:frame_end]), said)
+    return DispositionRecogniser(head, first + last, bytes(data[at : at + 1]), bytes(data[behind:frame_end]), said)
 
 
 _Ending: TypeAlias = tuple[bool, DeliveryState | None]

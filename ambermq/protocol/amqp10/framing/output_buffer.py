@@ -8,13 +8,13 @@ from typing import Final
 
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["LARGE_BYTES", "Output"]
+__all__ = ["LARGE_BYTES", "OutputBuffer"]
 
 LARGE_BYTES: Final = 16 * 1024
 """A piece of so many bytes is not joined with others: copying it would cost more than handing it out."""
 
 
-class Output:
+class OutputBuffer:
     """The outgoing bytes of one connection."""
 
     __slots__ = ("_lead", "_pieces", "is_gated", "size")

@@ -21,7 +21,7 @@ __all__ = [
     "FLOW_CODE",
     "TRANSFER_CODE",
     "Recogniser",
-    "TransferShape",
+    "TransferRecogniser",
     "learn",
     "plain_handle",
     "plain_list",
@@ -47,7 +47,7 @@ class Recogniser(Protocol):
         """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
 
 
-class TransferShape:
+class TransferRecogniser:
     """What the next transfer of a link will look like, if it looks like the last one."""
 
     __slots__ = ("_parts", "settled")
@@ -91,7 +91,9 @@ class TransferShape:
         return payloads, position
 
 
-def learn(data: Buffer, position: int, payload_start: int, size_end: int, *, settled: bool) -> TransferShape | None:
+def learn(
+    data: Buffer, position: int, payload_start: int, size_end: int, *, settled: bool
+) -> TransferRecogniser | None:
     """Learn the shape of the transfer frame at `position`, which the general decoder took; None when it is unusual.
 
     size_end: the frame size that the shape no longer takes. Only complete, plain transfers may be learned: more,
@@ -111,7 +113,7 @@ def learn(data: Buffer, position: int, payload_start: int, size_end: int, *, set
         return None
     tag = bytes(data[at : at + 2])
     tail = bytes(data[at + 2 + tag[1] : payload_start])
-    return TransferShape(head, "B" if id_code == 0x52 else "I", tag, tail, size_end, settled=settled)
+    return TransferRecogniser(head, "B" if id_code == 0x52 else "I", tag, tail, size_end, settled=settled)
 
 
 def plain_handle(data: Buffer, body: int, end: int) -> int:

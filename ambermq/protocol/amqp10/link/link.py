@@ -26,8 +26,8 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
 
 if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferShape
-    from ambermq.protocol.amqp10.link.partial_delivery import Partial
+    from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferRecogniser
+    from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
     from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Link"]
@@ -76,8 +76,8 @@ class Link:
         self.receiver_settle_mode = 0
         self.owner: Any = None
         """Yours."""
-        self.partial: Partial | None = None
-        self.shape: TransferShape | None = None
+        self.partial: PartialDelivery | None = None
+        self.shape: TransferRecogniser | None = None
         """What its next transfer will look like; None where that is not known, or the link is not attached."""
         self._ignored_frames = 0
 

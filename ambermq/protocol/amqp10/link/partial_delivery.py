@@ -8,12 +8,12 @@ from typing import Final
 
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["Partial"]
+__all__ = ["PartialDelivery"]
 
 _PIECES_MAX: Final = 512
 
 
-class Partial:
+class PartialDelivery:
     """The frames of one delivery so far."""
 
     __slots__ = ("_pieces", "_whole", "cost", "delivery_id", "is_second", "message_format", "settled", "size", "tag")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ambermq.protocol.amqp10.errors import LinkFault
 from ambermq.protocol.amqp10.events import CreditChanged, TransferRun
 from ambermq.protocol.amqp10.link.link import Link
-from ambermq.protocol.amqp10.link.partial_delivery import Partial
+from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
 from ambermq.protocol.amqp10.performatives.classes import Transfer
 from ambermq.protocol.amqp10.serial_number import MASK, distance
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition, ReceiverSettleMode, SenderSettleMode
@@ -93,7 +93,7 @@ class Receiver(Link):
     def _size_max(self) -> int:
         return self.session.connection.limits.message_bytes_max
 
-    def _begin(self, transfer: Transfer) -> Partial:
+    def _begin(self, transfer: Transfer) -> PartialDelivery:
         """Take the first frame of a delivery; the session has checked its id."""
         if self.credit <= 0:
             raise LinkFault(LinkCondition.TRANSFER_LIMIT_EXCEEDED, f"delivery {transfer.delivery_id} without credit")
@@ -109,9 +109,11 @@ class Receiver(Link):
         if mode > self.receiver_settle_mode:
             raise LinkFault(AmqpCondition.INVALID_FIELD, "rcv-settle-mode second on a link where first was agreed")
         is_second = mode == ReceiverSettleMode.SECOND
-        return Partial(transfer.delivery_id, transfer.delivery_tag, transfer.message_format or 0, is_second=is_second)
+        return PartialDelivery(
+            transfer.delivery_id, transfer.delivery_tag, transfer.message_format or 0, is_second=is_second
+        )
 
-    def _check_continuation(self, partial: Partial, transfer: Transfer) -> None:
+    def _check_continuation(self, partial: PartialDelivery, transfer: Transfer) -> None:
         if transfer.delivery_id not in (None, partial.delivery_id) or transfer.delivery_tag not in (None, partial.tag):
             raise LinkFault(
                 AmqpCondition.INVALID_FIELD,
@@ -120,7 +122,7 @@ class Receiver(Link):
         if transfer.message_format not in (None, partial.message_format):
             raise LinkFault(AmqpCondition.INVALID_FIELD, f"delivery {partial.delivery_id} changed its message format")
 
-    def _keep(self, partial: Partial, payload: Buffer) -> None:
+    def _keep(self, partial: PartialDelivery, payload: Buffer) -> None:
         """Hold the payload of a delivery that is not whole, or was not until now."""
         connection = self.session.connection
         limits = connection.limits
@@ -134,7 +136,7 @@ class Receiver(Link):
                 f"unfinished deliveries hold more than {limits.partial_bytes_max} bytes",
             )
 
-    def _deliver(self, partial: Partial, payload: Buffer) -> None:
+    def _deliver(self, partial: PartialDelivery, payload: Buffer) -> None:
         mode = self.sender_settle_mode
         if (mode == SenderSettleMode.SETTLED and not partial.settled) or (
             mode == SenderSettleMode.UNSETTLED and partial.settled

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.framing.disposition_recogniser import (
-    DispositionShape,
+    DispositionRecogniser,
     PlainDisposition,
     learn_disposition,
     read_disposition,
@@ -35,7 +35,7 @@ class Dispositions:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._shape: DispositionShape | None = None
+        self._shape: DispositionRecogniser | None = None
 
     def receive_frame(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
         """Take the disposition frame at `position` and what follows it alike up to `end`; returns the position behind.

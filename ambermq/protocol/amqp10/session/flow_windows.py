@@ -6,13 +6,13 @@ Rule 2: closing it takes back nothing: what the peer may have sent already is st
 
 from ambermq.protocol.amqp10.serial_number import MASK, distance
 
-__all__ = ["OUTGOING_WINDOW", "Windows"]
+__all__ = ["OUTGOING_WINDOW", "FlowWindows"]
 
 OUTGOING_WINDOW = 0x7FFFFFFF
 """What we say of our own outgoing window: nothing, since the peer's incoming window is what binds us."""
 
 
-class Windows:
+class FlowWindows:
     """Both windows of one session, in transfer frames."""
 
     __slots__ = (

@@ -23,18 +23,18 @@ from ambermq.protocol.amqp10.state_tables import LinkState
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.session.link_registry import Links
+    from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
     from ambermq.protocol.amqp10.session.session import Session
 
-__all__ = ["Incoming"]
+__all__ = ["IncomingTransfers"]
 
 
-class Incoming:
+class IncomingTransfers:
     """The receiving half of one session."""
 
     __slots__ = ("_latest", "_links", "_next_id", "_session")
 
-    def __init__(self, session: Session, links: Links) -> None:
+    def __init__(self, session: Session, links: LinkRegistry) -> None:
         self._session = session
         self._links = links
         self._next_id = -1

@@ -22,10 +22,10 @@ from ambermq.protocol.amqp10.state_tables import LinkState
 if TYPE_CHECKING:
     from ambermq.protocol.amqp10.session.session import Session
 
-__all__ = ["Links"]
+__all__ = ["LinkRegistry"]
 
 
-class Links:
+class LinkRegistry:
     """The handles of one session."""
 
     __slots__ = ("_counted", "_local", "_session", "by_handle", "remote_handle_max")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ambermq.protocol.amqp10.session.session import Session
     from ambermq.protocol.amqp10.session.unsettled import Run
 
-__all__ = ["Settlements"]
+__all__ = ["OutgoingDispositions"]
 
 _UINT: Final = 0x70
 _range: Final = Struct(">IBI").pack
@@ -29,7 +29,7 @@ _LEARNT_RANGE: Final = _range(MASK, _UINT, MASK)
 """No size and no channel in front of it looks like this."""
 
 
-class Settlements:
+class OutgoingDispositions:
     """The dispositions that one session sends; one range of deliveries at most waits."""
 
     __slots__ = ("_count", "_first_id", "_head", "_role", "_session", "_settled", "_state", "_tail")

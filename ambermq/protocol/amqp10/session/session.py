@@ -2,7 +2,7 @@
 
 Rule 1: after our end everything is ignored until the peer's; after the peer's end nothing is sent any more.
 Rule 2: settlements wait until the output is taken, so those of one tick leave as ranges; but before any goodbye.
-Rule 3: a fault is raised where it is found and ends its scope in `Incoming.receive` or in the connection: nowhere else.
+Rule 3: a fault is raised where it is found and ends its scope in `IncomingTransfers.receive` or in the connection.
 Rule 4: every call on a dead session does nothing; it holds no delivery.
 """
 
@@ -31,10 +31,10 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.session.dispositions import Dispositions
-from ambermq.protocol.amqp10.session.flow_windows import OUTGOING_WINDOW, Windows
-from ambermq.protocol.amqp10.session.incoming_transfers import Incoming
-from ambermq.protocol.amqp10.session.link_registry import Links
-from ambermq.protocol.amqp10.session.outgoing_dispositions import Settlements
+from ambermq.protocol.amqp10.session.flow_windows import OUTGOING_WINDOW, FlowWindows
+from ambermq.protocol.amqp10.session.incoming_transfers import IncomingTransfers
+from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
+from ambermq.protocol.amqp10.session.outgoing_dispositions import OutgoingDispositions
 from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
 from ambermq.protocol.amqp10.spec import Role, SessionCondition
 from ambermq.protocol.amqp10.state_tables import SESSION_TABLE, LinkState, SessionInput, SessionState
@@ -79,14 +79,14 @@ class Session:
         """Our channel; the peer's is its own."""
         self.remote_channel = -1
         self.state = SessionState.UNMAPPED
-        self._links = Links(self)
+        self._links = LinkRegistry(self)
         limits = connection.limits
-        self.windows = Windows(min(limits.window_frames, limits.unsettled_max), first_id)
-        self.incoming = Incoming(self, self._links)
+        self.windows = FlowWindows(min(limits.window_frames, limits.unsettled_max), first_id)
+        self.incoming = IncomingTransfers(self, self._links)
         """Transfers that come."""
         self.dispositions = Dispositions(self)
         """Dispositions that come."""
-        self.settlements = Settlements(self)
+        self.settlements = OutgoingDispositions(self)
         """Those that leave."""
         self.unsettled_max = limits.unsettled_max
         """Deliveries that may be unsettled, in either direction."""

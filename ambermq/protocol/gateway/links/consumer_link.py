@@ -25,9 +25,9 @@ from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
-__all__ = ["Consuming", "redelivered"]
+__all__ = ["ConsumerLink", "redelivered"]
 
 _REJECTED: Final = Rejected()
 
@@ -41,7 +41,7 @@ class _Delivery(NamedTuple):
 
 
 @final
-class Consuming:
+class ConsumerLink:
     """One consumer of the engine and the link that it receives on."""
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Consuming:
         "terms",
     )
 
-    def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
+    def __init__(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
         self.link = link
         self.terms = terms

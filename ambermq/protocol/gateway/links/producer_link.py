@@ -24,16 +24,16 @@ from ambermq.protocol.gateway.links.outcome_mapping import state_of
 from ambermq.protocol.server_limits import ServerLimits
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
-__all__ = ["Producing"]
+__all__ = ["ProducerLink"]
 
 _HEAD_BYTES_MAX: Final = 512
 """What a link keeps of a message at most: header, one short map of annotations, and the descriptor of a body."""
 
 
 @final
-class Producing:
+class ProducerLink:
     """One producer of the engine and the link that it sends on."""
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Producing:
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
-    def __init__(self, peer: "Peer", link: Receiver, limits: ServerLimits, terms: ProducingTerms) -> None:
+    def __init__(self, peer: "ConnectionGateway", link: Receiver, limits: ServerLimits, terms: ProducingTerms) -> None:
         self.peer = peer
         self.link = link
         self.limits = limits

@@ -21,10 +21,10 @@ from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.amqp10.types.values import Map
 
-__all__ = ["MessageFields"]
+__all__ = ["RoutingFields"]
 
 
-class MessageFields:
+class RoutingFields:
     """The fields of one encoded message, whole or its first frames."""
 
     __slots__ = ("_added", "_body", "_known", "_read", "_spans")

@@ -18,9 +18,9 @@ from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_m
 from ambermq.protocol.amqp10.performatives.classes import Properties, Source
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Int
-from ambermq.protocol.gateway.nodes.request_response import RequestLinks, target_of
+from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
 
-__all__ = ["ADDRESS", "ClaimsNode"]
+__all__ = ["ADDRESS", "CbsNode"]
 
 ADDRESS: Final = "$cbs"
 _CREDIT: Final = 10
@@ -28,13 +28,13 @@ _PUT_TOKEN: Final = "put-token"  # noqa: S105 - the name of an operation
 
 
 @final
-class ClaimsNode:
+class CbsNode:
     """What answers the links to `$cbs` of one connection."""
 
     __slots__ = ("links",)
 
     def __init__(self) -> None:
-        self.links = RequestLinks(ADDRESS, credit=_CREDIT)
+        self.links = RequestResponse(ADDRESS, credit=_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
         """Accept a link for answers; its target address is the name that requests may reply to.

@@ -25,13 +25,13 @@ from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, de
 from ambermq.protocol.amqp10.performatives.classes import Properties, Source
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Map, Symbol
-from ambermq.protocol.gateway.nodes.request_response import RequestLinks, target_of
+from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
 from ambermq.protocol.management.operations import describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.vhosts import VhostCommand
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
 __all__ = ["ADDRESS", "ManagementNode"]
 
@@ -57,7 +57,7 @@ _STATUS: Final = {
 class _Request:
     """One request under way; it is the key of the command that it became."""
 
-    peer: "Peer"
+    peer: "ConnectionGateway"
     link: Receiver
     delivery_id: int
     reply_to: str
@@ -75,10 +75,10 @@ class ManagementNode:
 
     __slots__ = ("_dynamic_count", "_peer", "links")
 
-    def __init__(self, peer: "Peer") -> None:
+    def __init__(self, peer: "ConnectionGateway") -> None:
         self._peer = peer
         self._dynamic_count = 0
-        self.links = RequestLinks(ADDRESS, credit=_CREDIT)
+        self.links = RequestResponse(ADDRESS, credit=_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
         """Accept a link for answers; its target address is the name that requests reply to.

@@ -14,7 +14,7 @@ from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 
-__all__ = ["Answers"]
+__all__ = ["ReplyQueue"]
 
 _ANSWERS_MAX: Final = 1000
 _ANSWERS_BYTES_MAX: Final = 1 << 20
@@ -22,7 +22,7 @@ _ANSWERS_BYTES_MAX: Final = 1 << 20
 
 
 @final
-class Answers:
+class ReplyQueue:
     """What waits, by the link that it leaves on."""
 
     __slots__ = ("_by_link", "_bytes", "_next_token")

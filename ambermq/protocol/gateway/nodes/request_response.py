@@ -18,16 +18,16 @@ from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import LinkCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
-from ambermq.protocol.gateway.nodes.reply_queue import Answers
+from ambermq.protocol.gateway.nodes.reply_queue import ReplyQueue
 
-__all__ = ["REQUEST_BYTES_MAX", "RequestLinks", "target_of"]
+__all__ = ["REQUEST_BYTES_MAX", "RequestResponse", "target_of"]
 
 REQUEST_BYTES_MAX: Final = 64 * 1024
 """A larger request ends its link."""
 
 
 @final
-class RequestLinks:
+class RequestResponse:
     """The links to one node: those for requests, and those for answers by the names that requests reply to."""
 
     __slots__ = ("_address", "_answers", "_credit", "_replies", "_requests")
@@ -38,7 +38,7 @@ class RequestLinks:
         self._credit = credit
         self._requests: dict[Receiver, None] = {}
         self._replies: dict[str, Sender] = {}
-        self._answers = Answers()
+        self._answers = ReplyQueue()
 
     def attach_requests(self, link: Receiver) -> None:
         """Accept a link for requests."""

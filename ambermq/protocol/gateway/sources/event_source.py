@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ambermq.engine.events import Event, QueueDeclared, QueueDeleted, Reset
-from ambermq.engine.history.background_jobs import Job
+from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.model.state import State
 from ambermq.engine.records.event_fields import facts_of, next_after, type_of
 from ambermq.protocol.amqp10.events import Disposed
@@ -23,12 +23,12 @@ from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.types.values import ULong
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
 from ambermq.protocol.gateway.sources.queue_browser import settle_browsed
-from ambermq.protocol.gateway.sources.turn_budget import Turn, Wait
+from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
-__all__ = ["LogSource", "message_of"]
+__all__ = ["EventSource", "message_of"]
 
 _EVENTS_MAX: Final = 500
 """Of one piece, but for the last batch's."""
@@ -42,12 +42,12 @@ _Piece = tuple[list[tuple[int, bytes]], int]
 
 
 @final
-class LogSource:
+class EventSource:
     """One link that receives events."""
 
     __slots__ = ("_job", "_messages", "_names", "_next", "is_open", "link", "peer", "terms")
 
-    def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
+    def __init__(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
         self.link = link
         self.terms = terms
@@ -57,7 +57,7 @@ class LogSource:
         self._messages: deque[tuple[int, bytes]] = deque()
         self._names: dict[int, str] = {}
         """Names of queues that this link has told of; only jobs use them, one at a time."""
-        self._job: Job | None = None
+        self._job: BackgroundJob | None = None
 
     @property
     def lasts_ms_max(self) -> int:
@@ -69,7 +69,7 @@ class LogSource:
         """Nothing."""
         return 0
 
-    def ask_past(self, job: Job) -> None:
+    def ask_past(self, job: BackgroundJob) -> None:
         """Let a job look for the offset to begin at."""
         self._job = job
 
@@ -79,7 +79,7 @@ class LogSource:
         self._next = offset
         self.link.accept(source=self.terms.source, target=self.terms.target)
 
-    def serve(self, turn: Turn) -> Wait:
+    def serve(self, turn: TurnBudget) -> Wait:
         """Send what the turn and the link allow."""
         messages, link = self._messages, self.link
         while messages and (count := min(link.sendable, turn.messages, len(messages))) > 0 and not turn.is_over:
@@ -123,7 +123,7 @@ class LogSource:
         replay = engine.replay(self._next)
         names = _Names(self._names, engine.state)
 
-        def read(job: Job) -> _Piece:
+        def read(job: BackgroundJob) -> _Piece:
             events, following = replay.read(events_max=_EVENTS_MAX, bytes_max=_BYTES_MAX)
             told = []
             for event in events:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ambermq.engine.commands import Inspect
 from ambermq.engine.errors import SelectorError
-from ambermq.engine.history.background_jobs import Job
+from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
 from ambermq.engine.model.queue import Queue
@@ -28,20 +28,20 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, SenderSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal
 from ambermq.protocol.gateway.links.consumer_link import redelivered
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
-from ambermq.protocol.gateway.sources.turn_budget import Turn, Wait
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
+from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
-__all__ = ["Browsing", "settle_browsed"]
+__all__ = ["QueueBrowser", "settle_browsed"]
 
 _ENTRY_BYTES: Final = 200
 """About what the columns of an entry take, and their place in a map."""
 
 
 @final
-class Browsing:
+class QueueBrowser:
     """A queue of one moment and the link that shows it."""
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Browsing:
         "terms",
     )
 
-    def __init__(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> None:
+    def __init__(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> None:
         """Begin with nothing to show; raises Refusal for a selector that is none."""
         self._selector = _compiled(terms.selector, peer.gateway.engine.config.argument_bytes_max)
         self.peer = peer
@@ -69,7 +69,7 @@ class Browsing:
         self._words: Sequence[int] = ()
         """Of the chunk that is being sent, what is left."""
         self._entries: Any = {}
-        self._job: Job | None = None
+        self._job: BackgroundJob | None = None
         self._hold = peer.gateway.engine.hold()
         self.past_bytes = 0
         """Of a moment in the past, what is kept for it alone; the present is the engine's too."""
@@ -83,7 +83,7 @@ class Browsing:
         """Ask the engine for the queue as it is."""
         self.peer.gateway.engine.submit(Inspect(self, partial(_queue_named, name)))
 
-    def ask_past(self, job: Job) -> None:
+    def ask_past(self, job: BackgroundJob) -> None:
         """Let a job look for the queue as it was."""
         self._job = job
 
@@ -102,7 +102,7 @@ class Browsing:
         self.link.available = queue.available
         self.link.accept(source=self.terms.source, target=self.terms.target)
 
-    def serve(self, turn: Turn) -> Wait:
+    def serve(self, turn: TurnBudget) -> Wait:
         """Send what the turn and the link allow."""
         while self._fill() and not turn.is_over and (count := min(self.link.sendable, turn.messages)):
             words = self._next_run(count, turn.size)
@@ -163,7 +163,7 @@ class Browsing:
         if selector is None:
             return payloads
         return [
-            payload if payload is not None and selector.matches(MessageFields(payload)) else None
+            payload if payload is not None and selector.matches(RoutingFields(payload)) else None
             for payload in payloads
         ]
 

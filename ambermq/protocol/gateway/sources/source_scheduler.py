@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ambermq.engine.address import queue_name
 from ambermq.engine.errors import EngineError, Refused
-from ambermq.engine.history.background_jobs import Job
+from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.history.past import PastError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
@@ -21,15 +21,15 @@ from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.links.attach_terms import LOG_ADDRESS, ConsumingTerms, Refusal
 from ambermq.protocol.gateway.links.source_filters import At, AtOffset
-from ambermq.protocol.gateway.sources.event_source import LogSource
-from ambermq.protocol.gateway.sources.queue_browser import Browsing
-from ambermq.protocol.gateway.sources.turn_budget import Turn, Wait
+from ambermq.protocol.gateway.sources.event_source import EventSource
+from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
+from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
 if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import Peer
+    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
     from ambermq.protocol.gateway.gateway import Gateway
 
-__all__ = ["Source", "Sources"]
+__all__ = ["Source", "SourceScheduler"]
 
 _NEVER_MS: Final = 1 << 62
 
@@ -37,7 +37,7 @@ _NEVER_MS: Final = 1 << 62
 class Source(Protocol):
     """A link that takes nothing, and what it shows."""
 
-    peer: "Peer"
+    peer: "ConnectionGateway"
     link: Sender
     is_open: bool
 
@@ -49,7 +49,7 @@ class Source(Protocol):
     def past_bytes(self) -> int:
         """Bytes that it keeps of the past, and nobody else does."""
 
-    def serve(self, turn: Turn) -> Wait:
+    def serve(self, turn: TurnBudget) -> Wait:
         """Send what the turn and the link allow; tell what it waits for then."""
 
     def answered(self, value: Any) -> None:
@@ -63,7 +63,7 @@ class Source(Protocol):
 
 
 @final
-class Sources:
+class SourceScheduler:
     """Those of one gateway."""
 
     def __init__(self, gateway: "Gateway") -> None:
@@ -76,7 +76,7 @@ class Sources:
         self._ended: dict[Source, None] = {}
         self._durable_end = 0
 
-    def attach(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
+    def attach(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
         """Begin what a peer asks for; its attach is answered now or later. Raises Refusal."""
         limits = self._gateway.limits
         if len(self._due_ms) >= limits.sources_max:
@@ -87,12 +87,12 @@ class Sources:
         self._due_ms[source] = 0
         return source
 
-    def _browse(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
+    def _browse(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
         try:
             name = queue_name(terms.address, name_bytes_max=self._gateway.engine.config.name_bytes_max)
         except Refused as refused:
             raise Refusal(refused.condition, refused.description) from refused
-        browsing = Browsing(peer, link, terms)
+        browsing = QueueBrowser(peer, link, terms)
         if terms.at is None:
             browsing.ask(name)
         else:
@@ -102,14 +102,14 @@ class Sources:
             browsing.ask_past(self._accepted(job))
         return browsing
 
-    def _follow(self, peer: "Peer", link: Sender, terms: ConsumingTerms) -> Source:
+    def _follow(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
         if not self._gateway.may_read_log(peer.username):
             who = "who has no name" if peer.username is None else repr(peer.username)
             raise Refusal(
                 AmqpCondition.UNAUTHORIZED_ACCESS,
                 f"{who} may not read {LOG_ADDRESS}: see [permissions] of the settings",
             )
-        source = LogSource(peer, link, terms)
+        source = EventSource(peer, link, terms)
         if terms.at is None:
             source.begin(self._gateway.engine.durable_end)
         else:
@@ -120,7 +120,7 @@ class Sources:
         offset, time_us = (at.offset, None) if isinstance(at, AtOffset) else (None, at.time_us)
         return {"offset": offset, "time_us": time_us, "durable_end": self._gateway.engine.durable_end}
 
-    def _accepted(self, job: Job | None) -> Job:
+    def _accepted(self, job: BackgroundJob | None) -> BackgroundJob:
         if job is None:
             raise Refusal(
                 AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
@@ -138,11 +138,11 @@ class Sources:
                 "(past_bytes_max)",
             )
 
-    def read(self, key: LogSource, run: Callable[[Job], Any]) -> Job:
+    def read(self, key: EventSource, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
         """Read the log beside the loop; the value is the link's answer."""
         return self._gateway.beside.read(key, run)
 
-    def drop(self, job: Job) -> None:
+    def drop(self, job: BackgroundJob) -> None:
         """Wait for a job no longer."""
         self._gateway.beside.drop(job)
 
@@ -197,7 +197,7 @@ class Sources:
     def serve(self) -> None:
         """Give a turn: each link that is ready sends once, as long as the turn lasts."""
         limits = self._gateway.limits
-        turn = Turn(limits.source_messages, limits.source_bytes)
+        turn = TurnBudget(limits.source_messages, limits.source_bytes)
         for _ in range(len(self.ready)):
             if turn.is_over:
                 return
@@ -206,7 +206,7 @@ class Sources:
             if source.is_open and source.link.is_live and not source.peer.is_paused:
                 self._serve(source, turn)
 
-    def _serve(self, source: Source, turn: Turn) -> None:
+    def _serve(self, source: Source, turn: TurnBudget) -> None:
         try:
             wait = source.serve(turn)
         except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import final
 
-__all__ = ["Turn", "Wait"]
+__all__ = ["TurnBudget", "Wait"]
 
 
 class Wait(Enum):
@@ -22,7 +22,7 @@ class Wait(Enum):
 
 @final
 @dataclass(slots=True)
-class Turn:
+class TurnBudget:
     """What may still be sent before others are looked after; all links of a turn share it."""
 
     messages: int

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES, Output
+from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES, OutputBuffer
 
 small = st.binary(min_size=1, max_size=4)
 large = st.binary(min_size=1, max_size=4).map(lambda piece: piece * LARGE_BYTES)
@@ -14,7 +14,7 @@ large = st.binary(min_size=1, max_size=4).map(lambda piece: piece * LARGE_BYTES)
 @given(st.lists(small | large | st.none(), max_size=12))
 def test_all_that_was_written_leaves_in_order(steps: list[bytes | None]) -> None:
     """Whatever was added, and taken in between; no two small pieces leave side by side."""
-    output = Output()
+    output = OutputBuffer()
     written, taken = b"", b""
     for step in [*steps, None]:
         if step is None:
@@ -31,7 +31,7 @@ def test_all_that_was_written_leaves_in_order(steps: list[bytes | None]) -> None
 
 def test_a_large_piece_is_not_copied() -> None:
     """It is handed out as the object it was."""
-    output = Output()
+    output = OutputBuffer()
     piece = bytes(LARGE_BYTES)
     for one in (b"a", b"b", piece, b"c", b"d"):
         output.add(one)
@@ -43,7 +43,7 @@ def test_a_large_piece_is_not_copied() -> None:
 
 def test_only_the_lead_leaves_while_gated() -> None:
     """What is pipelined behind it waits, and is forgotten where the negotiation fails."""
-    output = Output()
+    output = OutputBuffer()
     output.is_gated = True
     output.lead(b"lead")
     output.add(b"behind")
@@ -58,7 +58,7 @@ def test_only_the_lead_leaves_while_gated() -> None:
 def test_what_was_gated_leaves_behind_the_lead() -> None:
     """Whether the lead has left by then or not."""
     for is_taken in (True, False):
-        output = Output()
+        output = OutputBuffer()
         output.is_gated = True
         output.add(b"behind")
         output.lead(b"lead ")

@@ -13,7 +13,7 @@ from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.message.message import Data, Message
 from ambermq.protocol.amqp10.message.publish_outline import outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.protocol.gateway.links.producer_link import Producing, without_delivery_annotations
+from ambermq.protocol.gateway.links.producer_link import ProducerLink, without_delivery_annotations
 from ambermq.protocol.server_limits import ServerLimits
 
 RUN_BYTES_MAX = 100
@@ -48,12 +48,12 @@ alike = st.sampled_from(KINDS).flatmap(
 runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
 
 
-def producing(submitted: list[Publish]) -> Producing:
+def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
     engine = SimpleNamespace(submit=submitted.append)
     peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine))
     nothing: Any = None
-    return Producing(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
+    return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
 
 
 def run_of(payloads: list[bytes], first_id: int, *, as_views: bool = False, settled: bool = False) -> TransferRun:

@@ -15,7 +15,7 @@ from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Map, Symbol, UInt, ULong
-from ambermq.protocol.gateway.links.routing_fields import MessageFields
+from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from tests.protocol.amqp_messages import messages
 from tests.protocol.amqp_values import typed
 
@@ -48,7 +48,7 @@ def _named(section: dict[Any, Any] | Map | None) -> dict[str, Any]:
 def test_fields_equal_the_general_decoder(message: Message, as_view: bool, random: Any) -> None:
     """Each name is what the decoded section says, type included, in whatever order they are asked for."""
     data = message.encode()
-    fields = MessageFields(memoryview(data) if as_view else data)
+    fields = RoutingFields(memoryview(data) if as_view else data)
     expected = _expected(decode_message(data))
     names = [*expected, *expected, "no such name", "header.no", "properties.no", "annotations.no such", "properties."]
     random.shuffle(names)
@@ -67,7 +67,7 @@ def test_broken_bytes(message: Message, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         broken[data.draw(st.integers(0, min(len(broken), 80) - 1))] = data.draw(st.integers(0, 255))
     payload = bytes(broken[: data.draw(st.integers(0, len(broken)))])
-    fields = MessageFields(payload)
+    fields = RoutingFields(payload)
     try:
         expected = _expected(decode_message(payload))
     except DecodeError:
@@ -81,7 +81,7 @@ def test_broken_bytes(message: Message, data: st.DataObject) -> None:
 @given(st.binary(max_size=60), st.sampled_from(("a", "header.priority", "properties.to", "annotations.a")))
 def test_junk(payload: bytes, name: str) -> None:
     """Any bytes at all have fields."""
-    MessageFields(payload).get(name)
+    RoutingFields(payload).get(name)
 
 
 def test_a_section_that_cannot_be_read_is_not_there() -> None:
@@ -89,7 +89,7 @@ def test_a_section_that_cannot_be_read_is_not_there() -> None:
     bad_header = b"\x00\x53\x70\xc0\x03\x01\x50\x07"  # an ubyte where the boolean durable belongs
     bad_properties = b"\x00\x53\x73\xc0\x04\x01\xa1\x01\xff"
     rest = Message(application_properties={"a": 1}, body=(AmqpValue(1),)).encode()
-    fields = MessageFields(bad_header + bad_properties + rest)
+    fields = RoutingFields(bad_header + bad_properties + rest)
     assert fields.get("header.durable") is False
     assert fields.get("header.priority") == 4
     assert fields.get("properties.message-id") is ABSENT
@@ -101,18 +101,18 @@ def test_sections_behind_an_unknown_end_are_not_there() -> None:
     """A section that reaches behind the message hides those that follow, not those before."""
     data = Message(header=Header(priority=9), properties=Properties(to="q"), application_properties={"a": 1}).encode()
     for cut in range(len(data)):
-        fields = MessageFields(data[:cut])
+        fields = RoutingFields(data[:cut])
         assert fields.get("header.priority") in (4, 9)
         assert fields.to in (None, "q")
         assert fields.get("a") in (ABSENT, 1)
     out_of_order = Properties(to="q").encode() + Header(priority=9).encode()
-    assert MessageFields(out_of_order).get("header.priority") == 4
+    assert RoutingFields(out_of_order).get("header.priority") == 4
 
 
 def test_null_and_absent() -> None:
     """A null application property is a value; a null field of the properties is not there."""
     data = Message(properties=Properties(to="q"), application_properties={"a": None}).encode()
-    fields = MessageFields(data)
+    fields = RoutingFields(data)
     assert fields.get("a") is None
     assert fields.get("b") is ABSENT
     assert fields.get("properties.subject") is ABSENT
@@ -121,7 +121,7 @@ def test_null_and_absent() -> None:
 def test_a_prefix_names_a_section() -> None:
     """An application property whose name begins like a section's cannot be asked for: the section answers."""
     data = Message(application_properties={"properties.to": "no", "other.to": "yes"}).encode()
-    fields = MessageFields(data)
+    fields = RoutingFields(data)
     assert fields.get("properties.to") is ABSENT
     assert fields.get("other.to") == "yes"
 
@@ -132,7 +132,7 @@ def test_symbols_and_numbers_compare_by_value() -> None:
         message_annotations={"x-key": Symbol("v")},
         application_properties={"n": UInt(5), "m": ULong(5), "s": Symbol("v")},
     ).encode()
-    assert parse_selector("n = 5 AND m = n AND s = 'v' AND \"annotations.x-key\" = s").matches(MessageFields(data))
+    assert parse_selector("n = 5 AND m = n AND s = 'v' AND \"annotations.x-key\" = s").matches(RoutingFields(data))
 
 
 def test_each_section_is_decoded_once_and_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_each_section_is_decoded_once_and_only_when_asked(monkeypatch: pytest.Mo
         application_properties={"a": 1},
         body=(Data(b""),),
     )
-    fields = MessageFields(message.encode())
+    fields = RoutingFields(message.encode())
     assert decoded == []
     asked = [
         ("a", "b", "c.d"),
@@ -172,7 +172,7 @@ def test_annotations_that_were_added_are_seen() -> None:
     """As the message goes out: beside its own, and in their place; what cannot be read changes nothing."""
     body = Message(message_annotations={Symbol("a"): 1, Symbol("b"): 2}, body=(AmqpValue("x"),)).encode()
     added = ((encode(Symbol("b")), encode("new")), (encode(Symbol("c")), encode(None)))
-    fields = MessageFields(body, added)
+    fields = RoutingFields(body, added)
     assert [fields.get(f"annotations.{name}") for name in "abcd"] == [1, "new", None, ABSENT]
-    assert MessageFields(body, ((b"\xff", b""),)).get("annotations.b") == 2
-    assert MessageFields(Message(body=(AmqpValue("x"),)).encode(), added).get("annotations.b") == "new"
+    assert RoutingFields(body, ((b"\xff", b""),)).get("annotations.b") == 2
+    assert RoutingFields(Message(body=(AmqpValue("x"),)).encode(), added).get("annotations.b") == "new"

@@ -18,7 +18,7 @@ from ambermq.log.recovery.recovery import Recovery
 from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Detach
 from ambermq.protocol.amqp10.types.values import Timestamp, ULong
-from ambermq.protocol.gateway.sources.event_source import LogSource
+from ambermq.protocol.gateway.sources.event_source import EventSource
 from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY
 from tests.protocol.watching import DiskRig, Watching, at, bodies
@@ -124,7 +124,7 @@ def test_who_gives_no_credit_costs_nothing(watching: Watching) -> None:
         watching.rig.do(*[DeclareQueue("key", f"{turn}-{number}", QueueSettings()) for number in range(200)])
     watching.attach("/log", mode=None, filter=at(ULong(0)))
     (source,) = watching.gateway.sources._due_ms
-    assert isinstance(source, LogSource)
+    assert isinstance(source, EventSource)
     assert not source._messages
     watching.flow(1)
     assert 0 < len(source._messages) < 1000
