@@ -16,63 +16,76 @@ from typing import Any, Final, get_args
 
 import click
 
-from engine.address import MUXER_MEMBER, member_address, muxer_address, queue_address, topic_address
-from engine.config import EngineConfig
-from engine.events import Event
-from engine.facts import EVENT_TYPES, facts_of, type_of
-from engine.image import _AttachmentRow, _EntriesRow, _Head, _MuxerRow, _QueueRow, _SubscriptionRow
-from engine.lifetime import Lifetime
-from engine.mode import Mode
-from engine.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
-from engine.outcome import OutcomeKind
-from engine.record_meta import Names, OutcomeRest
-from engine.record_types import DURABLE, FANOUT, LARGE, SKIPPABLE, TYPE_NAMES
-from engine.sending import Unroutable
-from engine.state import Consumer, Producer
-from engine.template import PREDEFINED
-from log.holder import lock_path
-from log.manifest import VERSION as MANIFEST_VERSION
-from log.manifest import Manifest, manifest_path, segments_path, snapshot_path
-from log.proposal import Proposal, base_path, jobs_path
-from log.root import DEFAULT_VHOST, Root, root_path, vhosts_path
-from log.root import VERSION as ROOT_VERSION
-from log.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, index_path, segment_path
-from protocol.asked import asked_name
-from protocol.claims import ADDRESS as CLAIMS_ADDRESS
-from protocol.claims import ClaimsNode
-from protocol.filters import AT, NO_LOCAL_CODE, SELECTOR_CODE
-from protocol.lifetimes import TOPIC_CAPABILITIES
-from protocol.limit_management import LIMITS
-from protocol.log_source import message_of
-from protocol.management import _STATUS as STATUS_CODES
-from protocol.management import ADDRESS as MANAGEMENT_ADDRESS
-from protocol.management import ManagementNode
-from protocol.management_types import _OF_NODE, _TELLS, KINDS, NODE_TYPE
-from protocol.message import decode_message
-from protocol.message_fields import _ATTRIBUTES as MESSAGE_FIELDS
-from protocol.pages import page_of
-from protocol.peer import OFFERED, PRODUCT
-from protocol.terminus import _IMMEDIATE, _NODE_CAPABILITIES, _SUBSCRIPTION_CAPABILITIES, _UNROUTABLE, LOG_ADDRESS
-from protocol.vhost_management import HOSTNAME_PREFIX
-from snapshot.blocks import VERSION as SNAPSHOT_VERSION
-from snapshot.blocks import BlockKind
+from ambermq.engine.address import MUXER_MEMBER, member_address, muxer_address, queue_address, topic_address
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.events import Event
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.publish_options import Unroutable
+from ambermq.engine.model.queue_template import PREDEFINED
+from ambermq.engine.model.state import Consumer, Producer
+from ambermq.engine.model.vhost_mode import VhostMode
+from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, type_of
+from ambermq.engine.records.meta import Names, OutcomeRest
+from ambermq.engine.records.types import DURABLE, FANOUT, LARGE, SKIPPABLE, TYPE_NAMES
+from ambermq.engine.snapshots.state_codec import (
+    _AttachmentRow,
+    _EntriesRow,
+    _Head,
+    _MuxerRow,
+    _QueueRow,
+    _SubscriptionRow,
+)
+from ambermq.log.compaction.job import CompactionJob, base_path, jobs_path
+from ambermq.log.format.segment import COMPRESSIBLE_VERSION, PLAIN_VERSION, index_path, segment_path
+from ambermq.log.manifest.manifest import VERSION as MANIFEST_VERSION
+from ambermq.log.manifest.manifest import Manifest, manifest_path, segments_path, snapshot_path
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, VhostManifest, root_path, vhosts_path
+from ambermq.log.manifest.vhost_manifest import VERSION as ROOT_VERSION
+from ambermq.log.manifest.writer_lock import lock_path
+from ambermq.protocol.amqp10.message.message import decode_message
+from ambermq.protocol.gateway.connection_gateway import OFFERED, PRODUCT
+from ambermq.protocol.gateway.links.attach_terms import (
+    _IMMEDIATE,
+    _NODE_CAPABILITIES,
+    _SUBSCRIPTION_CAPABILITIES,
+    _UNROUTABLE,
+    LOG_ADDRESS,
+)
+from ambermq.protocol.gateway.links.dynamic_nodes import TOPIC_CAPABILITIES
+from ambermq.protocol.gateway.links.routing_fields import _ATTRIBUTES as MESSAGE_FIELDS
+from ambermq.protocol.gateway.links.source_filters import AT, NO_LOCAL_CODE, SELECTOR_CODE
+from ambermq.protocol.gateway.nodes.cbs_node import ADDRESS as CLAIMS_ADDRESS
+from ambermq.protocol.gateway.nodes.cbs_node import CbsNode
+from ambermq.protocol.gateway.nodes.management_node import _STATUS as STATUS_CODES
+from ambermq.protocol.gateway.nodes.management_node import ADDRESS as MANAGEMENT_ADDRESS
+from ambermq.protocol.gateway.nodes.management_node import ManagementNode
+from ambermq.protocol.gateway.sources.event_source import message_of
+from ambermq.protocol.management.limits import LIMITS
+from ambermq.protocol.management.operations import _OF_NODE, _TELLS, KINDS, NODE_TYPE
+from ambermq.protocol.management.paging import page_of
+from ambermq.protocol.management.request_fields import asked_name
+from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
+from ambermq.snapshot.block_file import VERSION as SNAPSHOT_VERSION
+from ambermq.snapshot.block_file import BlockKind
+from ambermq.tools.backup.format import SNAPSHOT_PART, TABLE_NAME, Table, segment_part_name
+from ambermq.tools.backup.format import VERSION as BACKUP_VERSION
+from ambermq.tools.cli import main
+from ambermq.tools.client.message_text import MessageDraft
+from ambermq.tools.config.attachment_options import ARGUMENT_KEYS
+from ambermq.tools.config.settings import Settings
+from ambermq.tools.config.template_settings import TEMPLATE_KEYS
+from ambermq.tools.dataset.archive_reader import Archive
+from ambermq.tools.dataset.parquet_files import NO_QUEUE
+from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE
+from ambermq.tools.spark.data_source import _CHOICES, OPTION_NAMES, EventSource
+from ambermq.tools.terminal.exit_codes import ExitCode
+from ambermq.tools.wiring.document import _KEYS as WIRING_KEYS
 from tests.surface.outputs import NOT_RUN, run_all
 from tests.surface.samples import QUEUE, SAMPLES
 from tests.surface.shapes import keys_of_type, keys_of_value
 from tests.surface.sources import called_with, matching, names_in_bytes, words_of_modules
-from tools.archive_files import Archive
-from tools.argument_options import ARGUMENT_KEYS
-from tools.backup_format import SNAPSHOT_PART, TABLE_NAME, Table, segment_part_name
-from tools.backup_format import VERSION as BACKUP_VERSION
-from tools.cli import main
-from tools.exit_codes import ExitCode
-from tools.history_schema import CONTENT_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, UNREADABLE
-from tools.messages import Draft
-from tools.parquet_files import NO_QUEUE
-from tools.settings import Settings
-from tools.spark_source import _CHOICES, OPTION_NAMES, EventSource
-from tools.template_tables import TEMPLATE_KEYS
-from tools.wiring_document import _KEYS as WIRING_KEYS
 
 __all__ = ["CATEGORIES", "json_commands"]
 
@@ -124,7 +137,7 @@ def outputs() -> dict[str, Any]:
 def documents() -> dict[str, Any]:
     """Return the keys of JSON and TOML that commands take."""
     return {
-        "message of send --ndjson and receive": keys_of_type(Draft),
+        "message of send --ndjson and receive": keys_of_type(MessageDraft),
         "wiring": {table: [*keys] for table, keys in WIRING_KEYS.items()},
     }
 
@@ -135,7 +148,7 @@ def management() -> dict[str, Any]:
         name: {"attributes": [*kind.attributes], "operations": sorted(kind.operations)} for name, kind in KINDS.items()
     }
     operations = [one for kind in KINDS.values() for one in kind.operations.values()]
-    asked = (*operations, *_OF_NODE.values(), ManagementNode, ClaimsNode, asked_name, page_of)
+    asked = (*operations, *_OF_NODE.values(), ManagementNode, CbsNode, asked_name, page_of)
     return {
         "types": types,
         "node": {"type": NODE_TYPE, "operations": sorted((*_TELLS, *_OF_NODE))},
@@ -174,7 +187,7 @@ def words() -> dict[str, Any]:
     return {
         "classes of muxers": {str(kind.value): kind.text for kind in MuxerKind},
         "lifetimes": _numbered(Lifetime),
-        "modes": {str(mode.value): mode.text for mode in Mode},
+        "modes": {str(mode.value): mode.text for mode in VhostMode},
         "muxers there are without any": [QUEUE_MUXER, TOPIC_MUXER],
         "outcomes": _numbered(OutcomeKind),
         "unroutable": _numbered(Unroutable),
@@ -250,8 +263,8 @@ CATEGORIES: Final[Mapping[str, Callable[[], Any]]] = {
 
 _DOCUMENTS: Final[Mapping[str, Any]] = {
     "MANIFEST": Manifest,
-    "VHOSTS": Root,
-    "TABLE of a job": Proposal,
+    "VHOSTS": VhostManifest,
+    "TABLE of a job": CompactionJob,
     "archive": Archive,
     "backup": Table,
     "record: meta": Names,

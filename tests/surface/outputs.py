@@ -13,10 +13,10 @@ from typing import Any, Final
 from click.testing import CliRunner
 from proton.reactor import DurableSubscription
 
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.cli import main
 from tests.interop.proton_peer import ProtonPeer
 from tests.surface.shapes import keys_in_text
-from tools.child_broker import ChildBroker
-from tools.cli import main
 
 __all__ = ["NOT_RUN", "Found", "run_all"]
 

@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import tools
+import ambermq
 
 __all__ = ["called_with", "matching", "names_in_bytes", "words_of_modules"]
 
-_ROOT = Path(tools.__file__).parent.parent
-_SHIPPED = ("bench", "engine", "log", "protocol", "snapshot", "tools")
-"""Folders below the root; what is found in them is named by none of them."""
+_ROOT = Path(ambermq.__file__).parent
+_SHIPPED = ("engine", "log", "protocol", "snapshot", "tools")
+"""Folders of the package; what is found in them is named by none of them."""
 _WORD = re.compile(r"[a-z][A-Za-z_-]*\Z")
 
 

@@ -14,7 +14,7 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["translating_spark"]
 
-_OURS: Final = re.compile(r"^(?:tools|log|engine|protocol)\.errors\.(\w+): (.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"^ambermq(?:\.\w+)+\.errors\.(\w+): (.+)$", re.MULTILINE)
 _FOREIGN: Final = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _CODES: Final = {"DamageError": ExitCode.DAMAGED}
 _NO_LOG: Final = ("no log here", "no virtual host", "the segment is gone")

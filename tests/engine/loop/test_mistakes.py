@@ -5,7 +5,7 @@ from unittest import mock
 import pytest
 
 from ambermq.engine.commands import Publish
-from ambermq.engine.decide.decide import Decision, Moment
+from ambermq.engine.decide.decide import Decision, DecisionContext
 from ambermq.engine.effects import CommandFailed, PublishDone
 from ambermq.engine.events import Lost, Started
 from ambermq.engine.fold.apply import fold
@@ -26,7 +26,7 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     good, bad = rig.producer("good"), rig.producer("bad")
     decide = durable.decide
 
-    def failing(state: State, command: Publish, moment: Moment) -> Decision:
+    def failing(state: State, command: Publish, moment: DecisionContext) -> Decision:
         if command.producer == bad:
             raise ZeroDivisionError("our mistake")
         return decide(state, command, moment)

@@ -25,18 +25,18 @@ from uuid import UUID
 from proton import Condition, Delivery, Message, ulong
 from proton.reactor import Container, DurableSubscription, Selector
 
-from log.inspect import open_reader
-from protocol.message import Data
-from protocol.message import Message as OwnMessage
-from protocol.performatives import Header, Properties
+from ambermq.log.read.log_reader import open_reader
+from ambermq.protocol.amqp10.message.message import Data
+from ambermq.protocol.amqp10.message.message import Message as OwnMessage
+from ambermq.protocol.amqp10.performatives.classes import Header, Properties
+from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.link_client import LinkClient
+from ambermq.tools.client.publisher import Publisher
+from ambermq.tools.terminal.errors import ConnectionBroke
 from tests.golden.data.observation import command, vhost_path
 from tests.interop.proton_options import NO_LOCAL, Capable, Dynamic
 from tests.interop.proton_peer import Got, ProtonPeer, Receiving
-from tools.broker_url import BrokerUrl
-from tools.child_broker import ChildBroker
-from tools.errors import ConnectionBroke
-from tools.link_client import LinkClient
-from tools.publisher import Publisher
 
 __all__ = ["BROWSED", "CONFIG", "STORIES", "Life"]
 

@@ -23,23 +23,23 @@ from typing import Any, Final
 
 from click.testing import CliRunner
 
-from engine.image import image_of, state_of
-from engine.past import Past, open_past
-from engine.recovery import fold_log
-from engine.snapshots import check_snapshot, load_snapshot
-from engine.state import State
-from log.bodies import DAMAGED
-from log.checksum import crc32c
-from log.config import LogConfig
-from log.disk import DiskStorage
-from log.errors import DamageError, LogError
-from log.inspect import open_reader
-from log.manifest import Snapshot
-from log.recovery import Recovery
-from log.verify import verify
-from log.vhosts import VirtualHosts
-from snapshot.blocks import HEADER_BYTES, Block, BlockKind, decode_header, read_blocks
-from tools.cli import main
+from ambermq.engine.history.past import Past, open_past
+from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.model.state import State
+from ambermq.engine.snapshots.files import check_snapshot, load_snapshot
+from ambermq.engine.snapshots.state_codec import image_of, state_of
+from ambermq.log.config import LogConfig
+from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.checksum import crc32c
+from ambermq.log.manifest.manifest import Snapshot
+from ambermq.log.manifest.vhost_directories import VhostDirectories
+from ambermq.log.read.body_store import DAMAGED
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.recovery.recovery import Recovery
+from ambermq.log.recovery.verify import verify
+from ambermq.log.storage.disk import DiskStorage
+from ambermq.snapshot.block_file import HEADER_BYTES, Block, BlockKind, decode_header, read_blocks
+from ambermq.tools.cli import main
 
 __all__ = [
     "Answers",
@@ -108,7 +108,7 @@ def known_fields(directory: Path, questions: Questions) -> list[str]:
 
 def vhost_path(directory: Path, name: str) -> Path:
     """Return the directory of a virtual host's log."""
-    path = VirtualHosts(DiskStorage(), str(directory)).path_of(name)
+    path = VhostDirectories(DiskStorage(), str(directory)).path_of(name)
     assert path is not None
     return Path(path)
 

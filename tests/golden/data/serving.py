@@ -5,8 +5,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from ambermq.tools.broker.child_broker import ChildBroker
 from tests.golden.data.observation import Questions, command
-from tools.child_broker import ChildBroker
 
 __all__ = ["delivered"]
 

@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from engine.record_types import DURABLE, FANOUT, LARGE, PUBLISHED, TYPE_NAMES
-from log.batch import COMPRESSED, KEPT
-from log.inspect import open_reader
-from log.manifest import snapshot_path
+from ambermq.engine.records.types import DURABLE, FANOUT, LARGE, PUBLISHED, TYPE_NAMES
+from ambermq.log.format.batch import COMPRESSED, KEPT
+from ambermq.log.manifest.manifest import snapshot_path
+from ambermq.log.read.log_reader import open_reader
 from tests.golden.data.archive import pack, unpack
 from tests.golden.data.life import BROWSED, STORIES, Life
 from tests.golden.data.observation import (
