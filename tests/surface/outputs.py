@@ -29,6 +29,7 @@ _WHOLE: Final = {
     "subject": "s",
     "reply_to": "r",
     "correlation_id": 1,
+    "content_type": "text/plain",
     "group_id": "g",
     "durable": True,
     "priority": 5,

@@ -106,7 +106,7 @@ def present(message: Message) -> dict[str, Any]:
     shown = {
         "id": plain(properties.message_id),
         "correlation_id": plain(properties.correlation_id),
-        **{name: getattr(properties, name) for name in _TEXT_NAMES},
+        **{name: plain(getattr(properties, name)) for name in _TEXT_NAMES},
         "durable": header.durable or None,
         "priority": header.priority,
         "ttl_ms": header.ttl,
