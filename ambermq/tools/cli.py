@@ -14,21 +14,21 @@ __all__ = ["main"]
 _COMMANDS: Final = {
     "attach": (
         "ambermq.tools.wiring.attachment_commands:attach",
-        "Let MUXER pass messages on to MEMBER, a queue or muxer:NAME, by what the muxer's class wants.",
+        "Attach MEMBER, a queue or muxer:NAME, to MUXER.",
     ),
     "bench": (
         "ambermq.tools.client.bench_command:bench",
-        "Send messages and receive them, and print throughput, latencies and the broker's CPU.",
+        "Measure throughput, latency and the broker's CPU time.",
     ),
     "detach": (
         "ambermq.tools.wiring.attachment_commands:detach",
-        "Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not.",
+        "Remove an attachment: MUXER stops sending to MEMBER.",
     ),
-    "history": ("ambermq.tools.history.commands:history", "Tell what happened to queues and messages, and when."),
+    "history": ("ambermq.tools.history.commands:history", "Show what happened to queues and messages, and when."),
     "log": ("ambermq.tools.history.log_commands:log", "Read, verify, repair and compact the log in a data directory."),
     "muxer": (
         "ambermq.tools.wiring.muxer_commands:muxer",
-        "List, show, declare, update and delete muxers, which producers send to and queues attach to.",
+        "List, show, declare, update and delete muxers.",
     ),
     "queue": (
         "ambermq.tools.wiring.queue_commands:queue",
@@ -36,32 +36,32 @@ _COMMANDS: Final = {
     ),
     "receive": (
         "ambermq.tools.client.receive_command:receive",
-        "Receive messages from ADDRESS and print them, a line each.",
+        "Receive messages from ADDRESS and print them, one a line.",
     ),
     "route": (
         "ambermq.tools.wiring.route_command:route",
-        "Tell where a message to ADDRESS would go, and why: each muxer on the way, and each attachment that matched.",
+        "Show where a message to ADDRESS would go, and why.",
     ),
     "send": (
         "ambermq.tools.client.send_command:send",
-        "Send messages to ADDRESS and wait until the broker has accepted them.",
+        "Send messages to ADDRESS and wait until they are accepted.",
     ),
     "serve": ("ambermq.tools.broker.serve:serve", "Run the broker on the directory DIR until SIGTERM or SIGINT."),
     "snapshot": (
         "ambermq.tools.snapshots.commands:snapshot",
-        "Take, list, verify, compare, export and restore snapshots of all queues.",
+        "Take, list, verify, compare, export and restore snapshots.",
     ),
     "subscription": (
         "ambermq.tools.wiring.subscription_commands:subscription",
-        "List, show and delete subscriptions, which receivers make by attaching to topics.",
+        "List, show and delete subscriptions.",
     ),
     "vhost": (
         "ambermq.tools.vhosts.commands:vhost",
-        "List, show, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log.",
+        "List, show, create, copy, reset and delete virtual hosts.",
     ),
     "wiring": (
         "ambermq.tools.wiring.commands:wiring",
-        "Export, compare and apply a broker's muxers, queues and attachments as a file, and draw them.",
+        "Export, compare, apply and draw muxers, queues, attachments.",
     ),
 }
 """Name to where the command stands, and the first sentence of its help."""
@@ -90,8 +90,8 @@ class _Ambermq(LazyGroup):
 )
 @click.version_option(package_name="ambermq")
 def main() -> None:
-    """Run, use and inspect a durable AMQP 1.0 broker that never forgets how it got where it is.
+    """Run, use and inspect a durable AMQP 1.0 message broker.
 
-    Commands that need a broker take --url, or --data, the directory of a running one; AMBERMQ_URL and AMBERMQ_DATA
-    stand in where neither is given.
+    A command that needs a broker takes --url, or --data with the directory of a running broker. Without both it uses
+    AMBERMQ_URL or AMBERMQ_DATA.
     """

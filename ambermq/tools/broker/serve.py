@@ -166,14 +166,32 @@ class _LogReaders:
 
 
 @click.command(epilog="Example: ambermq serve --data ./data --port 0 --user alice:secret")
-@click.option("--data", metavar="DIR", help="Directory of the log, made when missing; else AMBERMQ_DATA.")
+@click.option("--data", metavar="DIR", help="Data directory, created if missing. Default: AMBERMQ_DATA.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Interface to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=5672, show_default=True, help="0 picks a free one.")
-@click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD", help="Who may come in; may be repeated.")
-@click.option("--anonymous/--no-anonymous", default=None, help="Let in the nameless; default: on loopback, no --user.")
-@click.option("--auto-create/--no-auto-create", default=None, help="Create queues at unknown addresses; default: yes.")
-@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="To show.")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Bounds and users, in TOML.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=5672,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--user", "users", multiple=True, metavar="NAME:PASSWORD", help="User and password of a client; may be repeated."
+)
+@click.option(
+    "--anonymous/--no-anonymous",
+    default=None,
+    help="Allow clients without a user name. Default: only on loopback when no user is configured.",
+)
+@click.option("--auto-create/--no-auto-create", default=None, help="Create queues at unknown addresses. Default: yes.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LOG_LEVELS),
+    default="info",
+    show_default=True,
+    help="Lowest level of log lines to print.",
+)
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Configuration file (TOML).")
 def serve(
     data: str | None,
     host: str,
@@ -186,8 +204,8 @@ def serve(
 ) -> None:
     """Run the broker on the directory DIR until SIGTERM or SIGINT.
 
-    Prints `ready amqp://HOST:PORT data=DIR` on standard output when it serves; logs go to standard error. Exits 1 when
-    another broker holds DIR, 5 when its log is damaged, 74 when the log cannot be written.
+    Prints `ready amqp://HOST:PORT data=DIR` on standard output when it serves. Log lines go to standard error. Exits 1
+    if another broker has locked DIR, 5 if its log is damaged, 74 if the log cannot be written.
     """
     directory = data_directory(data, must_exist=False)
     settings = load_settings(config) if config else Settings()

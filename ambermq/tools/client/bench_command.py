@@ -27,21 +27,27 @@ _PERCENTILES: Final = (("p50", 0.50), ("p99", 0.99), ("max", 1.0))
 
 @click.command(epilog="Example: ambermq bench --data ./data --count 100000 --size 1024")
 @broker_options
-@click.option("--address", default=_ADDRESS, show_default=True, help="Where to send to and receive from.")
-@click.option("--count", type=click.IntRange(1), default=10_000, show_default=True, help="Messages.")
+@click.option("--address", default=_ADDRESS, show_default=True, help="Address to send to and receive from.")
+@click.option("--count", type=click.IntRange(1), default=10_000, show_default=True, help="Number of messages.")
 @click.option(
-    "--size", type=click.IntRange(BODY_BYTES_MIN, UINT_MAX), default=100, show_default=True, help="Bytes of a body."
+    "--size",
+    type=click.IntRange(BODY_BYTES_MIN, UINT_MAX),
+    default=100,
+    show_default=True,
+    help="Size of a body in bytes.",
 )
 @click.option(
     "--window",
     type=click.IntRange(1, UINT_MAX),
     default=1000,
     show_default=True,
-    help="Unsettled messages, and credit.",
+    help="Maximum of unsettled messages, and link credit.",
 )
-@click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="Messages a second; else all it takes.")
-@click.option("--durable/--no-durable", default=True, show_default=True, help="Whether messages must survive a crash.")
-@click.option("--pid", type=click.IntRange(1), help="The broker's process, for its CPU; known by itself with --data.")
+@click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="Messages a second. Default: no limit.")
+@click.option("--durable/--no-durable", default=True, show_default=True, help="Send durable messages.")
+@click.option(
+    "--pid", type=click.IntRange(1), help="Process id of the broker, to measure its CPU. Default: found by --data."
+)
 @output_option
 def bench(
     url: str | None,
@@ -55,7 +61,7 @@ def bench(
     pid: int | None,
     output: str,
 ) -> None:
-    """Send messages and receive them, and print throughput, latencies and the broker's CPU."""
+    """Measure throughput, latency and the broker's CPU time."""
     target = BrokerUrl.parse(broker_url(url, data))
     pid = pid or _pid_of(url, data)
     with LinkClient.connect(target) as outward, LinkClient.connect(target) as inward:

@@ -88,7 +88,7 @@ def _vhost_option(command: _Command) -> _Command:
         show_default=True,
         expose_value=False,
         callback=remember,
-        help="The virtual host.",
+        help="Virtual host.",
     )(command)
 
 
@@ -100,17 +100,19 @@ def asked_vhost() -> str:
 
 def place_options(command: _Command) -> _Command:
     """Give a command `--url` and `--data` alone; they arrive as `url` and `data`, for `broker_url`."""
-    command = click.option("--data", metavar="DIR", help=f"Or the directory of a running one; else {DATA_VARIABLE}.")(
-        command
-    )
+    command = click.option(
+        "--data", metavar="DIR", help=f"Data directory of a running broker. Default: {DATA_VARIABLE}."
+    )(command)
     return click.option(
-        "--url", metavar="URL", help=f"The broker, as amqp://[USER:PASSWORD@]HOST:PORT; else {URL_VARIABLE}."
+        "--url", metavar="URL", help=f"Broker, as amqp://[USER:PASSWORD@]HOST:PORT. Default: {URL_VARIABLE}."
     )(command)
 
 
 def directory_option(command: _Command) -> _Command:
     """Give a command `--data` alone; it arrives as `data`, for `data_directory`."""
-    return click.option("--data", metavar="DIR", help=f"The broker's data directory; else {DATA_VARIABLE}.")(command)
+    return click.option("--data", metavar="DIR", help=f"Data directory of the broker. Default: {DATA_VARIABLE}.")(
+        command
+    )
 
 
 def broker_url(url: str | None, data: str | None) -> str:

@@ -23,21 +23,21 @@ __all__ = ["receive"]
 )
 @click.argument("address")
 @broker_options
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages; 1 unless --follow.")
+@click.option("--count", type=click.IntRange(1), help="Stop after N messages. Default: 1, or no limit with --follow.")
 @click.option(
     "--timeout",
     type=NumberRange(0),
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Stop when no message came for so long.",
+    help="Stop if no message comes for so long.",
 )
-@click.option("--all", "everything", is_flag=True, help="Any number of messages, until the timeout.")
-@click.option("--follow", is_flag=True, help="Go on until --count is reached or the command is interrupted.")
+@click.option("--all", "everything", is_flag=True, help="Receive any number of messages until the timeout.")
+@click.option("--follow", is_flag=True, help="Receive until --count is reached or the command is interrupted.")
 @click.option(
-    "--outcome", type=click.Choice(OUTCOMES), default="accepted", show_default=True, help="What to say of each message."
+    "--outcome", type=click.Choice(OUTCOMES), default="accepted", show_default=True, help="Outcome of each message."
 )
-@click.option("--ndjson", is_flag=True, help="Whole messages, one JSON object a line; the same as --output json.")
+@click.option("--ndjson", is_flag=True, help="Print whole messages, one JSON object a line; the same as --output json.")
 @output_option
 def receive(
     address: str,
@@ -51,10 +51,10 @@ def receive(
     ndjson: bool,
     output: str,
 ) -> None:
-    """Receive messages from ADDRESS and print them, a line each.
+    """Receive messages from ADDRESS and print them, one a line.
 
-    Bodies are printed as they are; on a terminal what is not printable is escaped. Exits 3 when the timeout passed
-    before --count messages came, or with --all when none came.
+    Bodies are printed as they are; on a terminal control characters are escaped. Exits 3 if the timeout passes before
+    --count messages came, or with --all if none came.
     """
     if everything and (follow or count):
         raise click.UsageError("--all goes neither with --count nor with --follow")

@@ -36,16 +36,23 @@ _STANDARD_INPUT: Final = "-"
 @click.argument("address")
 @click.argument("body", required=False)
 @broker_options
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send the message so many times.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send the message N times.")
 @click.option(
-    "--size", type=click.IntRange(0, UINT_MAX), metavar="BYTES", help="A body of so many bytes, instead of BODY."
+    "--size",
+    type=click.IntRange(0, UINT_MAX),
+    metavar="BYTES",
+    help="Send a body of this size in bytes instead of BODY.",
 )
-@click.option("--file", "path", metavar="PATH", help="The body from a file, `-` is standard input, instead of BODY.")
-@click.option("--ndjson", is_flag=True, help="Each line of --file (default `-`) is a message, as `receive` prints it.")
-@click.option("--property", "pairs", multiple=True, metavar="K=V", help="An application property; may be repeated.")
-@click.option("--id", "message_id", help="The message-id; with --count, ID-1, ID-2 and so on.")
-@click.option("--durable/--no-durable", default=True, show_default=True, help="Whether it must survive a crash.")
-@click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="At most N messages a second.")
+@click.option(
+    "--file", "path", metavar="PATH", help="Read the body from a file instead of BODY; `-` is standard input."
+)
+@click.option(
+    "--ndjson", is_flag=True, help="Read one message a line from --file (default `-`), as `receive` prints them."
+)
+@click.option("--property", "pairs", multiple=True, metavar="K=V", help="Application property; may be repeated.")
+@click.option("--id", "message_id", help="Message-id; with --count they are ID-1, ID-2 and so on.")
+@click.option("--durable/--no-durable", default=True, show_default=True, help="Send durable messages.")
+@click.option("--rate", type=NumberRange(0, min_open=True), metavar="N", help="Maximum messages a second.")
 @output_option
 def send(
     address: str,
@@ -62,10 +69,10 @@ def send(
     rate: float | None,
     output: str,
 ) -> None:
-    """Send messages to ADDRESS and wait until the broker has accepted them.
+    """Send messages to ADDRESS and wait until they are accepted.
 
-    The body is BODY, --size, --file, or a message a line with --ndjson. Exits 1 when any message was not accepted, and
-    says how many were where it ends before the last.
+    The body is BODY, --size, --file, or one message a line with --ndjson. Exits 1 if a message was not accepted. If the
+    command ends early it prints how many were accepted.
     """
     target = BrokerUrl.parse(broker_url(url, data))
     properties = _properties(pairs)

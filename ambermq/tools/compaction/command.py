@@ -51,40 +51,48 @@ _RATE_MIB: Final = 32
 
 @click.command(epilog="Example: ambermq log compact --data ./data --keep-history 7d --runner local")
 @data_option
-@click.option("--url", metavar="URL", help="The broker on it, where a user's name and password are needed.")
-@click.option("--runner", "kind", type=click.Choice(_RUNNERS), default="spark", show_default=True, help="Who works.")
+@click.option("--url", metavar="URL", help="URL of the running broker, with user name and password if it needs them.")
 @click.option(
-    "--master", metavar="M", default="local[*]", show_default=True, help="Of Spark, such as spark://HOST:PORT."
+    "--runner", "kind", type=click.Choice(_RUNNERS), default="spark", show_default=True, help="What does the work."
 )
 @click.option(
-    "--processes", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N", help="Of the local runner."
+    "--master", metavar="M", default="local[*]", show_default=True, help="Spark master, such as spark://HOST:PORT."
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of processes of the local runner.",
 )
 @click.option(
     "--keep-history",
     "kept",
     multiple=True,
     metavar="DURATION|BYTES",
-    help="10m, 7d (the default), 512MiB, all; 0s keeps none. Given twice, what is over either of them goes.",
+    help="History to keep: 10m, 7d, 512MiB, all; 0s keeps none. Give an age and a size to apply both limits. Default: "
+    "7d.",
 )
-@click.option("--archive", metavar="DIR", help="Put the events that go into Parquet files in this directory first.")
+@click.option("--archive", metavar="DIR", help="Write the removed events to Parquet files in this directory first.")
 @click.option(
     "--rate",
     type=click.IntRange(0),
     metavar="MIB",
-    help=f"MiB a second that each task reads; 0: no bound. Else {_RATE_MIB} beside a running broker.",
+    help=f"Maximum MiB a second that each task reads; 0 is no limit. Default: {_RATE_MIB} beside a running broker.",
 )
 @click.option(
     "--whole-segments",
     is_flag=True,
-    help="Read and rewrite none: those without live messages go, the others stay as they are.",
+    help="Remove segments without live messages and rewrite none.",
 )
 @click.option(
     "--compress",
     "compresses",
     is_flag=True,
-    help="Compress what is rewritten, and what lives in segments that never were.",
+    help="Compress rewritten segments, and segments that were never compressed.",
 )
-@click.option("--dry-run", is_flag=True, help="Only count, and say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only count and print what a compaction would do.")
 @output_option
 def compact(
     data: str | None,
@@ -100,10 +108,10 @@ def compact(
     dry_run: bool,
     output: str,
 ) -> None:
-    """Rewrite the log without the history that is not to be kept; live messages and offsets stay.
+    """Rewrite the log without old history; live messages stay.
 
-    Works beside the running broker, which takes over the new segments in the end, or without one. Nothing has changed
-    when it fails. Exits 5 where a segment is damaged.
+    The command works beside a running broker, which adopts the new segments at the end, or without one. A compaction
+    that fails changes nothing. Offsets stay. Exits 5 if a segment is damaged.
     """
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
     if archive is not None:

@@ -42,14 +42,20 @@ _LIMIT: Final = 20
 @click.argument("name")
 @at_option
 @click.option(
-    "--limit", type=click.IntRange(1), default=_LIMIT, show_default=True, metavar="N", help="At most so many messages."
+    "--limit",
+    type=click.IntRange(1),
+    default=_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of messages.",
 )
 @broker_options
 @output_option
 def browse(name: str, at: str | None, limit: int, url: str | None, data: str | None, output: str) -> None:
-    """Show the messages on the queue NAME from its head, taking none; with --at those that were on it then.
+    """Show the messages on queue NAME from its head.
 
-    Needs the directory, of a running broker or of a stopped one. Exits 6 where there was no such queue.
+    The command acquires none of them. --at shows the messages that were on the queue at that moment. It needs the data
+    directory, of a running broker or of a stopped one. Exits 6 if there was no such queue.
     """
     with opened_past(url, data) as past:
         state = state_of(past, offset_of(past, at or "now"))

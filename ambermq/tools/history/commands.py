@@ -9,16 +9,16 @@ from ambermq.tools.past.low_priority import ReadingGroup
 __all__ = ["history"]
 
 _COMMANDS: Final = {
-    "diff": ("ambermq.tools.history.diff:diff", "Tell what came, went and changed between two moments."),
+    "diff": ("ambermq.tools.history.diff:diff", "Show what changed between two moments."),
     "message": (
         "ambermq.tools.history.message:message",
-        "Tell the story of the message with the message-id ID, or of the one published at offset N: offset:N.",
+        "Show the whole story of the message with the message-id ID.",
     ),
     "queue": (
         "ambermq.tools.history.queue_over_time:queue",
-        "Show depth, rates and oldest age of the queue NAME over time.",
+        "Show depth, rates and oldest age of queue NAME over time.",
     ),
-    "tail": ("ambermq.tools.history.tail:tail", "Print the last events, one a line; with --follow those to come."),
+    "tail": ("ambermq.tools.history.tail:tail", "Print the last events, one a line; --follow prints new ones."),
 }
 """Name to where the command stands, and the first sentence of its help."""
 
@@ -29,4 +29,4 @@ _COMMANDS: Final = {
     epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data",
 )
 def history() -> None:
-    """Tell what happened to queues and messages, and when."""
+    """Show what happened to queues and messages, and when."""

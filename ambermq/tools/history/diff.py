@@ -40,9 +40,9 @@ _SHOWN_MAX: Final = 20
 @data_option
 @output_option
 def diff(begin: str, end: str, data: str | None, output: str) -> None:
-    """Tell what came, went and changed between two moments.
+    """Show what changed between two moments.
 
-    Of each queue that changed: its depth then and now, and what happened to messages in between; then wiring and links.
+    For each queue that changed: its depth at both moments and the messages that came and went. Then wiring and links.
     """
     with opened_past(None, data) as past:
         (first, first_us), (last, last_us) = moment_of(past, begin), moment_of(past, end)

@@ -43,15 +43,15 @@ _FOLLOW_SECONDS: Final = 0.5
 _LAZY: Final = {
     "compact": (
         "ambermq.tools.compaction.command:compact",
-        "Rewrite the log without the history that is not to be kept; live messages and offsets stay.",
+        "Rewrite the log without old history; live messages stay.",
     ),
     "export": (
         "ambermq.tools.spark.export_command:export_parquet",
-        "Write the events as Parquet files by date and queue, one row a message and event.",
+        "Write the events as Parquet files by date and queue.",
     ),
     "query": (
         "ambermq.tools.spark.query_command:query",
-        "Run a query of Spark SQL over the view `events`: the log and its archives together.",
+        "Run a Spark SQL query over the events of log and archives.",
     ),
 }
 
@@ -65,7 +65,7 @@ def log() -> None:
 @data_option
 @output_option
 def segments(data: str | None, output: str) -> None:
-    """List the segment files with their offsets, batches, records and sizes."""
+    """List the segment files with offsets, records and sizes."""
     with open_log(directory_to_read(data)) as reader:
         print_rows(segment_rows(reader), _SEGMENT_COLUMNS, output)
 
@@ -88,12 +88,14 @@ def segment_rows(reader: LogReader) -> Iterator[dict[str, Any]]:
 
 @log.command("dump", epilog="Example: ambermq log dump --data ./data --queue orders --from 100 --output json")
 @data_option
-@click.option("--from", "first", type=click.IntRange(0), metavar="OFFSET", help="From this offset on.")
-@click.option("--to", "last", type=click.IntRange(0), metavar="OFFSET", help="Up to and with this offset.")
-@click.option("--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only these; may be repeated.")
-@click.option("--queue", metavar="NAME", help="Only what is about this queue.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many events.")
-@click.option("--follow", is_flag=True, help="Go on with what is written from now on, until interrupted.")
+@click.option("--from", "first", type=click.IntRange(0), metavar="OFFSET", help="First offset.")
+@click.option("--to", "last", type=click.IntRange(0), metavar="OFFSET", help="Last offset.")
+@click.option(
+    "--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only events of this type; may be repeated."
+)
+@click.option("--queue", metavar="NAME", help="Only events of this queue.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of events.")
+@click.option("--follow", is_flag=True, help="Print new events until interrupted.")
 @output_option
 def dump(
     data: str | None,
@@ -105,7 +107,10 @@ def dump(
     follow: bool,
     output: str,
 ) -> None:
-    """Print every event, one a line: offset, time in UTC, kind, what happened; as NDJSON with --output json."""
+    """Print every event, one a line.
+
+    A line has offset, time in UTC, type and what happened. --output json prints NDJSON.
+    """
     lines = _lines(directory_to_read(data), first, last, types=frozenset(types), queue=queue, follow=follow)
     try:
         for line in islice(lines, limit):
@@ -163,7 +168,10 @@ def _batches(directory: str, next_offset: int, *, follow: bool) -> Iterator[Batc
 @data_option
 @output_option
 def verify_log(data: str | None, output: str) -> None:
-    """Check every CRC, offset and index, and the manifest. Exits 5 and names file and position at the first damage."""
+    """Check every checksum, offset and index, and the manifest.
+
+    Exits 5 at the first damage and prints its file and position.
+    """
     directory = directory_to_read(data)
     storage = reading_storage(directory)
     with _progress_bar() as progress:
@@ -192,13 +200,13 @@ def _damaged(damage: LogError) -> ToolError:
 
 @log.command("repair", epilog="Example: ambermq log repair --data ./data --dry-run")
 @data_option
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @output_option
 def repair(data: str | None, dry_run: bool, output: str) -> None:
-    """Set damage aside in DIR/aside and make the log one that opens again; never writes in place.
+    """Move damage to DIR/aside so that the log opens again.
 
-    The broker must be stopped. Does nothing to a log that opens: a message whose body alone is damaged is parked by the
-    broker when its turn comes.
+    The broker must be stopped. The command never writes into a file of the log. It does nothing if the log opens: the
+    broker itself sets a message aside if only its body is damaged.
     """
     directory = vhost_directory(data)
     found = repairs.plan(directory) if dry_run else repairs.apply(directory)

@@ -41,14 +41,15 @@ _LIMIT: Final = 20
     default=_LIMIT,
     show_default=True,
     metavar="N",
-    help="Of several messages with this id the newest so many.",
+    help="Show at most N of the messages with this id, the newest first.",
 )
 @data_option
 @output_option
 def message(message_id: str, limit: int, data: str | None, output: str) -> None:
-    """Tell the story of the message with the message-id ID, or of the one published at offset N: offset:N.
+    """Show the whole story of the message with the message-id ID.
 
-    Published, routed, acquired, settled or returned, and where it is now. Exits 6 where there is no such message.
+    Write offset:N for the message that was published at offset N. The story has each publish, route, acquisition,
+    settlement and return, and where the message is now. Exits 6 if there is no such message.
     """
     with opened_past(None, data) as past:
         search = open_search(past)

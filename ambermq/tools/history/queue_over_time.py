@@ -37,16 +37,18 @@ _SPAN_US: Final = 3_600_000_000
 
 @click.command("queue", epilog="Example: ambermq history queue orders --from 2026-11-21 --step 1h --data ./data")
 @click.argument("name")
-@click.option("--from", "begin", metavar="WHEN", help=f"{WHEN_HELP} Else an hour before --to, or when it was declared.")
+@click.option(
+    "--from", "begin", metavar="WHEN", help=f"{WHEN_HELP} Default: an hour before --to, or when the queue was declared."
+)
 @click.option("--to", "end", metavar="WHEN", default="now", show_default=True, help=WHEN_HELP)
 @click.option("--step", metavar="DURATION", help="Such as 10s or 1h30m; else about 20 steps.")
 @data_option
 @output_option
 def queue(name: str, begin: str | None, end: str, step: str | None, data: str | None, output: str) -> None:
-    """Show depth, rates and oldest age of the queue NAME over time.
+    """Show depth, rates and oldest age of queue NAME over time.
 
-    A row a step: what the queue held at its end, and messages published and settled (accepted or rejected) a second
-    in it. Exits 6 where no queue had the name in all that time.
+    Each row is one step: what the queue held at its end, and the messages published and settled (accepted or rejected)
+    in it for each second. Exits 6 if no queue had the name in that time.
     """
     plain_name = queue_name(name, name_bytes_max=sys.maxsize)
     with opened_past(None, data) as past:

@@ -72,15 +72,17 @@ def _entries_of(event: Event) -> Iterable[int]:
 
 @click.command("tail", epilog="Example: ambermq history tail --queue orders --type settled --limit 50 --data ./data")
 @data_option
-@click.option("--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
-@click.option("--queue", metavar="NAME", help="Only what is about this queue.")
-@click.option("--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only these; may be repeated.")
-@click.option("--message", metavar="ID", help="Only what names this message: its message-id, or offset:N.")
+@click.option("--follow", is_flag=True, help="Print new events until interrupted.")
+@click.option("--queue", metavar="NAME", help="Only events of this queue.")
+@click.option(
+    "--type", "types", multiple=True, type=click.Choice(EVENT_TYPES), help="Only events of this type; may be repeated."
+)
+@click.option("--message", metavar="ID", help="Only events of this message: its message-id, or offset:N.")
 @click.option(
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help=f"The last N events: {_LIMIT} unless it says so, with --follow none before the first to come.",
+    help=f"Number of past events. Default: {_LIMIT}, and 0 with --follow.",
 )
 @output_option
 def tail(
@@ -92,10 +94,10 @@ def tail(
     limit: int | None,
     output: str,
 ) -> None:
-    """Print the last events, one a line; with --follow those to come.
+    """Print the last events, one a line; --follow prints new ones.
 
-    As NDJSON with --output json. Of a message, events that name it are shown; `ambermq log dump` prints all from 0.
-    Exits 6 where no queue had the name, or no message the id.
+    --output json prints NDJSON. For a message only events that name it are shown; `ambermq log dump` prints all events
+    from offset 0. Exits 6 if no queue has the name or no message has the id.
     """
     with opened_past(None, data) as past:
         wanted = _Filter(frozenset(types), queue, None if message is None else _entries(past, message))

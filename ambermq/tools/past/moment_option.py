@@ -23,7 +23,7 @@ __all__ = ["WHEN_HELP", "AtOffset", "AtTime", "When", "at_option", "parse_durati
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-WHEN_HELP: Final = "An offset, an ISO 8601 time (UTC unless it says), or such as '10m ago'."
+WHEN_HELP: Final = "An offset, an ISO 8601 time (UTC if it has no zone), or an age such as '10m ago'."
 _OFFSET: Final = re.compile(r"[0-9]{1,19}|[0-9]{1,3}(,[0-9]{3}){1,5}")
 _UNITS_US: Final = {
     "ms": 1_000,
@@ -141,4 +141,6 @@ def _no_duration(text: str) -> ToolError:
 
 def at_option(command: _Command) -> _Command:
     """Give a command `--at WHEN`; it arrives as `at`."""
-    return click.option("--at", metavar="WHEN", help=f"As it was then: {WHEN_HELP[0].lower()}{WHEN_HELP[1:]}")(command)
+    return click.option(
+        "--at", metavar="WHEN", help=f"Show the state at that moment: {WHEN_HELP[0].lower()}{WHEN_HELP[1:]}"
+    )(command)

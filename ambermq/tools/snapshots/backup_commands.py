@@ -40,15 +40,20 @@ _MIB: Final = 1 << 20
 @click.argument("name")
 @click.argument("path")
 @data_option
-@click.option("--take", is_flag=True, help="Let the running broker take the snapshot NAME first.")
+@click.option("--take", is_flag=True, help="Take the snapshot NAME first.")
 @click.option(
-    "--rate", type=click.IntRange(0), default=32, show_default=True, metavar="MIB", help="MiB a second; 0: no bound."
+    "--rate",
+    type=click.IntRange(0),
+    default=32,
+    show_default=True,
+    metavar="MIB",
+    help="Maximum MiB a second; 0 is no limit.",
 )
 @output_option
 def export(name: str, path: str, data: str | None, take: bool, rate: int, output: str) -> None:
-    """Write the snapshot NAME and the messages that were live in it to a backup at PATH.
+    """Write the snapshot NAME and its messages to a backup at PATH.
 
-    The backup is a directory if PATH is an empty one or ends in /, else one file. The broker may run meanwhile.
+    The backup is a directory if PATH is an empty directory or ends in /, else one file. The broker may run meanwhile.
     """
     directory = directory_to_read(data)
     if take:
@@ -63,13 +68,15 @@ def export(name: str, path: str, data: str | None, take: bool, rate: int, output
 @click.command("restore", epilog="Example: ambermq snapshot restore ./before-upgrade.backup --data ./restored")
 @click.argument("path")
 @directory_option
-@click.option("--as-vhost", "vhost", default=DEFAULT_VHOST, show_default=True, metavar="V", help="Name for it in DIR.")
+@click.option(
+    "--as-vhost", "vhost", default=DEFAULT_VHOST, show_default=True, metavar="V", help="Name of the new virtual host."
+)
 @output_option
 def restore(path: str, data: str | None, vhost: str, output: str) -> None:
-    """Make a log in the directory DIR, which must not hold one, from the backup at PATH.
+    """Create a log in the directory DIR from the backup at PATH.
 
-    All of the backup is checked first; nothing is in DIR until all of it is. Start a broker on it then. With --as-vhost
-    it becomes a new virtual host of the broker whose directory DIR is, at once where that runs.
+    DIR must not hold a log. The command checks the whole backup first, and DIR holds all of it or nothing. Then start a
+    broker on DIR. With --as-vhost the backup becomes a new virtual host of the broker on DIR, which may run.
     """
     with _backup_errors(), _place(data, vhost) as directory:
         manifest = restore_backup(path, directory)

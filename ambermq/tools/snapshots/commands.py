@@ -61,16 +61,24 @@ _DIFF_COLUMNS: Final = ("what", "name", "change", "depth_before", "depth_after",
 
 @click.group(epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
 def snapshot() -> None:
-    """Take, list, verify, compare, export and restore snapshots of all queues."""
+    """Take, list, verify, compare, export and restore snapshots.
+
+    A snapshot holds all queues at one moment.
+    """
 
 
 @snapshot.command("create", epilog="Example: ambermq snapshot create --name before-upgrade --data ./data")
-@click.option("--name", metavar="N", help="How to call it; else the broker finds a name.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Until it is written, and there for good.")
+@click.option("--name", metavar="N", help="Name of the snapshot. Default: the broker chooses one.")
+@click.option(
+    "--wait/--no-wait", default=True, show_default=True, help="Wait until the snapshot is written and durable."
+)
 @broker_options
 @output_option
 def create(name: str | None, wait: bool, url: str | None, data: str | None, output: str) -> None:
-    """Let the running broker take a snapshot of everything, at one moment, beside its work."""
+    """Take a snapshot of all queues of a running broker.
+
+    The broker goes on with its work meanwhile.
+    """
     with _management(url, data) as management:
         values = management.create(name, waits=wait)
     row = _shown(values)
@@ -88,7 +96,10 @@ def create(name: str | None, wait: bool, url: str | None, data: str | None, outp
 @data_option
 @output_option
 def list_snapshots(data: str | None, output: str) -> None:
-    """List all snapshots in the order of the moments that they hold; the last one is what a start begins with."""
+    """List all snapshots in the order of their moments.
+
+    A start begins with the last one.
+    """
     manifest = _manifest(log_directory(data))
     print_rows([_row(one) for one in manifest.snapshots], _COLUMNS, output)
 
@@ -98,7 +109,10 @@ def list_snapshots(data: str | None, output: str) -> None:
 @data_option
 @output_option
 def show(name: str, data: str | None, output: str) -> None:
-    """Show what the snapshot NAME holds; exits 6 where there is none."""
+    """Show what the snapshot NAME holds.
+
+    Exits 6 if there is no such snapshot.
+    """
     directory = directory_to_read(data)
     with open_log(directory) as reader:
         one = snapshot_named(reader.manifest, name, directory)
@@ -112,10 +126,10 @@ def show(name: str, data: str | None, output: str) -> None:
 @data_option
 @output_option
 def verify(name: str | None, data: str | None, output: str) -> None:
-    """Read the snapshot NAME, or all of them, or the backup at the path NAME, and check every byte.
+    """Check every byte of a snapshot, of all of them, or of a backup.
 
-    Exits 5 at damage, naming file and position, and 1 where a newer program wrote it; the others are checked all the
-    same.
+    NAME is the name of a snapshot or the path of a backup. Exits 5 at damage and prints file and position. Exits 1 if a
+    newer version wrote the file; the others are checked all the same.
     """
     if name is not None and _means_backup(name, data):
         print_values(backup_values(name, verified_backup(name)), output)
@@ -137,7 +151,10 @@ def verify(name: str | None, data: str | None, output: str) -> None:
 @broker_options
 @output_option
 def delete(name: str, url: str | None, data: str | None, output: str) -> None:
-    """Delete the snapshot NAME; exits 6 where there is none, 1 where history begins with it."""
+    """Delete the snapshot NAME.
+
+    Exits 6 if there is no such snapshot, and 1 if the history begins with it.
+    """
     here = data or (None if url else os.environ.get(DATA_VARIABLE))
     if here and not url and holder_of(here) is None:
         _delete_stopped(log_directory(here), name)
@@ -156,7 +173,10 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
 @data_option
 @output_option
 def diff(before: str, after: str, data: str | None, output: str) -> None:
-    """Tell what is different in the snapshot AFTER: wiring, queues, counters, and which messages came and went."""
+    """Show what differs between the snapshots BEFORE and AFTER.
+
+    The answer has wiring, queues, counters, and the messages that came and went.
+    """
     directory = directory_to_read(data)
     with open_log(directory) as reader:
         manifest = reader.manifest

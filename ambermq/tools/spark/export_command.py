@@ -28,7 +28,7 @@ __all__ = ["RUNNERS", "export_history", "export_parquet", "history_directory"]
 RUNNERS: Final = ("spark", "local")
 _GROUP_BYTES: Final = 256 << 20
 """Segments that one task takes: few enough files, and enough tasks."""
-_VHOST_HELP: Final = "The virtual host, or * for all."
+_VHOST_HELP: Final = "Virtual host, or * for all of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ def history_directory(data: str | None) -> str:
 @click.command("export", epilog="Example: ambermq log export --data ./data --parquet ./history --since '1 day ago'")
 @directory_option
 @click.option("--vhost", metavar="V", default=DEFAULT_VHOST, show_default=True, help=_VHOST_HELP)
-@click.option("--parquet", "target", required=True, metavar="DIR", help="Where to: an empty directory, or a URL.")
-@click.option("--since", metavar="WHEN", default="", help=f"From then on. {WHEN_HELP}")
-@click.option("--until", metavar="WHEN", default="", help="Only what happened before that.")
-@click.option("--contents", is_flag=True, help="Headers, properties and bodies too.")
+@click.option("--parquet", "target", required=True, metavar="DIR", help="Target: an empty directory or a URL.")
+@click.option("--since", metavar="WHEN", default="", help=f"Only events from this moment on. {WHEN_HELP}")
+@click.option("--until", metavar="WHEN", default="", help="Only events before this moment, written as for --since.")
+@click.option("--contents", is_flag=True, help="Write headers, properties and bodies too.")
 @click.option("--runner", type=click.Choice(RUNNERS), default="spark", show_default=True, help="What does the work.")
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master.")
 @output_option
 def export_parquet(
     data: str | None,
@@ -77,7 +77,10 @@ def export_parquet(
     master: str,
     output: str,
 ) -> None:
-    """Write the events as Parquet files by date and queue, one row a message and event."""
+    """Write the events as Parquet files by date and queue.
+
+    A row is one message of one event.
+    """
     from ambermq.tools.spark.session import check_packages  # noqa: PLC0415 - what only these commands need
 
     check_packages("pyarrow", "numpy")

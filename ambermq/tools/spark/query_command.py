@@ -43,13 +43,22 @@ _SELECTS: Final = re.compile(r"\s*(select|with|from|values|\()", re.IGNORECASE)
 )
 @click.argument("sql")
 @directory_option
-@click.option("--vhost", metavar="V", default="*", show_default=True, help="The virtual host, or * for all.")
-@click.option("--since", metavar="WHEN", default="", help=f"Only events from then on. {WHEN_HELP}")
-@click.option("--until", metavar="WHEN", default="", help="Only what happened before that.")
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master.")
-@click.option("--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="json is a line a row.")
+@click.option("--vhost", metavar="V", default="*", show_default=True, help="Virtual host, or * for all of them.")
+@click.option("--since", metavar="WHEN", default="", help=f"Only events from this moment on. {WHEN_HELP}")
+@click.option("--until", metavar="WHEN", default="", help="Only events before this moment, written as for --since.")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master.")
+@click.option(
+    "--output",
+    type=click.Choice(OUTPUTS),
+    default="table",
+    show_default=True,
+    help="Format; json prints one row a line.",
+)
 def query(sql: str, data: str | None, vhost: str, since: str, until: str, master: str, output: str) -> None:
-    """Run a query of Spark SQL over the view `events`: the log and its archives together."""
+    """Run a Spark SQL query over the events of log and archives.
+
+    The view is called `events`.
+    """
     from ambermq.tools.spark.errors import translating_spark  # noqa: PLC0415 - what only these commands need
     from ambermq.tools.spark.session import check_packages, open_session  # noqa: PLC0415
 

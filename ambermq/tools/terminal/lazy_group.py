@@ -6,13 +6,16 @@ that listing the commands imports none of them. A test holds both sentences equa
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from ambermq.tools.terminal.errors import TranslatingGroup
 
 __all__ = ["LazyGroup"]
+
+_SUMMARY_WIDTH_MAX: Final = 70
+"""A first line of help is no longer, so a terminal of 80 columns shows all of it."""
 
 
 class LazyGroup(TranslatingGroup):
@@ -47,4 +50,4 @@ class LazyGroup(TranslatingGroup):
     def _summary(self, name: str) -> str:
         if name in self._lazy:
             return self._lazy[name][1]
-        return self.commands[name].get_short_help_str()
+        return self.commands[name].get_short_help_str(_SUMMARY_WIDTH_MAX)

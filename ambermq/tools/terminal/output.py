@@ -46,7 +46,11 @@ _encode = msgspec.json.Encoder().encode
 def output_option(command: _Command) -> _Command:
     """Give a command `--output table|json`; it arrives as `output`."""
     option = click.option(
-        "--output", type=click.Choice(OUTPUTS), default="table", show_default=True, help="For people, or for programs."
+        "--output",
+        type=click.Choice(OUTPUTS),
+        default="table",
+        show_default=True,
+        help="Table for people, JSON for programs.",
     )
     return option(command)
 

@@ -24,14 +24,20 @@ _STOPPED_COLUMNS: Final = ("name", "mode", "directory")
 
 @click.group(epilog="Example: ambermq vhost copy default rehearsal --data ./data")
 def vhost() -> None:
-    """List, show, create, copy, reset and delete virtual hosts: brokers within a broker, each with its own log."""
+    """List, show, create, copy, reset and delete virtual hosts.
+
+    A virtual host is a broker within the broker, with a log of its own.
+    """
 
 
 @vhost.command("list", epilog="Example: ambermq vhost list --data ./data --output json")
 @place_options
 @output_option
 def list_vhosts(url: str | None, data: str | None, output: str) -> None:
-    """List all virtual hosts, the default one first; without a broker also where their logs lie."""
+    """List all virtual hosts, the default one first.
+
+    Without a running broker the list also has the directories of their logs.
+    """
     keeper = _keeper(url, data)
     columns = _RUNNING_COLUMNS if isinstance(keeper, RunningVhosts) else _STOPPED_COLUMNS
     print_rows(keeper.rows(), columns, output)
@@ -42,9 +48,9 @@ def list_vhosts(url: str | None, data: str | None, output: str) -> None:
 @place_options
 @output_option
 def show(name: str, url: str | None, data: str | None, output: str) -> None:
-    """Show everything known of the virtual host NAME, its mode too; exits 6 where there is none.
+    """Show all attributes of the virtual host NAME.
 
-    Without a broker its log is read for that.
+    Without a running broker the command reads its log. Exits 6 if there is no such virtual host.
     """
     print_values(_keeper(url, data).row(name), output)
 
@@ -56,14 +62,15 @@ def show(name: str, url: str | None, data: str | None, output: str) -> None:
     type=click.Choice([mode.text for mode in VhostMode]),
     default=VhostMode.AUTOMATIC.text,
     show_default=True,
-    help="What it has at the beginning: predeclared wiring, or nothing.",
+    help="Initial wiring: predeclared, or none.",
 )
 @place_options
 @output_option
 def create(name: str, mode: str, url: str | None, data: str | None, output: str) -> None:
-    """Make the virtual host NAME, with nothing on it; exits 1 where there is one of that name.
+    """Create the virtual host NAME without queues.
 
-    An advanced one has no muxers QUEUE and TOPIC, and no address makes a queue there: all wiring is declared.
+    An advanced one has no muxers QUEUE and TOPIC, and no address creates a queue on it: all wiring is declared. Exits 1
+    if a virtual host has the name.
     """
     check_name(name)
     made = mode_named(mode)
@@ -78,10 +85,10 @@ def create(name: str, mode: str, url: str | None, data: str | None, output: str)
 @place_options
 @output_option
 def copy(source: str, name: str, url: str | None, data: str | None, output: str) -> None:
-    """Make the virtual host NAME of all that SOURCE holds at one moment, while both and the others are served.
+    """Copy all that SOURCE holds at one moment to a new host NAME.
 
-    It is read from the log's files, so --data is needed. Links and what was out for delivery are not copied: those
-    messages wait again.
+    All virtual hosts are served meanwhile. The command reads the log's files, so it needs --data. It copies no links.
+    Messages that were acquired are available again in the copy.
     """
     check_name(name)
     keeper = _keeper(url, data)
@@ -99,7 +106,10 @@ def copy(source: str, name: str, url: str | None, data: str | None, output: str)
 @place_options
 @output_option
 def reset(name: str, url: str | None, data: str | None, output: str) -> None:
-    """Remove all queues and messages of the virtual host NAME, and end its links; its history stays."""
+    """Remove all queues and messages of the virtual host NAME.
+
+    Its links end. Its history stays.
+    """
     counts = dict(_keeper(url, data).reset(name))
     told = f"{counts.get('queues', 0):,} queues and {counts.get('messages', 0):,} messages are gone"
     print_done(f"reset {name}: {told}", {"name": name, **counts}, output)
@@ -107,11 +117,14 @@ def reset(name: str, url: str | None, data: str | None, output: str) -> None:
 
 @vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --data ./data")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Close the connections that it has; else it is refused.")
+@click.option("--force", is_flag=True, help="Close its connections. Default: refuse if it has any.")
 @place_options
 @output_option
 def delete(name: str, force: bool, url: str | None, data: str | None, output: str) -> None:
-    """Delete the virtual host NAME with its whole log, history and snapshots; exits 6 where there is none."""
+    """Delete the virtual host NAME with its log and snapshots.
+
+    Its history goes too. Exits 6 if there is no such virtual host.
+    """
     _keeper(url, data).delete(name, force=force)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 

@@ -43,10 +43,10 @@ __all__ = ["apply", "diff"]
 @broker_options
 @output_option
 def diff(file: str, url: str | None, data: str | None, output: str) -> None:
-    """Print what differs between the broker and FILE, a line each; exits 8 where anything does.
+    """Print the differences between the broker and FILE.
 
-    + is in the file alone, - is on the broker alone, ~ is there otherwise and can be changed, ! is there otherwise and
-    cannot.
+    + is only in the file, - is only on the broker, ~ differs and can be changed, ! differs and cannot be changed. Exits
+    8 if anything differs.
     """
     wanted = _read(file)
     with managed_wiring(url, data) as management:
@@ -57,16 +57,15 @@ def diff(file: str, url: str | None, data: str | None, output: str) -> None:
 
 @click.command("apply", epilog="Example: ambermq wiring apply wiring.toml --dry-run --data ./data")
 @click.argument("file")
-@click.option("--prune", is_flag=True, help="Remove what FILE does not name; queues and muxers only where unused.")
-@click.option(
-    "--dry-run", is_flag=True, help="Print what would be done, and do nothing; exits 8 where that is anything."
-)
+@click.option("--prune", is_flag=True, help="Remove what FILE does not name; queues and muxers only if unused.")
+@click.option("--dry-run", is_flag=True, help="Print the changes and do nothing; exits 8 if there are any.")
 @broker_options
 @output_option
 def apply(file: str, prune: bool, dry_run: bool, url: str | None, data: str | None, output: str) -> None:
-    """Let the broker have what FILE says, and print what was done for that; done before is not done again.
+    """Apply the wiring in FILE to the broker and print each change.
 
-    All of it is checked first: where a part of it cannot be, nothing is done. Nothing is removed without --prune.
+    The command checks the whole file first, and changes nothing if a part of it cannot be done. What the broker has
+    already stays. It removes nothing without --prune.
     """
     wanted = _read(file)
     with managed_wiring(url, data) as management:

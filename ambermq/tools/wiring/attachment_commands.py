@@ -29,10 +29,8 @@ def _argument_options(command: _Command) -> _Command:
             help="For a property or wild-property muxer; all that are given must hold. VALUE is a JSON number, true, "
             "false, null or a string in quotes where it is one, else text: size=3, paid=true, code='\"3\"', region=eu.",
         ),
-        click.option(
-            "--pattern", metavar="P", help="For a wild-destination muxer: words, * for one, # for any number."
-        ),
-        click.option("--destination", metavar="D", help="For a destination muxer: what messages are for."),
+        click.option("--pattern", metavar="P", help="For a wild-destination muxer: words; * is one, # is any number."),
+        click.option("--destination", metavar="D", help="For a destination muxer: the destination of messages."),
     ):
         command = option(command)
     return command
@@ -45,9 +43,10 @@ def _argument_options(command: _Command) -> _Command:
 @broker_options
 @output_option
 def attach(member: str, muxer: str, url: str | None, data: str | None, output: str, **options: Any) -> None:
-    """Let MUXER pass messages on to MEMBER, a queue or muxer:NAME, by what the muxer's class wants.
+    """Attach MEMBER, a queue or muxer:NAME, to MUXER.
 
-    Done as well where it does so already. To have alternatives attach several times; a message reaches a queue once.
+    The class of the muxer says which option it needs. The command succeeds if the same attachment exists. Several
+    attachments of one member are alternatives: a message reaches a queue once.
     """
     said = _said(options)
     with managed_wiring(url, data) as management:
@@ -58,9 +57,7 @@ def attach(member: str, muxer: str, url: str | None, data: str | None, output: s
 @click.command(epilog="Example: ambermq detach orders.eu colours --property region=eu --data ./data")
 @click.argument("member", required=False)
 @click.argument("muxer", required=False)
-@click.option(
-    "--id", "attachment", type=click.IntRange(min=0), help="The attachment of this id, in place of what it says."
-)
+@click.option("--id", "attachment", type=click.IntRange(min=0), help="Id of the attachment, instead of its options.")
 @_argument_options
 @broker_options
 @output_option
@@ -73,9 +70,10 @@ def detach(
     output: str,
     **options: Any,
 ) -> None:
-    """Let MUXER pass messages on to MEMBER no more, by what it was attached by; exits 6 where it was not.
+    """Remove an attachment: MUXER stops sending to MEMBER.
 
-    Where a repair of the log could not save the member, `muxer show` tells the id of what is left of it, for --id.
+    Name the attachment by the options of `attach`, or by --id. A repair of the log may leave an attachment without its
+    member; `muxer show` prints its id. Exits 6 if there is no such attachment.
     """
     said = _said(options)
     if attachment is not None:

@@ -18,11 +18,11 @@ __all__ = ["wiring"]
 _LAZY: Final = {
     "apply": (
         "ambermq.tools.wiring.apply:apply",
-        "Let the broker have what FILE says, and print what was done for that; done before is not done again.",
+        "Apply the wiring in FILE to the broker and print each change.",
     ),
     "diff": (
         "ambermq.tools.wiring.apply:diff",
-        "Print what differs between the broker and FILE, a line each; exits 8 where anything does.",
+        "Print the differences between the broker and FILE.",
     ),
 }
 """Commands that need more than a client does."""
@@ -30,7 +30,7 @@ _LAZY: Final = {
 
 @click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq wiring export wiring.toml --data ./data")
 def wiring() -> None:
-    """Export, compare and apply a broker's muxers, queues and attachments as a file, and draw them."""
+    """Export, compare, apply and draw muxers, queues, attachments."""
 
 
 @wiring.command("export", epilog="Example: ambermq wiring export wiring.toml --data ./data")
@@ -39,10 +39,10 @@ def wiring() -> None:
 @broker_options
 @output_option
 def export(file: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """Write the wiring to FILE, as TOML or JSON by its suffix; - is standard output, by --output: TOML, or JSON.
+    """Write the wiring to FILE, as TOML or JSON by its suffix.
 
-    What each broker has is left out: QUEUE, TOPIC, and that queues are attached to QUEUE by their names. So is what
-    subscriptions and temporary nodes are made of.
+    Write - for standard output; --output chooses the format. The file leaves out what each broker has: QUEUE, TOPIC,
+    and the attachment of each queue to QUEUE by its name. It leaves out subscriptions and temporary nodes too.
     """
     if file != "-":
         check_suffix(file)
@@ -58,12 +58,12 @@ def export(file: str, at: str | None, url: str | None, data: str | None, output:
 
 
 @wiring.command("graph", epilog="Example: ambermq wiring graph --dot --data ./data")
-@click.option("--dot", is_flag=True, help="Print it for Graphviz.")
+@click.option("--dot", is_flag=True, help="Print it in Graphviz's format.")
 @at_option
 @broker_options
 @output_option
 def graph(dot: bool, at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """Draw which muxer passes messages on to which queues and muxers, as a tree of text."""
+    """Draw muxers with their attached queues and muxers as a tree."""
     rows = wiring_rows(url, data, at)
     if output == "json":
         print_json({"muxers": rows.muxers, "attachments": rows.attachments}, indent=True)

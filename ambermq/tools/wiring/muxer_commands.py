@@ -29,7 +29,10 @@ _SEED: Final = click.IntRange(-(1 << 63), (1 << 63) - 1)
 
 @click.group(epilog="Example: ambermq muxer list --data ./data")
 def muxer() -> None:
-    """List, show, declare, update and delete muxers, which producers send to and queues attach to."""
+    """List, show, declare, update and delete muxers.
+
+    Producers send to muxers; queues and muxers attach to them.
+    """
 
 
 @muxer.command("list", epilog="Example: ambermq muxer list --data ./data --output json")
@@ -51,7 +54,10 @@ def list_muxers(at: str | None, url: str | None, data: str | None, output: str) 
 @broker_options
 @output_option
 def show(name: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """Show the muxer NAME and what is attached to it; exits 6 where there is none."""
+    """Show the muxer NAME and its attachments.
+
+    Exits 6 if there is no such muxer.
+    """
     if at is not None:
         rows = wiring_rows(url, data, at)
         found = next((row for row in rows.muxers if row["name"] == name), None)
@@ -65,11 +71,22 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 
 @muxer.command("declare", epilog="Example: ambermq muxer declare net --class lossy --probability 0.9 --data ./data")
 @click.argument("name")
-@click.option("--class", "kind", type=click.Choice(list(_KINDS)), required=True, help="What it passes messages on by.")
-@click.option("--separator", metavar="S", help="Of words, for the wild classes; else a dot.")
-@click.option("--probability", type=_PROBABILITY, metavar="P", help="Of passing a message on, for lossy; else 1.")
 @click.option(
-    "--seed", type=_SEED, metavar="N", help="Of the draws, for lossy: the same seed, the same choices; else 0."
+    "--class",
+    "kind",
+    type=click.Choice(list(_KINDS)),
+    required=True,
+    help="Class: how the muxer chooses attachments for a message.",
+)
+@click.option("--separator", metavar="S", help="Separator of words, for the wild classes. Default: a dot.")
+@click.option(
+    "--probability",
+    type=_PROBABILITY,
+    metavar="P",
+    help="Probability that a lossy muxer passes a message on. Default: 1.",
+)
+@click.option(
+    "--seed", type=_SEED, metavar="N", help="Seed of a lossy muxer: the same seed gives the same choices. Default: 0."
 )
 @broker_options
 @output_option
@@ -83,7 +100,10 @@ def declare(
     data: str | None,
     output: str,
 ) -> None:
-    """Declare the muxer NAME; done as well where it exists alike, exits 1 where it exists otherwise."""
+    """Declare the muxer NAME.
+
+    The command succeeds if the same muxer exists, and exits 1 if a different one has the name.
+    """
     given = {"separator": separator, "probability": probability, "seed": seed}
     options = Options(**{option: value for option, value in given.items() if value is not None})  # type: ignore[arg-type]
     with managed_wiring(url, data) as management:
@@ -93,17 +113,19 @@ def declare(
 
 @muxer.command("update", epilog="Example: ambermq muxer update net --probability 0.5 --data ./data")
 @click.argument("name")
-@click.option("--probability", type=_PROBABILITY, metavar="P", help="Of passing a message on; else as before.")
-@click.option("--seed", type=_SEED, metavar="N", help="Of the draws; else as before.")
+@click.option(
+    "--probability", type=_PROBABILITY, metavar="P", help="Probability of passing a message on. Default: unchanged."
+)
+@click.option("--seed", type=_SEED, metavar="N", help="Seed of the draws. Default: unchanged.")
 @broker_options
 @output_option
 def update(
     name: str, probability: float | None, seed: int | None, url: str | None, data: str | None, output: str
 ) -> None:
-    """Let the muxer NAME of class lossy lose more messages or fewer; exits 6 where there is none.
+    """Change the probability or seed of the lossy muxer NAME.
 
-    It goes on from its last draw. Where it goes by these already nothing changes, and "unchanged" is said. What
-    else a muxer is does not change: declare another one.
+    The draws go on from the last one. The command prints "unchanged" if the muxer has these values. Nothing else of a
+    muxer can change: declare another one. Exits 6 if there is no such muxer.
     """
     if probability is None and seed is None:
         raise click.UsageError("nothing to update: give --probability, --seed or both")
@@ -114,12 +136,15 @@ def update(
 
 @muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")
 @click.argument("name")
-@click.option("--if-unused", is_flag=True, help="Only where nobody sends or passes on to it.")
-@click.option("--if-empty", is_flag=True, help="Only without attachments.")
+@click.option("--if-unused", is_flag=True, help="Only if no producer sends to it and no muxer passes on to it.")
+@click.option("--if-empty", is_flag=True, help="Only if it has no attachments.")
 @broker_options
 @output_option
 def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: str | None, output: str) -> None:
-    """Delete the muxer NAME with its attachments; exits 6 where there is none."""
+    """Delete the muxer NAME with its attachments.
+
+    Exits 6 if there is no such muxer.
+    """
     with managed_wiring(url, data) as management:
         management.delete_muxer(name, if_unused=if_unused, if_empty=if_empty)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)

@@ -26,7 +26,7 @@ _COLUMNS: Final = ("name", "available", "acquired", "consumers", "bytes", "publi
 _LAZY: Final = {
     "browse": (
         "ambermq.tools.history.browse_command:browse",
-        "Show the messages on the queue NAME from its head, taking none; with --at those that were on it then.",
+        "Show the messages on queue NAME from its head.",
     ),
 }
 """Commands that need more than a client does."""
@@ -42,7 +42,10 @@ def queue() -> None:
 @broker_options
 @output_option
 def list_queues(at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """List all queues, ordered by age, with their counts; JSON has every attribute."""
+    """List all queues with their counts, the oldest first.
+
+    JSON has every attribute.
+    """
     if at is not None:
         print_rows(_rows_at(at, url, data), _COLUMNS, output)
         return
@@ -56,7 +59,10 @@ def list_queues(at: str | None, url: str | None, data: str | None, output: str) 
 @broker_options
 @output_option
 def show(name: str, at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """Show everything known of the queue NAME; exits 6 where there is none."""
+    """Show all attributes of queue NAME.
+
+    Exits 6 if there is no such queue.
+    """
     if at is not None:
         print_values(_rows_at(at, url, data, name)[0], output)
         return
@@ -66,16 +72,19 @@ def show(name: str, at: str | None, url: str | None, data: str | None, output: s
 
 @queue.command("declare", epilog="Example: ambermq queue declare orders --messages-max 1000000 --data ./data")
 @click.argument("name")
-@click.option("--template", metavar="T", help="What it is made with; else the one whose pattern takes NAME.")
+@click.option("--template", metavar="T", help="Queue template. Default: the one whose pattern matches NAME.")
 @click.option(
-    "--messages-max", type=click.IntRange(1, COUNT_MAX), help="Refuse messages beyond so many; else the template's."
+    "--messages-max", type=click.IntRange(1, COUNT_MAX), help="Maximum length. Default: that of the template."
 )
 @broker_options
 @output_option
 def declare(
     name: str, template: str | None, messages_max: int | None, url: str | None, data: str | None, output: str
 ) -> None:
-    """Declare the queue NAME; done as well where it exists alike, exits 1 where it exists otherwise."""
+    """Declare the queue NAME.
+
+    The command succeeds if the same queue exists, and exits 1 if a different one has the name.
+    """
     with _management(url, data) as management:
         is_new, attributes = management.declare(name, messages_max=messages_max, template=template)
     print_done(f"{'declared' if is_new else 'exists'} {name}", {"name": name, "created": is_new, **attributes}, output)
@@ -87,15 +96,15 @@ def declare(
     "--messages-max",
     type=click.IntRange(0, COUNT_MAX),
     required=True,
-    help="Refuse messages beyond so many; 0: beyond the broker's own bound.",
+    help="Maximum length; 0 is the limit of the broker.",
 )
 @broker_options
 @output_option
 def update(name: str, messages_max: int, url: str | None, data: str | None, output: str) -> None:
-    """Let the queue NAME take more messages or fewer; exits 6 where there is none.
+    """Change the maximum length of queue NAME.
 
-    What it holds stays, also where that is more: then it takes none until it holds fewer. Where it goes by that number
-    already nothing changes, and "unchanged" is said.
+    Messages on the queue stay. A queue above its maximum refuses messages until it holds fewer. The command prints
+    "unchanged" if the queue has this maximum. Exits 6 if there is no such queue.
     """
     with _management(url, data) as management:
         told = management.update(name, messages_max=messages_max)
@@ -104,12 +113,15 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")
 @click.argument("name")
-@click.option("--if-unused", is_flag=True, help="Only without consumers.")
-@click.option("--if-empty", is_flag=True, help="Only without messages.")
+@click.option("--if-unused", is_flag=True, help="Only if it has no consumers.")
+@click.option("--if-empty", is_flag=True, help="Only if it has no messages.")
 @broker_options
 @output_option
 def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: str | None, output: str) -> None:
-    """Delete the queue NAME and the messages on it; exits 6 where there is none."""
+    """Delete the queue NAME and the messages on it.
+
+    Exits 6 if there is no such queue.
+    """
     with _management(url, data) as management:
         management.delete(name, if_unused=if_unused, if_empty=if_empty)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
@@ -120,7 +132,10 @@ def delete(name: str, if_unused: bool, if_empty: bool, url: str | None, data: st
 @broker_options
 @output_option
 def purge(name: str, url: str | None, data: str | None, output: str) -> None:
-    """Remove the available messages of the queue NAME; those that a consumer holds stay."""
+    """Remove the available messages of queue NAME.
+
+    Messages that a consumer has acquired stay.
+    """
     with _management(url, data) as management:
         count = management.purge(name)
     print_done(f"purged {count:,} messages from {name}", {"name": name, "messages": count}, output)

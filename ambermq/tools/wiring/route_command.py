@@ -30,15 +30,15 @@ _RESULTS_MAX: Final = 1000
     "properties",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What the message has, written as for attach; annotations.NAME and header.NAME are other sections.",
+    help="Application property, written as for attach; annotations.NAME and header.NAME name other sections.",
 )
-@click.option("--to", metavar="TO", help="The message's own address: its destination where ADDRESS names none.")
-@click.option("--subject", metavar="S", help="Its subject: likewise, where it has no address of its own.")
+@click.option("--to", metavar="TO", help="The message's `to`: its destination if ADDRESS has none.")
+@click.option("--subject", metavar="S", help="The message's subject: its destination if it has no `to`.")
 @at_option
 @click.option(
     "--config",
     metavar="FILE",
-    help="The broker's configuration, for its past and where it does not run; else defaults.",
+    help="Configuration file of the broker, used for its past and when it is stopped. Default: defaults.",
 )
 @broker_options
 @output_option
@@ -53,10 +53,11 @@ def route(
     data: str | None,
     output: str,
 ) -> None:
-    """Tell where a message to ADDRESS would go, and why: each muxer on the way, and each attachment that matched.
+    """Show where a message to ADDRESS would go, and why.
 
-    Nothing is sent or made, and no LOSSY muxer draws: it passes the message on and says how likely that is. An empty
-    ADDRESS is the anonymous terminus. With --data of a broker that does not run its log is read.
+    The answer has each muxer on the way and each attachment that matches. Nothing is sent or created. A LOSSY muxer
+    does not draw: the answer has its probability. An empty ADDRESS is the anonymous terminus. With the --data of a
+    stopped broker the command reads the log.
     """
     fields = _fields(properties, to, subject)
     is_past = at is not None or _is_stopped(url, data)

@@ -31,11 +31,16 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @click.group(epilog="Example: ambermq subscription list --data ./data")
 def subscription() -> None:
-    """List, show and delete subscriptions, which receivers make by attaching to topics."""
+    """List, show and delete subscriptions.
+
+    A receiver creates a subscription when it attaches to a topic.
+    """
 
 
 def _container_option(command: _Command) -> _Command:
-    return click.option("--container", metavar="ID", help="Whose it is, where several have the name NAME.")(command)
+    return click.option(
+        "--container", metavar="ID", help="Container id of the subscription, if several have the name NAME."
+    )(command)
 
 
 @subscription.command("list", epilog="Example: ambermq subscription list --data ./data --output json")
@@ -43,7 +48,10 @@ def _container_option(command: _Command) -> _Command:
 @broker_options
 @output_option
 def list_subscriptions(at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """List all subscriptions, the oldest first; JSON has every attribute."""
+    """List all subscriptions, the oldest first.
+
+    JSON has every attribute.
+    """
     if at is not None:
         state = _state_at(at, url, data)
         rows = [subscription_attributes(state, one) for one in sorted(state.subscriptions.keys())]
@@ -60,9 +68,9 @@ def list_subscriptions(at: str | None, url: str | None, data: str | None, output
 @broker_options
 @output_option
 def show(name: str, container: str | None, at: str | None, url: str | None, data: str | None, output: str) -> None:
-    """Show everything known of the subscription NAME; exits 6 where there is none.
+    """Show all attributes of subscription NAME.
 
-    NAME may be that of its queue too.
+    NAME may also be the name of its queue. Exits 6 if there is no such subscription.
     """
     if at is not None:
         state = _state_at(at, url, data)
@@ -75,13 +83,13 @@ def show(name: str, container: str | None, at: str | None, url: str | None, data
 @subscription.command("delete", epilog="Example: ambermq subscription delete prices --force --data ./data")
 @click.argument("name")
 @_container_option
-@click.option("--force", is_flag=True, help="End the links that receive from it; else it is refused.")
+@click.option("--force", is_flag=True, help="End the links that receive from it. Default: refuse.")
 @broker_options
 @output_option
 def delete(name: str, container: str | None, force: bool, url: str | None, data: str | None, output: str) -> None:
-    """Delete the subscription NAME with the messages that wait there; exits 6 where there is none.
+    """Delete the subscription NAME with its messages.
 
-    NAME may be that of its queue too.
+    NAME may also be the name of its queue. Exits 6 if there is no such subscription.
     """
     with _management(url, data) as management:
         body = management.request("DELETE", SUBSCRIPTION_TYPE, {**_asked(name, container), "force": force})[1]

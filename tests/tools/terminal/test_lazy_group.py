@@ -27,6 +27,18 @@ def test_each_line_of_help_is_the_first_sentence_of_the_command(group: LazyGroup
     assert told == {name: children(group)[name].get_short_help_str(1000) for name in told}
 
 
+def test_a_summary_is_a_whole_sentence_that_fits() -> None:
+    """The help of a group cuts no summary: each is a sentence of at most 70 characters."""
+    commands: list[click.Command] = [main]
+    while commands:
+        command = commands.pop()
+        commands += children(command).values()
+        summary = (command.help or "").split("\n")[0]
+        assert len(summary) <= 70, summary
+        assert summary[0].isupper(), summary
+        assert summary.endswith("."), summary
+
+
 def test_help_imports_no_command() -> None:
     """Listing the commands needs nothing of what they need."""
     listed = "from ambermq.tools.cli import main\nmain(['--help'], standalone_mode=False)"
