@@ -4,6 +4,8 @@ from typing import Any, Final
 
 import click
 
+from ambermq import __version__
+from ambermq.tools.terminal.child_command import DIRECTORY_OPTION, check_package_directory
 from ambermq.tools.terminal.errors import translating
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.lazy_group import LazyGroup
@@ -82,13 +84,19 @@ class _Ambermq(LazyGroup):
         return translating(make)
 
 
+def _check_package(_context: click.Context, _option: click.Parameter, directory: str | None) -> None:
+    if directory is not None:
+        check_package_directory(directory)
+
+
 @click.group(
     cls=_Ambermq,
     lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"\b\nExit codes:\n{_EXIT_CODES}\n\n\b\nExample: ambermq serve --data ./data",
 )
-@click.version_option(package_name="ambermq")
+@click.version_option(__version__)
+@click.option(DIRECTORY_OPTION, hidden=True, is_eager=True, expose_value=False, callback=_check_package)
 def main() -> None:
     """Run, use and inspect a durable AMQP 1.0 message broker.
 

@@ -12,12 +12,12 @@ import itertools
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from ambermq.tools.terminal.child_command import child_command
 from bench.brokers import AmberMQ, Broker
 from bench.load import Load, LoadFailed, Window, fill_queue, run_load
 
@@ -94,7 +94,7 @@ class _Commands:
 
     def run(self, *words: str) -> None:
         """Run one to its end. Raises LoadFailed where it fails."""
-        command = [sys.executable, "-m", "ambermq", *words, "--data", str(self._data)]
+        command = child_command(*words, "--data", str(self._data))
         result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if result.returncode:
             raise LoadFailed(f"{' '.join(words)} ended with {result.returncode}: {result.stderr}")

@@ -8,12 +8,12 @@ import json
 import random
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.exit_codes import ExitCode
 from bench.brokers import Broker
 from bench.load import LoadFailed, Window
@@ -44,23 +44,12 @@ def measure_story(broker: Broker, _window: Window, directory: Path) -> dict[str,
 
 def _ask(data: Path, message_id: str, *, code: ExitCode = ExitCode.OK) -> float:
     """Return the seconds that one command takes from its start to its end; LoadFailed where it answers wrongly."""
-    command = [
-        sys.executable,
-        "-m",
-        "ambermq",
-        "history",
-        "message",
-        message_id,
-        "--data",
-        str(data),
-        "--output",
-        "json",
-    ]
+    words = ("history", "message", message_id, "--data", str(data), "--output", "json")
     began = time.monotonic()
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(child_command(*words), capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began
     if result.returncode != code or (code is ExitCode.OK and not _is_of(json.loads(result.stdout), message_id)):
-        raise LoadFailed(f"{' '.join(command[2:])} ended with {result.returncode}: {result.stderr or result.stdout}")
+        raise LoadFailed(f"{' '.join(words)} ended with {result.returncode}: {result.stderr or result.stdout}")
     return seconds
 
 

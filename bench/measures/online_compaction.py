@@ -6,12 +6,12 @@ from the start of the command to its end, Spark's start included. The time that 
 """
 
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Final
 
+from ambermq.tools.terminal.child_command import child_command
 from bench.brokers import AmberMQ, Broker
 from bench.load import Load, LoadFailed, Window, run_load
 from bench.measures.compaction_log import write_compact_log
@@ -79,7 +79,7 @@ class _Command:
 
     def run(self, _seconds: float) -> None:
         """Run it to its end."""
-        command = [sys.executable, "-m", "ambermq", "log", "compact", "--data", str(self._data)]
+        command = child_command("log", "compact", "--data", str(self._data))
         began = time.monotonic()
         self._lateness.reset()
         process = subprocess.Popen(

@@ -3,12 +3,12 @@
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ambermq.tools.terminal.child_command import child_command
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -56,7 +56,7 @@ class ChildBroker:
 
     def launch(self) -> None:
         """Start it without waiting for anything."""
-        command = [sys.executable, "-m", "ambermq", "serve", "--data", str(self.directory), "--port", "0"]
+        command = child_command("serve", "--data", str(self.directory), "--port", "0")
         with self.stderr_path.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
