@@ -96,7 +96,15 @@ def _check_package(_context: click.Context, _option: click.Parameter, directory:
     epilog=f"\b\nExit codes:\n{_EXIT_CODES}\n\n\b\nExample: ambermq serve --data ./data",
 )
 @click.version_option(__version__)
-@click.option(DIRECTORY_OPTION, hidden=True, is_eager=True, expose_value=False, callback=_check_package)
+@click.option(
+    DIRECTORY_OPTION,
+    metavar="DIR",
+    hidden=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_check_package,
+    help="Directory of the parent's package; only a parent process sets it.",
+)
 def main() -> None:
     """Run, use and inspect a durable AMQP 1.0 message broker.
 

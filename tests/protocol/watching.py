@@ -20,6 +20,7 @@ from ambermq.protocol.amqp10.performatives.classes import Attach, Detach, Flow, 
 from ambermq.protocol.amqp10.types.values import Described, Symbol
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.log.lives import DIRECTORY
@@ -58,7 +59,7 @@ class Watching:
         server = Connection(
             ConnectionRole.SERVER, connection or ConnectionLimits(), now_ms=0, container_id="broker", allow_bare=True
         )
-        self.peer = ConnectionGateway(self.gateway, server, lambda *_: True)
+        self.peer = ConnectionGateway(self.gateway, server, lambda *_: Identity())
         self.turns = 0
         """Turns given so far."""
         self.window = window

@@ -89,8 +89,6 @@ from tests.surface.sources import called_with, matching, names_in_bytes, words_o
 
 __all__ = ["CATEGORIES", "json_commands"]
 
-_GONE_VARIABLES: Final = frozenset({"AMBERMQ_COMPACT_URL"})
-"""Leaves with the change that this list was made for: the broker sets it for a child of its own, no user does."""
 _GONE_KEYS: Final = frozenset({"gather_us"})
 """Leaves with the change that this list was made for."""
 
@@ -115,7 +113,7 @@ def exit_codes() -> dict[str, Any]:
 
 def environment() -> list[str]:
     """Return the environment variables that the program reads."""
-    return [name for name in matching("AMBERMQ_[A-Z_]+") if name not in _GONE_VARIABLES]
+    return [*matching("AMBERMQ_[A-Z_]+")]
 
 
 def configuration() -> dict[str, Any]:

@@ -40,13 +40,13 @@ class Authenticating(Struct):
     """A client asks to be let in; answered by `connection.authenticated(ok)`. Server only."""
 
     mechanism: str
-    """The chosen mechanism: ANONYMOUS, PLAIN, or MSSBCBS, which is ANONYMOUS by another name."""
+    """The chosen mechanism: ANONYMOUS, PLAIN, AMBERMQ-TOKEN, or MSSBCBS, which is ANONYMOUS by another name."""
 
     username: str | None
-    """Who it is; None for the anonymous."""
+    """Who it is; None for the anonymous, and beside a token."""
 
     password: str | None
-    """What proves it; None for the anonymous."""
+    """What proves it, a password or a token; None for the anonymous."""
 
 
 class Opened(Struct):

@@ -27,10 +27,11 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Error
 from ambermq.protocol.amqp10.session.session import Session
-from ambermq.protocol.amqp10.spec import LinkCondition
+from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
+from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
@@ -50,8 +51,8 @@ PRODUCT: Final = {Symbol("product"): "AmberMQ", Symbol("topic-prefix"): "/topics
 OFFERED: Final = (Symbol("ANONYMOUS-RELAY"), Symbol("SHARED-SUBS"), SOLE_CONNECTION)
 """What our open offers."""
 
-Authenticator = Callable[[str, str | None, str | None], bool]
-"""(mechanism, username, password) -> may this peer come in?"""
+Authenticator = Callable[[str, str | None, str | None], Identity | None]
+"""(mechanism, username, password) -> the identity of the peer, None where it is refused."""
 
 
 @final
@@ -68,16 +69,15 @@ class ConnectionGateway:
         "connection",
         "container",
         "gateway",
+        "identity",
         "is_paused",
-        "username",
     )
 
     def __init__(self, gateway: "Gateway", connection: Connection, authenticate: Authenticator) -> None:
         self.gateway = gateway
         self.connection = connection
         self.container = ""
-        self.username: str | None = None
-        """Who came in; None for the nameless."""
+        self.identity = Identity()
         self.is_paused = False
         """So much output is unsent that no deliveries are wanted."""
         self._authenticate = authenticate
@@ -196,7 +196,8 @@ class ConnectionGateway:
     def post(self, address: str, message: bytes) -> bool:
         """Send a message of the broker's own to an address, which it names in `to`; tell whether it is one of ours."""
         is_path = address.startswith(("/queues/", "/topics/", "/muxers/"))
-        if not is_path and address not in self.gateway.engine.state.queue_names:
+        is_known = is_path or address in self.gateway.engine.state.queue_names
+        if not is_known or self.identity.scope is not None:
             return False
         if self._posting is None:
             self._posting = InternalPublisher(self, management.ADDRESS)
@@ -272,19 +273,35 @@ class ConnectionGateway:
             self._own.answered(effect)
 
     def _authenticating(self, event: Authenticating) -> None:
-        self.username = event.username
-        self.connection.authenticated(self._authenticate(event.mechanism, event.username, event.password))
+        identity = self._authenticate(event.mechanism, event.username, event.password)
+        if identity is not None:
+            self.identity = identity
+        self.connection.authenticated(identity is not None)
 
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
-        refusal = self.gateway.containers.enter(event.open)
+        refusal = self._check_vhost() or self.gateway.containers.enter(event.open)
         if refusal is not None:
             self.connection.refuse(refusal)
             return
         self.container = event.open.container_id
         properties = {**PRODUCT, Symbol("vhost"): self.gateway.vhost}
         self.connection.accept(properties=properties, offered_capabilities=OFFERED)
+
+    def _check_vhost(self) -> Error | None:
+        """Return why this connection must not be one to the virtual host that its open names."""
+        scope = self.identity.scope
+        if scope is None or scope.vhost == self.gateway.vhost:
+            return None
+        why = f"this connection is bound to the virtual host {scope.vhost!r}, not to {self.gateway.vhost!r}"
+        return Error(condition=Symbol(AmqpCondition.UNAUTHORIZED_ACCESS), description=why)
+
+    def _check_address(self, address: str) -> None:
+        """Raise Refusal for an address beyond the scope of this connection."""
+        if self.identity.scope is not None and address != management.ADDRESS:
+            why = f"this connection is bound to {management.ADDRESS}, not to {address!r:.80}"
+            raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, why)
 
     def _move(self, gateway: "Gateway") -> None:
         """Belong to another virtual host from now on; there are no links yet."""
@@ -318,7 +335,7 @@ class ConnectionGateway:
     def _steal(self, link: Link) -> None:
         """End the link of another connection that has this one's name."""
         known = self.gateway.links.get((self.container, link.name, link.is_sender))
-        if known is not None and known[0] is not self:
+        if known is not None and known[0] is not self and self.identity.scope is None:
             known[0].stolen(known[1])
 
     def _have(self, link: Link) -> None:
@@ -334,6 +351,7 @@ class ConnectionGateway:
 
     def _attach_producer(self, link: Receiver) -> None:
         terms = producing_terms(_attach_of(link))
+        self._check_address(terms.address)
         if self._own.attach_requests(link, terms.address):
             link.session.resume()
             return
@@ -355,10 +373,12 @@ class ConnectionGateway:
     def _attach_consumer(self, link: Sender) -> None:
         source = _attach_of(link).source
         # Who asks the management node may let it choose where the answers go.
-        if source is not None and source.dynamic and not source.capabilities and self._own.attach_dynamic(link):
+        is_dynamic = source is not None and source.dynamic and not source.capabilities
+        if is_dynamic and self.identity.scope is None and self._own.attach_dynamic(link):
             return
         bytes_max = self.gateway.engine.config.argument_bytes_max
         terms = consuming_terms(_attach_of(link), is_nameless=not self.container, selector_bytes_max=bytes_max)
+        self._check_address(terms.address)
         if self._own.attach_replies(link, terms.address):
             return
         if terms.is_copy:

@@ -2,29 +2,34 @@
 
 Rule 1. One at a time for all virtual hosts; a broker that stops ends it, which costs nothing but its work. Whole
 segments go before anything is rewritten: that needs no room.
-Rule 2. Where users are configured the child comes in as one of them: name and password stand in its environment alone,
-which nobody but this user of the machine can read.
+Rule 2. The child logs in by a one-time token, which it reads from an inherited pipe: it stands in no environment and in
+no argument list. The token is good for one connection, to the virtual host that is compacted, and for the management of
+snapshots and compactions alone.
 """
 
 import asyncio
 import os
-import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, final
 
 import structlog
 
 from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.protocol.gateway.identity import ManagementScope
+from ambermq.protocol.management.compactions import COMPACTION_TYPE
+from ambermq.protocol.management.snapshots import SNAPSHOT_TYPE
 from ambermq.protocol.server.vhost_runner import VhostServices
-from ambermq.tools.client.broker_option import COMPACT_URL_VARIABLE
-from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.broker.one_time_tokens import OneTimeTokens
+from ambermq.tools.client.token_option import TOKEN_OPTION
 from ambermq.tools.config.compaction_schedule import Schedule
 from ambermq.tools.config.log_facts import facts_of
 from ambermq.tools.config.retention_schedule import RetentionSchedule
 from ambermq.tools.config.settings import Settings
+from ambermq.tools.terminal.child_command import child_command
+from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["CompactionStarter"]
 
@@ -32,6 +37,8 @@ _LOOK_SECONDS: Final = 1.0
 """A disk fills up fast."""
 _STOP_SECONDS: Final = 10.0
 _TOLD_BYTES_MAX: Final = 1000
+_TYPES: Final = frozenset({COMPACTION_TYPE, SNAPSHOT_TYPE})
+"""The management types that a compaction needs."""
 
 
 @final
@@ -39,12 +46,12 @@ class CompactionStarter:
     """Looks at each virtual host now and then, and starts what is due."""
 
     def __init__(
-        self, directory: str, settings: Settings, url: BrokerUrl, grounds: Mapping[str, VhostServices]
+        self, directory: str, settings: Settings, tokens: OneTimeTokens, grounds: Mapping[str, VhostServices]
     ) -> None:
-        """`directory` is the data directory, `url` where the broker listens, `grounds` what it serves by now."""
+        """`directory` is the data directory, `tokens` what the server lets in, `grounds` what it serves by now."""
         self._directory = directory
         self._settings = settings
-        self._url = url
+        self._tokens = tokens
         self._grounds = grounds
         self._schedules: dict[str, tuple[RetentionSchedule, Schedule]] = {}
         self._due_s: dict[str, float] = {}
@@ -84,36 +91,52 @@ class CompactionStarter:
     async def _compact(self, name: str, reason: str, options: Sequence[str]) -> None:
         log = structlog.get_logger().bind(vhost=name, reason=reason)
         log.info("compacting", options=" ".join(options))
-        arguments = ["-m", "ambermq", "log", "compact", "--data", self._directory, "--vhost", name, "--output", "json"]
+        token = self._tokens.issue(ManagementScope(name, _TYPES))
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *arguments,
-                *options,
-                stdin=DEVNULL,
-                stdout=DEVNULL,
-                stderr=PIPE,
-                env=self._environment(),
-            )
-        except OSError as error:
+            process = await self._start(name, token, options)
+            told = await _told_by(process)
+        except (OSError, ToolError) as error:
             log.warning("no compaction", said=str(error))
             return
-        try:
-            _, told = await process.communicate()
-        except asyncio.CancelledError:
-            await _end(process)
-            raise
+        finally:
+            self._tokens.revoke(token)
         if process.returncode:
             log.warning("no compaction", code=process.returncode, said=told.decode(errors="replace")[-_TOLD_BYTES_MAX:])
         else:
             log.info("compacted")
 
-    def _environment(self) -> dict[str, str]:
-        users = self._settings.users
-        if not users:
-            return dict(os.environ)
-        name = next(iter(users))
-        return os.environ | {COMPACT_URL_VARIABLE: self._url.with_user(name, users[name])}
+    async def _start(self, name: str, token: str, options: Sequence[str]) -> Process:
+        """Start the child; raises OSError, and ToolError where it would run another package than ours."""
+        with _pipe_with(token) as fd:
+            place = ("--data", self._directory, "--vhost", name, TOKEN_OPTION, str(fd))
+            command = child_command("log", "compact", *place, "--output", "json", *options)
+            return await asyncio.create_subprocess_exec(
+                *command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, pass_fds=(fd,)
+            )
+
+
+@contextmanager
+def _pipe_with(token: str) -> Iterator[int]:
+    """Yield a descriptor from which a child reads the token and then the end."""
+    reading, writing = os.pipe()
+    try:
+        try:
+            os.write(writing, token.encode())
+        finally:
+            os.close(writing)
+        yield reading
+    finally:
+        os.close(reading)
+
+
+async def _told_by(process: Process) -> bytes:
+    """Wait for the end of a child and return what it has written; end it where the broker stops."""
+    try:
+        _, told = await process.communicate()
+    except asyncio.CancelledError:
+        await _end(process)
+        raise
+    return told
 
 
 async def _end(process: Process) -> None:

@@ -21,9 +21,11 @@ import structlog
 import uvloop
 
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
-from ambermq.protocol.amqp10.connection.sasl import SaslServer
+from ambermq.protocol.amqp10.connection.sasl import TOKEN_MECHANISM, SaslServer
+from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.server.server import Server
 from ambermq.tools.broker.compaction_child import CompactionStarter
+from ambermq.tools.broker.one_time_tokens import OneTimeTokens
 from ambermq.tools.broker.process_tuning import (
     LOG_LEVELS,
     configure_logging,
@@ -73,14 +75,17 @@ class Broker:
         structlog.get_logger().info("stopped", data=self.directory)
 
     async def _serve(self, vhosts: VhostStore) -> None:
+        tokens = OneTimeTokens()
         server = Server(
             vhosts.grounds,
             vhosts,
             limits=self.settings.connection,
             server_limits=self.settings.server,
             container_id=f"ambermq-{vhosts.grounds[DEFAULT_VHOST].engine.log.log_id.hex()}",
-            authenticate=_Users(self.settings.users, allows_anonymous=self.allows_anonymous),
-            sasl=SaslServer(_mechanisms(self.settings.users, allows_anonymous=self.allows_anonymous)),
+            authenticate=_Authenticator(self.settings.users, tokens, allows_anonymous=self.allows_anonymous),
+            sasl=SaslServer(
+                _mechanisms(self.settings.users, allows_anonymous=self.allows_anonymous), takes_tokens=True
+            ),
             allow_bare=self.allows_anonymous,
             may_read_log=_LogReaders(self.settings, self.host),
         )
@@ -95,7 +100,7 @@ class Broker:
             ) from error
         asked = _asked_to_end()
         self._announce(BrokerUrl(self.host, port), vhosts)
-        starter = CompactionStarter(self.directory, self.settings, BrokerUrl(self.host, port), vhosts.grounds)
+        starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.grounds)
         compactions = asyncio.get_running_loop().create_task(starter.run())
         await _first_of(asked, server.stopped)
         compactions.cancel()
@@ -135,21 +140,27 @@ def _mechanisms(users: Mapping[str, str], *, allows_anonymous: bool) -> tuple[st
     return (("ANONYMOUS", "MSSBCBS") if allows_anonymous else ()) + (("PLAIN",) if users else ())
 
 
-class _Users:
-    """Who may come in: those who know their password, and the anonymous where they may."""
+class _Authenticator:
+    """Lets in users with their password, children with their token, and anonymous peers where these are allowed."""
 
-    def __init__(self, users: Mapping[str, str], *, allows_anonymous: bool) -> None:
+    def __init__(self, users: Mapping[str, str], tokens: OneTimeTokens, *, allows_anonymous: bool) -> None:
         self._users = users
+        self._tokens = tokens
         self._allows_anonymous = allows_anonymous
 
-    def __call__(self, mechanism: str, username: str | None, password: str | None) -> bool:
-        """Tell whether a peer may come in."""
-        del mechanism
+    def __call__(self, mechanism: str, username: str | None, password: str | None) -> Identity | None:
+        """Return the identity of a peer; None where it is refused."""
+        if mechanism == TOKEN_MECHANISM:
+            scope = self._tokens.redeem(password or "")
+            return None if scope is None else Identity(scope=scope)
         if username is None:
-            return self._allows_anonymous
+            return Identity() if self._allows_anonymous else None
+        return Identity(username) if self._knows(username, password or "") else None
+
+    def _knows(self, username: str, password: str) -> bool:
         expected = self._users.get(username)
         # Compared in any case: an unknown name is refused as slowly as a wrong password.
-        is_equal = hmac.compare_digest((password or "").encode(), (expected or "").encode())
+        is_equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         return is_equal and expected is not None
 
 

@@ -29,7 +29,6 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = [
-    "COMPACT_URL_VARIABLE",
     "DATA_VARIABLE",
     "URL_VARIABLE",
     "Holder",
@@ -49,8 +48,6 @@ __all__ = [
 ]
 
 URL_VARIABLE = "AMBERMQ_URL"
-COMPACT_URL_VARIABLE = "AMBERMQ_COMPACT_URL"
-"""Where the broker is, with user and password: for the compactions that it starts by itself."""
 _VHOST_KEY = "ambermq.vhost"
 DATA_VARIABLE = "AMBERMQ_DATA"
 

@@ -57,15 +57,18 @@ class LinkClient:
         self._session = connection.begin()
 
     @classmethod
-    def connect(cls, url: BrokerUrl, *, limits: ConnectionLimits | None = None) -> "LinkClient":
-        """Connect, say who we are, and open; ConnectionBroke where nobody answers, ToolError where we are refused."""
+    def connect(cls, url: BrokerUrl, *, limits: ConnectionLimits | None = None, token: str = "") -> "LinkClient":
+        """Connect, say who we are, and open; ConnectionBroke where nobody answers, ToolError where we are refused.
+
+        A one-time `token` stands in for the user name and password of the URL.
+        """
         stream = _connected(url)
         connection = Connection(
             ConnectionRole.CLIENT,
             limits or ConnectionLimits(),
             now_ms=_now_ms(),
             container_id=f"ambermq-{os.getpid()}-{os.urandom(4).hex()}",
-            sasl=SaslClient(url.username, url.password),
+            sasl=SaslClient(url.username, url.password, token),
         )
         connection.open(f"{HOSTNAME_PREFIX}{url.vhost}" if url.vhost else url.host)
         client = cls(stream, connection, url)

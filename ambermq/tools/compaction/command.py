@@ -18,15 +18,9 @@ import click
 
 from ambermq.engine.compaction.plan import History
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.tools.client.broker_option import (
-    COMPACT_URL_VARIABLE,
-    URL_VARIABLE,
-    asked_vhost,
-    data_option,
-    holder_of,
-    log_directory,
-)
+from ambermq.tools.client.broker_option import URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
 from ambermq.tools.client.broker_url import BrokerUrl
+from ambermq.tools.client.token_option import read_token, token_option
 from ambermq.tools.compaction.commit_target import broker_for
 from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.local_runner import LocalRunner
@@ -93,6 +87,7 @@ _RATE_MIB: Final = 32
     help="Compress rewritten segments, and segments that were never compressed.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count and print what a compaction would do.")
+@token_option
 @output_option
 def compact(
     data: str | None,
@@ -106,6 +101,7 @@ def compact(
     whole_segments: bool,
     compresses: bool,
     dry_run: bool,
+    token_fd: int | None,
     output: str,
 ) -> None:
     """Rewrite the log without old history; live messages stay.
@@ -113,6 +109,7 @@ def compact(
     The command works beside a running broker, which adopts the new segments at the end, or without one. A compaction
     that fails changes nothing. Offsets stay. Exits 5 if a segment is damaged.
     """
+    token = "" if token_fd is None else read_token(token_fd)
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
     if archive is not None:
         # Else it would be missed when all but the archive and the commit is done.
@@ -139,7 +136,7 @@ def compact(
             )
         else:
             aside = None if archive is None else partial(_archived, archive, asked_vhost())
-            with broker_for(directory, _url(directory, url)) as broker:
+            with broker_for(directory, _url(directory, url), token=token) as broker:
                 outcome = run_compaction(
                     directory,
                     history,
@@ -196,7 +193,7 @@ def _url(directory: str, url: str | None) -> str | None:
     holder = holder_of(directory)
     if holder is None:
         return None
-    own = url or os.environ.get(COMPACT_URL_VARIABLE) or os.environ.get(URL_VARIABLE)
+    own = url or os.environ.get(URL_VARIABLE)
     if own is None:
         return holder.url
     # Who the broker is says the directory; who asks says the URL that was given.

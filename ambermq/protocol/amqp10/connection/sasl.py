@@ -6,9 +6,11 @@
 Rule 1: a server never needs a round trip: an init may come with the header, before our mechanisms were read.
 Rule 2: a client waits for mechanisms and outcome, since servers that take a pipelined open are few.
 Rule 3: whether a name and a password are right is not decided here: the server asks by an event.
+Rule 4: the mechanism AMBERMQ-TOKEN is not offered. Its response is a token, which the server gave its client on another
+        way; the server asks about it as about a password without a name.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ambermq.protocol.amqp10.errors import FramingError
@@ -23,7 +25,10 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.spec import SaslCode
 
-__all__ = ["SaslClient", "SaslServer", "SaslState"]
+__all__ = ["TOKEN_MECHANISM", "SaslClient", "SaslServer", "SaslState"]
+
+TOKEN_MECHANISM = "AMBERMQ-TOKEN"  # noqa: S105 - the name of a mechanism
+"""For a process that the server has started itself."""
 
 _ANONYMOUS = ("ANONYMOUS", "MSSBCBS")
 
@@ -45,6 +50,8 @@ class SaslServer:
 
     mechanisms: tuple[str, ...] = ("ANONYMOUS", "PLAIN", "MSSBCBS")
     """In order of preference; MSSBCBS lets in like ANONYMOUS."""
+    takes_tokens: bool = False
+    """Whether a client may choose AMBERMQ-TOKEN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +62,24 @@ class SaslClient:
     """None: ANONYMOUS."""
     password: str = ""
     """Sent in clear by PLAIN."""
+    token: str = field(default="", repr=False)
+    """Sent in clear by AMBERMQ-TOKEN, instead of a user name and a password."""
 
     @property
     def mechanism(self) -> str:
         """The one mechanism this client speaks."""
+        if self.token:
+            return TOKEN_MECHANISM
         return "ANONYMOUS" if self.username is None else "PLAIN"
 
 
 class ServerNegotiation:
     """One connection's negotiation, from the server's end."""
 
-    __slots__ = ("_mechanism", "mechanisms", "state")
+    __slots__ = ("_mechanism", "_taken", "state")
 
     def __init__(self, offered: SaslServer) -> None:
-        self.mechanisms = offered.mechanisms
+        self._taken = (*offered.mechanisms, TOKEN_MECHANISM) if offered.takes_tokens else offered.mechanisms
         self.state = SaslState.WAITING
         self._mechanism = ""
 
@@ -81,7 +92,7 @@ class ServerNegotiation:
         raise FramingError(f"{frame.NAME} in SASL state {self.state.name}")
 
     def _begin(self, init: SaslInit) -> tuple[Composite | None, Authenticating | None]:
-        if init.mechanism not in self.mechanisms:
+        if init.mechanism not in self._taken:
             return self._fail()
         self._mechanism = str(init.mechanism)
         if self._mechanism in _ANONYMOUS:
@@ -94,6 +105,8 @@ class ServerNegotiation:
         if self._mechanism in _ANONYMOUS:
             self.state = SaslState.ASKING
             return None, Authenticating(self._mechanism, None, None)
+        if self._mechanism == TOKEN_MECHANISM:
+            return self._ask_token(response)
         # PLAIN (RFC 4616): authorization identity, NUL, name, NUL, password.
         parts = bytes(response).split(b"\0")
         try:
@@ -102,6 +115,14 @@ class ServerNegotiation:
             return self._fail()
         self.state = SaslState.ASKING
         return None, Authenticating(self._mechanism, username, password)
+
+    def _ask_token(self, response: bytes) -> tuple[Composite | None, Authenticating | None]:
+        try:
+            token = bytes(response).decode("ascii")
+        except UnicodeDecodeError:
+            return self._fail()
+        self.state = SaslState.ASKING
+        return None, Authenticating(TOKEN_MECHANISM, None, token)
 
     def _fail(self) -> tuple[Composite | None, Authenticating | None]:
         self.state = SaslState.FAILED
@@ -141,7 +162,7 @@ class ClientNegotiation:
 
     def _begin(self, offered: SaslMechanisms) -> SaslInit | None:
         mechanism = self._client.mechanism
-        if mechanism not in offered.sasl_server_mechanisms:
+        if mechanism not in offered.sasl_server_mechanisms and mechanism != TOKEN_MECHANISM:
             self.state = SaslState.FAILED
             self.reason = f"the server offers {', '.join(offered.sasl_server_mechanisms)}, not {mechanism}"
             return None
@@ -149,6 +170,8 @@ class ClientNegotiation:
         return SaslInit(mechanism=mechanism, initial_response=self._response(), hostname=self._hostname)
 
     def _response(self) -> bytes:
+        if self._client.token:
+            return self._client.token.encode()
         if self._client.username is None:
             return b"anonymous"
         return b"\0".join((b"", self._client.username.encode(), self._client.password.encode()))

@@ -26,7 +26,7 @@ from ambermq.protocol.amqp10.performatives.classes import Properties, Source
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Map, Symbol
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
-from ambermq.protocol.management.operations import describe, noun_of, operation_of
+from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.vhosts import VhostCommand
 
@@ -125,14 +125,25 @@ class ManagementNode:
     def _decide(self, request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Answer at once, or ask whom it concerns. Raises Refused."""
         operation = str(asked.get("operation", ""))
+        kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
+        self._check_scope(operation, kind)
         told = describe(operation, asked)
         if told is not None:
             self._answer(request, 200, "OK", told)
             return
-        kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
         request.noun = noun_of(kind)
         make = operation_of(operation, kind)
         self._ask(make(request, asked, body, self._peer.gateway.limits.query_results_max))
+
+    def _check_scope(self, operation: str, kind: Any) -> None:
+        """Raise Refused for a request beyond the scope of its connection: only operations of a few types are within."""
+        scope = self._peer.identity.scope
+        if scope is None:
+            return
+        is_within = isinstance(kind, str) and kind in scope.types
+        if not is_within or operation not in KINDS[kind].operations:
+            types = ", ".join(sorted(scope.types))
+            raise Refused("amqp:not-allowed", f"this connection is bound to the operations of {types}")
 
     def _ask(self, command: Command | VhostCommand) -> None:
         gateway = self._peer.gateway

@@ -103,8 +103,9 @@ class SourceScheduler:
         return browsing
 
     def _follow(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
-        if not self._gateway.may_read_log(peer.username):
-            who = "who has no name" if peer.username is None else repr(peer.username)
+        username = peer.identity.username
+        if not self._gateway.may_read_log(username):
+            who = "who has no name" if username is None else repr(username)
             raise Refusal(
                 AmqpCondition.UNAUTHORIZED_ACCESS,
                 f"{who} may not read {LOG_ADDRESS}: see [permissions] of the settings",

@@ -122,10 +122,33 @@ def test_mssbcbs_is_anonymous() -> None:
     assert connection.take_events() == [Authenticating("MSSBCBS", None, None)]
 
 
+@pytest.mark.parametrize("by_byte", [False, True])
+def test_a_token_enters_though_it_is_not_offered(by_byte: bool) -> None:
+    """A server that takes tokens does not offer them; it is asked about the token, without a name."""
+    client = SaslClient(token="secret")
+    pair = Pair(sasl=SaslServer(("PLAIN",), takes_tokens=True), client_sasl=client, allow_bare=False, by_byte=by_byte)
+    assert pair.opened().is_live
+    assert pair.told(Authenticating) == [Authenticating("AMBERMQ-TOKEN", None, "secret")]
+    connection = Connection(
+        ConnectionRole.SERVER, ConnectionLimits(), now_ms=0, sasl=SaslServer(takes_tokens=True), allow_bare=False
+    )
+    connection.receive(SASL_HEADER, 0)
+    (mechanisms,) = [each for each in answers(connection) if isinstance(each, SaslMechanisms)]
+    assert mechanisms.sasl_server_mechanisms == SaslServer().mechanisms
+    connection.receive(sasl(SaslInit(mechanism="AMBERMQ-TOKEN", initial_response=b"\xff")), 0)
+    assert closed(connection.take_events()) == "amqp:unauthorized-access"
+
+
+def test_a_token_is_not_shown() -> None:
+    """Not by the value that holds it."""
+    assert "secret" not in repr(SaslClient(token="secret"))
+
+
 @pytest.mark.parametrize(
     "init",
     [
         SaslInit(mechanism="SCRAM-SHA-256"),
+        SaslInit(mechanism="AMBERMQ-TOKEN", initial_response=b"secret"),
         SaslInit(mechanism="PLAIN", initial_response=b"no separators"),
         SaslInit(mechanism="PLAIN", initial_response=b"\0\xff\xfe\0x"),
     ],

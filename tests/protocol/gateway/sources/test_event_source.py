@@ -18,6 +18,7 @@ from ambermq.log.recovery.recovery import Recovery
 from ambermq.protocol.amqp10.message.message import AmqpValue, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Detach
 from ambermq.protocol.amqp10.types.values import Timestamp, ULong
+from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.sources.event_source import EventSource
 from tests.engine.rig import COLD, Rig
 from tests.log.lives import DIRECTORY
@@ -173,7 +174,7 @@ def test_who_may_not_is_refused(tmp_path: Path) -> None:
     """amqp:unauthorized-access, before anything is looked at."""
     peer = Watching(DiskRig(str(tmp_path / "data")), readers=("alice",))
     assert peer.refused("/log", mode=None)[0] == "amqp:unauthorized-access"
-    peer.peer.username = "alice"
+    peer.peer.identity = Identity("alice")
     peer.attach("/log", mode=None)
 
 

@@ -1,0 +1,42 @@
+"""The one-time tokens of child processes: each lets one connection in, with the scope that it was issued for.
+
+Rule 1. A token is redeemed once. It is revoked when its child has ended, used or not.
+Rule 2. A token has 256 random bits and is compared in constant time. The table is bounded: the oldest token goes first.
+"""
+
+import hmac
+import secrets
+from typing import Final, final
+
+from ambermq.protocol.gateway.identity import ManagementScope
+
+__all__ = ["OneTimeTokens"]
+
+_TOKEN_BYTES: Final = 32
+_TOKENS_MAX: Final = 64
+
+
+@final
+class OneTimeTokens:
+    """The tokens that are issued and not redeemed, with their scopes."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[str, ManagementScope] = {}
+
+    def issue(self, scope: ManagementScope) -> str:
+        """Return a new token for one connection with this scope; it is ASCII text."""
+        while len(self._scopes) >= _TOKENS_MAX:
+            del self._scopes[next(iter(self._scopes))]
+        token = secrets.token_hex(_TOKEN_BYTES)
+        self._scopes[token] = scope
+        return token
+
+    def redeem(self, token: str) -> ManagementScope | None:
+        """Remove a token and return its scope; None where there is no such token."""
+        given = token.encode()
+        found = [known for known in self._scopes if hmac.compare_digest(known.encode(), given)]
+        return self._scopes.pop(found[0]) if found else None
+
+    def revoke(self, token: str) -> None:
+        """Remove a token; nothing where it was redeemed."""
+        self._scopes.pop(token, None)

@@ -1,0 +1,46 @@
+"""The one-time token of a child process of the broker: read from an inherited descriptor, whose number is an option."""
+
+import os
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from ambermq.tools.terminal.errors import ToolError
+from ambermq.tools.terminal.exit_codes import ExitCode
+
+__all__ = ["TOKEN_OPTION", "read_token", "token_option"]
+
+TOKEN_OPTION: Final = "--token-fd"  # noqa: S105 - the name of an option
+_TOKEN_BYTES_MAX: Final = 1024
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def token_option(command: _Command) -> _Command:
+    """Give a command the hidden option `--token-fd`; it arrives as `token_fd`, for `read_token`."""
+    told = "Descriptor of a pipe with a one-time token; only the broker sets it."
+    return click.option(TOKEN_OPTION, type=click.IntRange(0), metavar="FD", hidden=True, help=told)(command)
+
+
+def read_token(fd: int) -> str:
+    """Return the token that a descriptor holds, and close it, so that no child inherits it; ToolError without one."""
+    try:
+        with os.fdopen(fd, "rb") as file:
+            token = file.read(_TOKEN_BYTES_MAX).decode("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _no_token(fd, str(error)) from error
+    if not token:
+        raise _no_token(fd, "nothing")
+    return token
+
+
+def _no_token(fd: int, found: str) -> ToolError:
+    return ToolError(
+        "no token can be read",
+        where=f"{TOKEN_OPTION} {fd}",
+        expected="the descriptor of a pipe from the broker",
+        found=found,
+        advice="leave the option out: it is for children of the broker",
+        code=ExitCode.USAGE,
+    )
