@@ -6,6 +6,7 @@ never end. Here it is as at a terminal.
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from hypothesis import settings
 from ambermq.tools.spark.session import STARTS_SOON, open_session
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
+from tests.signposts import modules_by_signpost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("AMBERMQ_HYPOTHESIS", "test"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_module_has_two_names() -> Iterator[None]:
+    """Fail the run where any test imported a module by a link at the top of the checkout, as a second module."""
+    yield
+    assert modules_by_signpost(sys.modules) == []
 
 
 @pytest.fixture(scope="session")
