@@ -17,7 +17,7 @@ def test_things_end_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_kind_of_object_is_told_of() -> None:
     """With how it begins and how it ends."""
-    table = rows(_PAGE, "## What ends, and what goes with it")
+    table = rows(_PAGE, "## What ends, and what ends with it")
     told = {kind.strip("| "): (begins, ends) for kind, begins, ends, *_ in table}
     assert all(begins and ends for begins, ends in told.values())
     names = ", ".join(told)

@@ -25,7 +25,7 @@ _BETWEEN = (
 
 def _examples() -> Iterator[tuple[str, str]]:
     """Yield the commands of the first section, and what the page shows below each."""
-    section = text_of("docs/snapshots.md").partition("## Taking one\n")[2].partition("\n## ")[0]
+    section = text_of("docs/snapshots.md").partition("## Take a snapshot\n")[2].partition("\n## ")[0]
     for block in re.findall(r"(?:^ {4}.*\n)+", section, re.MULTILINE):
         for step in re.split(r"^ {4}\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, shown = step.partition("\n")
