@@ -20,7 +20,7 @@ run: $(BASE) ## serves ./data on 127.0.0.1:5672
 demo: $(BASE) ## shows a kill in which no message is lost, a snapshot, the story of one message and a compaction
 	$(BIN)/python -m ambermq.tools.demo
 
-test: lint rhea ## style, types, layers and all tests
+test: lint rhea ## style, types, layers, links and all tests
 	$(BIN)/pytest -n 2 --dist worksteal -m "not spark"
 	@$(MAKE) --no-print-directory spark
 
@@ -32,11 +32,12 @@ test-interop: $(DEV) rhea ## drives the broker with real clients, and writes doc
 spark: $(DEV) ## the tests that start Spark alone
 	$(BIN)/pytest -m spark
 
-lint: $(DEV) ## style, types and layers alone
+lint: $(DEV) ## style, types, layers and links alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.docs.links
 
 bench: $(DEV) ## measures, beside RabbitMQ where that is installed
 	$(BIN)/python -m bench
