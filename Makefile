@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?=
 ROUNDS ?= 10
+PACKAGE ?=
 BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
 WHICH := -c 'import os, sys; print("Python %d.%d in %s" % (*sys.version_info[:2], os.path.realpath(sys.base_prefix)))'
 RHEA := tests/interop/rhea/node_modules/.installed
 
-.PHONY: help run demo test test-interop spark lint bench crash fuzz spec rhea clean
+.PHONY: help run demo test test-fast test-interop spark lint bench crash fuzz spec rhea clean
 
 help: ## lists these words; so does make alone
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +24,9 @@ demo: $(BASE) ## shows a kill in which no message is lost, a snapshot, the story
 test: lint rhea ## style, types, layers, links and all tests
 	$(BIN)/pytest -n 2 --dist worksteal -m "not spark"
 	@$(MAKE) --no-print-directory spark
+
+test-fast: $(DEV) ## what a change to one package needs, in 90 s; PACKAGE=engine/decide, else what differs from main
+	$(BIN)/python -m tests.fast $(PACKAGE)
 
 # Real clients, each where its toolchain is; the page shows the results.
 test-interop: $(DEV) rhea ## drives the broker with real clients, and writes docs/interop.md
