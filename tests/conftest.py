@@ -2,6 +2,9 @@
 
 A shell starts what runs in its background with SIGINT ignored, and that is inherited: commands that end by it would
 never end. Here it is as at a terminal.
+
+A command that reads a log lowers the priority of its process for good. Here many commands run in one process, so they
+keep its priority: brokers that it starts later would inherit the lower one.
 """
 
 import os
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+os.setpriority = lambda *_: None
 
 settings.register_profile("test", derandomize=True, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)

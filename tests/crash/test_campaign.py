@@ -1,4 +1,4 @@
-"""The short campaigns, in every test run: twenty kills under load, ten of snapshots, four of compactions by Spark."""
+"""The short campaigns, in every test run: few kills each of the laws that `make crash` tries hundreds of times."""
 
 import secrets
 from pathlib import Path
@@ -12,6 +12,10 @@ from tests.crash.campaign import run_campaign
 from tests.crash.compaction import KINDS, run_compaction_campaign
 from tests.crash.snapshots import run_snapshot_campaign
 
+_KILLS = 12
+_SNAPSHOT_KILLS = 6
+"""Two of each kind."""
+
 
 def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
     """SIGKILL at any moment loses nothing accepted, invents nothing, keeps each sender's order, counts repetitions.
@@ -20,7 +24,7 @@ def test_nothing_accepted_is_lost_by_sigkill(tmp_path: Path) -> None:
     """
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    result = run_campaign(tmp_path, seed=seed, kills=20)
+    result = run_campaign(tmp_path, seed=seed, kills=_KILLS)
     assert result.faults == (), f"seed {seed}: {result.faults}"
     assert result.accepted > 0
     assert result.arrived >= result.accepted
@@ -32,9 +36,9 @@ def test_snapshots_and_backups_are_whole_or_not_there(tmp_path: Path) -> None:
     """SIGKILL while one is taken, exported or restored loses nothing, leaves no half, and the next try succeeds."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    result = run_snapshot_campaign(tmp_path, seed=seed, kills=10)
+    result = run_snapshot_campaign(tmp_path, seed=seed, kills=_SNAPSHOT_KILLS)
     assert result.faults == [], f"seed {seed}: {result.faults}"
-    assert result.kills == 10
+    assert result.kills == _SNAPSHOT_KILLS
 
 
 @pytest.mark.spark
