@@ -19,7 +19,7 @@ _OTHERS = {"any other `$...`": "$else", "any other `/...`": "/else"}
 def _table() -> list[tuple[str, str, str]]:
     """Address, what it is to send to, what it is to receive from."""
     found = []
-    for first, sending, receiving in rows(_PAGE, "## What an address means"):
+    for first, sending, receiving in rows(_PAGE, "## Address forms"):
         cell = first.strip("| ")
         address = _OTHERS.get(cell) or cell.strip("`")
         # The others are answered before the engine is asked.
@@ -49,6 +49,6 @@ def test_an_address_is_what_the_page_says(address: str, sending: str, receiving:
 
 
 def test_every_capability_of_a_target_is_told_of() -> None:
-    """Those by which a sender says what becomes of what nobody receives."""
-    section = text_of(_PAGE).partition("\n## What nobody receives\n")[2].partition("\n## ")[0]
+    """Each one that chooses the outcome of an unroutable message."""
+    section = text_of(_PAGE).partition("\n## Unroutable messages\n")[2].partition("\n## ")[0]
     assert {*_UNROUTABLE, _IMMEDIATE} <= set(_CODE.findall(section))
