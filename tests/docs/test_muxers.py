@@ -23,7 +23,7 @@ _BY_DESTINATION = {MuxerKind.SIMPLE, MuxerKind.LOSSY, MuxerKind.DESTINATION, Mux
 
 def _examples() -> Iterator[tuple[MuxerKind, str, str, bool]]:
     """Yield class, argument, message, and whether it matches."""
-    for name, attached, matching, others in rows(_PAGE, "## Classes and what matches"):
+    for name, attached, matching, others in rows(_PAGE, "## Classes and matching rules"):
         kind = MuxerKind[name.strip("| ").replace(" ", "_")]
         for cell, is_match in ((matching, True), (others, False)):
             for message in _CODE.findall(cell):
