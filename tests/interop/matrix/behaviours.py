@@ -1,6 +1,6 @@
-"""The rows of the matrix: what a client is asked to do.
+"""The rows of the matrix: the behaviours that each client shows.
 
-A driver is given these names and does each against a broker of its own, on nodes that are named for the behaviour.
+A driver gets these names. It shows each behaviour against a broker of its own, on nodes named for the behaviour.
 """
 
 from typing import Final, NamedTuple
@@ -13,31 +13,31 @@ class Behaviour(NamedTuple):
 
     name: str
     meaning: str
-    """What holds where it passed, for the page."""
+    """The condition for `passed`, for the page."""
 
 
 RECONNECT: Final = "reconnect"
-"""The one behaviour for which the broker is killed and started again, when the driver says so."""
+"""The only behaviour that kills the broker and starts it again, when the driver asks for it."""
 
 BEHAVIOURS: Final = (
-    Behaviour("send", "ten durable messages are sent, and each is told to be accepted"),
-    Behaviour("receive", "they come in order, with bodies, ids, subjects and application properties as they were sent"),
-    Behaviour("accepted", "an accepted message is gone"),
-    Behaviour("rejected", "a rejected message is gone, and the next one comes"),
-    Behaviour("released", "a released message comes again, and was never counted as delivered"),
-    Behaviour("modified", "a message modified with delivery-failed comes again, with delivery-count 1"),
-    Behaviour("lost-link", "what a closed link or connection had not settled comes again, to another one"),
-    Behaviour("browse", "a source with distribution-mode copy shows all messages, and all are there still"),
-    Behaviour("selector", "a receiver with a JMS selector gets what matches, another one the rest"),
-    Behaviour("temporary-queue", "a dynamic source has an address; what another connection sends there comes"),
-    Behaviour("temporary-topic", "two subscribers of a dynamic topic each get what is sent there"),
-    Behaviour("topic", "two subscribers of a topic each get what is sent there from then on"),
-    Behaviour("durable-subscription", "what is sent while its subscriber is away comes when it is back"),
-    Behaviour("shared-subscription", "two receivers of one subscription share its messages: each comes once"),
+    Behaviour("send", "the broker accepts each of ten durable messages"),
+    Behaviour("receive", "messages arrive in order, with unchanged bodies, ids, subjects and application properties"),
+    Behaviour("accepted", "an accepted message is gone from the queue"),
+    Behaviour("rejected", "a rejected message is gone from the queue, and the next one arrives"),
+    Behaviour("released", "a released message arrives again, and does not count as delivered"),
+    Behaviour("modified", "a message modified with delivery-failed arrives again, with delivery-count 1"),
+    Behaviour("lost-link", "messages that a closed link or connection did not settle arrive again on another one"),
+    Behaviour("browse", "a source with distribution-mode copy shows all messages, and all stay on the queue"),
+    Behaviour("selector", "a receiver with a JMS selector gets the messages that match, another one the rest"),
+    Behaviour("temporary-queue", "a dynamic source has an address; messages of another connection to it arrive"),
+    Behaviour("temporary-topic", "two subscribers of a dynamic topic each get the messages sent there"),
+    Behaviour("topic", "two subscribers of a topic each get the messages sent there after they subscribe"),
+    Behaviour("durable-subscription", "messages sent while the subscriber is away arrive when it returns"),
+    Behaviour("shared-subscription", "two receivers of one subscription share its messages: each message arrives once"),
     Behaviour("anonymous-relay", "a sender without a target reaches two queues, by the `to` of each message"),
-    Behaviour("credit", "with credit for three of ten messages three come, with more the others"),
-    Behaviour("drain", "a drain brings what is there, and ends where nothing more is"),
-    Behaviour("large-message", "a message of 3 MiB, of many frames, comes as it was sent"),
-    Behaviour(RECONNECT, "the broker is killed and comes back: what was accepted is there, and the client goes on"),
+    Behaviour("credit", "with credit for three of ten messages three arrive, with more credit the rest"),
+    Behaviour("drain", "a drain brings the available messages, and ends when there are no more"),
+    Behaviour("large-message", "a message of 3 MiB, of many frames, arrives unchanged"),
+    Behaviour(RECONNECT, "the broker is killed and starts again; accepted messages are there, the client continues"),
 )
-"""In the order in which they are run and shown."""
+"""In the order of the run and of the page."""

@@ -1,6 +1,6 @@
-"""docs/interop.md: the tables that the runner writes between two marks, in a page that people write.
+"""docs/interop.md: the tables that the runner writes between two marks of the page.
 
-There are three of them: what the behaviours mean, the matrix, and how a cell was done, or why it was not.
+There are three tables: the meanings of the behaviours, the matrix, and the details of its cells.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,36 +12,36 @@ from tests.interop.matrix.clients import CLIENTS
 
 __all__ = ["BEGIN", "END", "behaviour_table", "matrix_table", "reasons_table", "tables", "write_page"]
 
-BEGIN = "<!-- what follows is written by `make test-interop` -->"
-END = "<!-- up to here -->"
+BEGIN = "<!-- begin: `make test-interop` writes this part -->"
+END = "<!-- end: `make test-interop` writes this part -->"
 
 _SHOWN = {Verdict.PASSED: "passed", Verdict.FAILED: "**failed**", Verdict.NOT_OFFERED: "not offered"}
 
 
 def behaviour_table() -> str:
-    """Return what each behaviour means."""
+    """Return the meaning of each behaviour."""
     return _table(("behaviour", "passed means"), [(f"`{row.name}`", row.meaning) for row in BEHAVIOURS])
 
 
 def matrix_table(cells: Sequence[Cell]) -> str:
-    """Return the matrix: a row a behaviour, a column a client with its version; what has no cell was not run."""
+    """Return the matrix: a row for each behaviour, a column for each client; a missing cell was not run."""
     known = _by_place(cells)
     heads = ("behaviour", *(f"{client.title} {client.version()}" for client in CLIENTS))
     return _table(heads, [(f"`{row.name}`", *_verdicts(known, row.name)) for row in BEHAVIOURS])
 
 
 def reasons_table(cells: Sequence[Cell]) -> str:
-    """Return the cells that have more to say than their verdict; one row where a client says the same of all."""
-    return _table(("client", "behaviour", "verdict", "how, or why not"), list(_reasons(cells)))
+    """Return the cells with details; one row if all cells of a client have the same."""
+    return _table(("client", "behaviour", "verdict", "details"), list(_reasons(cells)))
 
 
 def tables(cells: Sequence[Cell]) -> str:
-    """Return all that stands between the marks."""
+    """Return the text between the marks."""
     return "\n\n".join((behaviour_table(), matrix_table(cells), reasons_table(cells)))
 
 
 def write_page(page: Path, cells: Sequence[Cell]) -> None:
-    """Put the tables between the marks of a page; ValueError where it has none."""
+    """Write the tables between the marks of a page. Raises ValueError if it has none."""
     text = page.read_text(encoding="utf-8")
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)

@@ -6,12 +6,12 @@ const { NotOffered, connected } = require('./actor.js');
 const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'));
 
 const not_offered = {
-    released: 'abandonMessage modifies; no call releases',
-    browse: "no source with copy; peekMessages asks Service Bus's own node NAME/$management, which is not there",
-    selector: "rules of Service Bus's subscriptions filter; receivers have no selectors",
+    released: 'abandonMessage modifies; no call releases a message',
+    browse: "no source with copy; peekMessages needs a node NAME/$management, which the broker does not have",
+    selector: "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     'temporary-queue': 'no dynamic source',
     'temporary-topic': 'no dynamic target',
-    'anonymous-relay': 'each sender has a queue or a topic',
+    'anonymous-relay': 'each sender needs a queue or a topic',
 };
 
 function say(behaviour, verdict, detail) {

@@ -49,7 +49,7 @@ async function reconnect(client, name) {
         await sender.sendMessages(made(text));
     }
     assert.deepStrictEqual(await left(client, name), texts, 'what comes');
-    return 'by itself: retries of the sender';
+    return 'by itself: the sender retries';
 }
 
 module.exports = { credit, drain, reconnect };

@@ -62,7 +62,7 @@ async function modify(client, name) {
     const [elsewhere] = await take(other, 1);
     assert.strictEqual(elsewhere.deliveryCount, 0, 'delivery-count');
     await other.completeMessage(elsewhere);
-    throw new NotOffered('abandonMessage and deferMessage modify, which was seen, but neither says delivery-failed');
+    throw new NotOffered('abandonMessage and deferMessage modify, but neither sets delivery-failed');
 }
 
 async function lose_link(client, name) {

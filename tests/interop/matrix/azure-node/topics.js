@@ -4,7 +4,7 @@
 const { setTimeout: pause } = require('timers/promises');
 const { assert, NO_LOCKS, connected, made, send, receiver, take, completed, left } = require('./actor.js');
 
-const WIRED = 'createReceiver(TOPIC, NAME) is for the queue TOPIC/Subscriptions/NAME, which was attached to the muxer TOPIC';
+const WIRED = 'createReceiver(TOPIC, NAME) receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC';
 
 // Receive all that comes from an address; the texts appear in the list that is returned.
 function heard(client, address) {
@@ -33,7 +33,7 @@ async function topic(client, name) {
     for (const text of news) await sender.sendMessages(made(text));
     await heard_by(both, 'the end', () => {});
     for (const texts of both) assert.deepStrictEqual(texts.slice(-3), news, 'what both get');
-    return 'by the address /topics/NAME where the SDK asks for the name of a queue';
+    return 'by the address /topics/NAME as the name of a queue';
 }
 
 // Have the management node make something; the answer comes to a queue.

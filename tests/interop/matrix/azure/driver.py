@@ -19,15 +19,15 @@ _PATIENCE_S = 20
 _SILENCE_S = 2
 """How long nothing comes from where nothing is."""
 
-_WIRED = "get_subscription_receiver is for the queue TOPIC/Subscriptions/NAME, which was attached to the muxer TOPIC"
+_WIRED = "get_subscription_receiver receives from the queue TOPIC/Subscriptions/NAME, attached to the muxer TOPIC"
 _NOT_OFFERED = {
-    "released": "abandon_message modifies; no call releases",
-    "browse": "no source with copy; peek_messages asks Service Bus's own node NAME/$management, which is not there",
-    "selector": "rules of Service Bus's subscriptions filter; receivers have no selectors",
+    "released": "abandon_message modifies; no call releases a message",
+    "browse": "no source with copy; peek_messages needs a node NAME/$management, which the broker does not have",
+    "selector": "the rules of a Service Bus subscription filter messages; receivers have no selectors",
     "temporary-queue": "no dynamic source",
     "temporary-topic": "no dynamic target",
-    "anonymous-relay": "each sender has a queue or a topic",
-    "drain": "receivers take their credit back by closing",
+    "anonymous-relay": "each sender needs a queue or a topic",
+    "drain": "a receiver withdraws its credit only by closing",
 }
 
 
@@ -148,7 +148,7 @@ def _topic(client: ServiceBusClient, name: str) -> str:
     with client.get_queue_receiver(address) as one, client.get_queue_receiver(address) as two:
         _put(client, address, "news")
         _check((["news"], ["news"]), (_rest(one), _rest(two)), "what both get")
-    return "by the address /topics/NAME where the SDK asks for the name of a queue"
+    return "by the address /topics/NAME as the name of a queue"
 
 
 def _create(client: ServiceBusClient, asked: dict[str | bytes, Any], body: dict[str, str]) -> None:
@@ -228,7 +228,7 @@ def _reconnect(client: ServiceBusClient, name: str) -> str:
                 sys.stdin.readline()
             sender.send_messages(ServiceBusMessage(text))
     _check(sent, _left(client, name), "what comes")
-    return "by itself: retries of the sender"
+    return "by itself: the sender retries"
 
 
 _KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {

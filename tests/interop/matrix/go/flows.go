@@ -37,7 +37,7 @@ func drain(url, name string) string {
 	p.send(name, "e")
 	check(receiver.IssueCredit(1))
 	same([]string{"e"}, take(receiver, 1), "what comes after a drain")
-	return "go-amqp drains with a credit of 0: what is left of the credit is given back at once"
+	return "go-amqp drains with a credit of 0: the broker returns the remaining credit at once"
 }
 
 func giveBack(receiver *amqp.Receiver) {
@@ -62,7 +62,7 @@ func reconnect(url, name string) string {
 	p.send(name, "and on")
 	p.close()
 	same(append(sent, "and on"), left(url, name), "what comes")
-	return "by dialing again: go-amqp leaves it to the application"
+	return "the application connects again: go-amqp does not reconnect"
 }
 
 // Dial until the broker is there.

@@ -49,7 +49,7 @@ func durableSubscription(url, name string) string {
 	same([]string{}, rest(fresh), "what an ended subscription has kept")
 	end(fresh)
 	p.close()
-	return "with a selector; left by closing the connection, ended by closing the link"
+	return "with a selector; closing the connection leaves it, closing the link ends it"
 }
 
 func durable() *amqp.ReceiverOptions {

@@ -84,7 +84,7 @@ class _Sending(MessagingHandler):
 def _reconnect(url: str, name: str) -> str:
     Container(_Sending(url, name)).run()
     check([f"message {number}" for number in range(_COUNT)], left(url, name), "what comes")
-    return "by itself: the container's reconnect"
+    return "by itself: the container reconnects"
 
 
 BEHAVIOURS: Final[dict[str, Callable[[str, str], str]]] = {

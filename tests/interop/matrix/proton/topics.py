@@ -46,7 +46,7 @@ def _durable_subscription(url: str, name: str) -> str:
             fresh = peer.receiver(address, name="mine", options=options)
             check([], drained(fresh), "what an ended subscription has kept")
             fresh.close()
-    return "with a selector; left by closing the connection, ended by closing the link"
+    return "with a selector; closing the connection leaves it, closing the link ends it"
 
 
 def _shared_subscription(url: str, name: str) -> str:

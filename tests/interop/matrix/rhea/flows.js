@@ -64,7 +64,7 @@ async function reconnect(url, name) {
     await came_back;
     await close(connection);
     assert.deepStrictEqual(await left(url, name), texts, 'what comes');
-    return "by itself: rhea's reconnect";
+    return "by itself: rhea reconnects";
 }
 
 module.exports = { credit, drain, reconnect };

@@ -53,7 +53,7 @@ async function durable_subscription(url, name) {
     assert.deepStrictEqual(await drained(fresh, 100), [], 'what an ended subscription has kept');
     await close(again);
     await close(sender);
-    return 'with a selector; left by a detach, ended by closing the link';
+    return 'with a selector; a detach leaves it, closing the link ends it';
 }
 
 async function shared_subscription(url, name) {

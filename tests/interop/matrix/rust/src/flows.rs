@@ -40,7 +40,7 @@ pub async fn drain(url: &str, name: &str) -> Shown {
     receiver.set_credit(1).await?;
     same(texts(&["e"]), take(&mut receiver, 1).await?, "what comes after a drain")?;
     peer.close().await?;
-    Ok("fe2o3-amqp does not tell when a drain has ended: seen by what waits for others then".into())
+    Ok("fe2o3-amqp does not report the end of a drain: another receiver gets the next message".into())
 }
 
 pub async fn reconnect(url: &str, name: &str) -> Shown {
@@ -56,7 +56,7 @@ pub async fn reconnect(url: &str, name: &str) -> Shown {
     peer.close().await?;
     let expected: Vec<String> = sent.into_iter().chain(["and on".to_string()]).collect();
     same(expected, left(url, name).await?, "what comes")?;
-    Ok("by dialing again: fe2o3-amqp leaves it to the application".into())
+    Ok("the application connects again: fe2o3-amqp does not reconnect".into())
 }
 
 /// Dial until the broker is there.

@@ -59,7 +59,7 @@ pub async fn durable_subscription(url: &str, name: &str) -> Shown {
     fresh.close().await?;
     again.close().await?;
     sender.close().await?;
-    Ok("with a selector; left by a detach, ended by closing the link".into())
+    Ok("with a selector; a detach leaves it, closing the link ends it".into())
 }
 
 fn durable(address: &str) -> Source {

@@ -37,7 +37,7 @@ final class Flows {
             Collections.sort(got);
             same(List.of("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), got, "what both have");
         }
-        return "by a prefetch of 3, beside another consumer";
+        return "by a prefetch of 3, with another consumer";
     }
 
     private String drain(String name) throws JMSException {

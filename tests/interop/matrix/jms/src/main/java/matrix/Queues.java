@@ -114,7 +114,7 @@ final class Queues {
 
     private String modified(String name) throws JMSException {
         same(List.of(2, true), seenAgain(name, MODIFIED_FAILED), "JMSXDeliveryCount and JMSRedelivered");
-        return BY_ACK_TYPE + "; JMSXDeliveryCount is delivery-count and one";
+        return BY_ACK_TYPE + "; JMSXDeliveryCount is delivery-count plus one";
     }
 
     /** End a message, and take it again; returns how often it was delivered, and whether that was not the first. */

@@ -81,7 +81,7 @@ final class Topics {
                 same(List.of(), Peer.rest(fresh), "what an ended subscription has kept");
             }
         }
-        return "with a selector; ended by unsubscribe";
+        return "with a selector; unsubscribe ends it";
     }
 
     private Peer mine(String name) throws JMSException {
