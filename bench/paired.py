@@ -29,7 +29,7 @@ from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
 from bench.client.board import Phase
 from bench.load import LOADS, LoadFailed, Running, start_load
 
-__all__ = ["Side", "main"]
+__all__ = ["Side", "command_module", "main"]
 
 _SETTLE_SECONDS: Final = 0.03
 """Behind each window: what was sent in it is delivered meanwhile, and belongs to it."""
@@ -53,7 +53,7 @@ class Side:
             return cls(word, None, "", "")
         directory, *options = word.split(",")
         tree, python, lines = Path(directory).resolve(), sys.executable, []
-        if _command_module(tree) is None:
+        if command_module(tree) is None:
             raise argparse.ArgumentTypeError(f"{directory} is no checkout: there is no ambermq/__main__.py in it")
         for option in options:
             name, _, value = option.partition("=")
@@ -73,11 +73,11 @@ class Side:
         config = place.with_suffix(".toml")
         config.write_text(self.config)
         options = ("--config", str(config))
-        command = (self.python, "-m", _command_module(self.tree) or "")
+        command = (self.python, "-m", command_module(self.tree) or "")
         return AmberMQ(place, command=command, options=options, tree=self.tree)
 
 
-def _command_module(tree: Path) -> str | None:
+def command_module(tree: Path) -> str | None:
     """Return the module that is the command: `tools` in old checkouts; None where there is no checkout."""
     return next((name for name in ("ambermq", "tools") if (tree / name / "__main__.py").exists()), None)
 

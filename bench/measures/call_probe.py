@@ -1,0 +1,92 @@
+"""The broker of a checkout, run by path, with a counter of Python calls in the thread of its event loop.
+
+    python -P call_probe.py CLI-MODULE COUNTS-FILE MESSAGES serve ...
+
+A message begins with the read that brings its transfer, and ends with the log write that settles it: the last write
+before the next message. What follows that write is its sync. The counter counts the `call` events of `sys.setprofile`:
+Python functions alone. It writes the counts as JSON when it has seen so many messages, and stops counting.
+"""
+
+import importlib
+import json
+import sys
+import time
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Final
+
+__all__ = ["CallCounter"]
+
+_READ: Final = "buffer_updated"
+_WRITE: Final = "Log.write"
+_TICK: Final = "DurableLoop.step"
+_QUIET_SECONDS: Final = 0.02
+"""A read after so long a silence is that of the next message."""
+_WARM: Final = 20
+"""Messages that are not counted: links attach, caches fill."""
+
+
+class CallCounter:
+    """Counts for each message until there are enough."""
+
+    def __init__(self, messages: int, file: Path) -> None:
+        """Write the counts of so many messages to `file`."""
+        self._left = messages + _WARM
+        self._messages = messages
+        self._file = file
+        self._read_at = 0.0
+        self._codes: list[CodeType] = []
+        self._written = 0
+        self._counts: list[dict[str, int]] = []
+        self._functions: Counter[str] = Counter()
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        """Take an event of `sys.setprofile`."""
+        code = frame.f_code
+        if event == "call":
+            if code.co_name == _READ:
+                self._read()
+            self._codes.append(code)
+        elif event == "return" and code.co_qualname == _WRITE:
+            self._written = len(self._codes)
+
+    def _read(self) -> None:
+        now = time.monotonic()
+        if now - self._read_at > _QUIET_SECONDS:
+            self._end_message()
+        self._read_at = now
+
+    def _end_message(self) -> None:
+        self._left -= 1
+        if self._left < self._messages:
+            self._counts.append(_figures(self._codes[: self._written]) | {"with_sync": len(self._codes)})
+            names = [f"{Path(code.co_filename).name}:{code.co_qualname}" for code in self._codes[: self._written]]
+            self._functions.update(names)
+        self._codes, self._written = [], 0
+        if not self._left:
+            sys.setprofile(None)
+            self._file.write_text(json.dumps({"messages": self._counts, "functions": self._functions}))
+
+
+def _figures(codes: list[CodeType]) -> dict[str, int]:
+    files = [code.co_filename for code in codes]
+    return {
+        "calls": len(codes),
+        "files": len(set(files)),
+        "file_changes": sum(one != other for one, other in pairwise(files)),
+        "ticks": sum(code.co_qualname == _TICK for code in codes),
+    }
+
+
+def _main() -> None:
+    _, module, file, messages, *arguments = sys.argv
+    main = importlib.import_module(module).main
+    sys.argv = ["ambermq", *arguments]
+    sys.setprofile(CallCounter(int(messages), Path(file)))
+    main(prog_name="ambermq")
+
+
+if __name__ == "__main__":
+    _main()
