@@ -5,7 +5,7 @@ tell five per cent apart. Here every side has a broker, a sender and a receiver 
 time is sent to, in another order each turn. What a side did in all its windows is divided by what the first did.
 
 A side is `rabbitmq`, or the directory of a checkout with options behind commas: `.`, `../before`,
-`.,engine.gather_us=0`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file;
+`.,engine.lazy_write_ms=20`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file;
 python= is the interpreter that runs it, which must have the packages.
 """
 

@@ -38,8 +38,6 @@ class EngineConfig:
     """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
     scan_messages_max: int = 200
     """Messages looked at in one tick for consumers with selectors."""
-    gather_us: int = 1500
-    """A durable message that comes alone soon after another waits no longer than this for company; 0: never."""
     lazy_write_ms: int = 8
     """A settlement that nobody waits for is decided and written no later than this, joined with others."""
     lazy_sync_ms: int = 20

@@ -22,7 +22,7 @@ __all__ = ["CallCounter"]
 _READ: Final = "buffer_updated"
 _WRITE: Final = "Log.write"
 _TICK: Final = "DurableLoop.step"
-_QUIET_SECONDS: Final = 0.02
+_QUIET_SECONDS: Final = 0.035
 """A read after so long a silence is that of the next message."""
 _WARM: Final = 20
 """Messages that are not counted: links attach, caches fill."""

@@ -27,8 +27,9 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Effect, ProducerReady, PublishDone, RefusedCommand
-from ambermq.engine.loop.durable_loop import FULL, SOON, DurableLoop
+from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.loop.schedule import FULL, SOON
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
@@ -74,10 +75,10 @@ class _Engine:
         loop, effects = self.loop, list[Effect]()
         for command in commands:
             loop.submit(command)
-            if loop.due == FULL:
+            if loop.schedule.due(_now_us()) == FULL:
                 effects += loop.step(_now_us())
                 effects += loop.completed(_now_us())
-        while loop.due >= SOON or loop.is_waiting:
+        while loop.schedule.due(_now_us()) >= SOON or loop.is_waiting:
             effects += loop.step(_now_us())
             if loop.is_waiting:
                 self._news.poll(10)

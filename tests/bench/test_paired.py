@@ -14,14 +14,14 @@ TREE = Path(__file__).parents[2]
 
 def test_a_side_is_a_checkout_with_options() -> None:
     """Tables go into the configuration, `python` starts it."""
-    side = Side.parse(f"{TREE},engine.gather_us=0,log.batch_bytes_target=65536,python=/opt/python")
+    side = Side.parse(f"{TREE},engine.lazy_write_ms=20,log.batch_bytes_target=65536,python=/opt/python")
     assert side.tree == TREE
-    assert side.config == "engine.gather_us = 0\nlog.batch_bytes_target = 65536\n"
+    assert side.config == "engine.lazy_write_ms = 20\nlog.batch_bytes_target = 65536\n"
     assert side.python == "/opt/python"
     assert Side.parse(str(TREE)).python == sys.executable
 
 
-@pytest.mark.parametrize(("word", "why"), [("{tree}/tests", "no checkout"), ("{tree},gather_us=0", "TABLE.KEY=VALUE")])
+@pytest.mark.parametrize(("word", "why"), [("{tree}/tests", "no checkout"), ("{tree},lazy_write_ms=20", "TABLE.KEY=VALUE")])
 def test_what_is_no_side_is_told(word: str, why: str) -> None:
     """One sentence, before anything is started."""
     with pytest.raises(argparse.ArgumentTypeError, match=why):
@@ -30,7 +30,7 @@ def test_what_is_no_side_is_told(word: str, why: str) -> None:
 
 def test_two_sides_are_measured_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
     """Each has figures of its own, of the windows in which it was sent to alone."""
-    sides = [str(TREE), f"{TREE},engine.gather_us=0"]
+    sides = [str(TREE), f"{TREE},engine.lazy_write_ms=20"]
     assert main([*sides, "--turns", "2", "--window", "0.3", "--warm", "0.1", "--output", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["side"] for row in rows] == sides

@@ -6,8 +6,9 @@ from dataclasses import replace
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady
-from ambermq.engine.loop.durable_loop import SOON, DurableLoop
+from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
+from ambermq.engine.loop.schedule import SOON, Due
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.routing.router import FieldsOf, no_fields
 from ambermq.log.config import LogConfig
@@ -45,6 +46,11 @@ class Rig:
         self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config or EngineConfig(), fields_of)
         self.loop.start(self.now_us)
 
+    @property
+    def due(self) -> Due:
+        """When the loop wants a step."""
+        return self.loop.schedule.due(self.now_us)
+
     def step(self, *commands: Command) -> list[Effect]:
         """Submit and end the tick; nothing is synced yet."""
         for command in commands:
@@ -58,7 +64,7 @@ class Rig:
     def do(self, *commands: Command) -> list[Effect]:
         """Submit, end ticks and let syncs end until all is quiet."""
         effects = self.step(*commands) + self.completed()
-        while self.loop.due >= SOON:
+        while self.due >= SOON:
             effects += self.step() + self.completed()
         return effects
 

@@ -89,9 +89,6 @@ from tests.surface.sources import called_with, matching, names_in_bytes, words_o
 
 __all__ = ["CATEGORIES", "json_commands"]
 
-_GONE_KEYS: Final = frozenset({"gather_us"})
-"""Leaves with the change that this list was made for."""
-
 
 def commands() -> dict[str, Any]:
     """Return each command with its options and arguments."""
@@ -328,7 +325,7 @@ def _keys_of_table(table: Field[Any]) -> list[str]:
     default = table.default_factory()
     # Templates are tables of their own.
     named = (one for one in fields(default) if (type(default), one.name) != (EngineConfig, "templates"))
-    return [f"{one.name} = {getattr(default, one.name)!r}" for one in named if one.name not in _GONE_KEYS]
+    return [f"{one.name} = {getattr(default, one.name)!r}" for one in named]
 
 
 def _module_of(what: Any) -> ModuleType:

@@ -3,9 +3,10 @@
     submit(command)      gathered until the tick
     step(now_us)         decide and apply each, dispatch, one write, ask for a sync; effects that may leave are returned
     completed(now_us)    a sync or a read has ended: effects that waited for it are returned
+    elapsed(now_us)      a deadline has passed: a step, or a sync or a mark alone
     fileno()             readable when completed() has something to take
 
-No callbacks and no event loop in here: whoever drives it registers the file descriptor and obeys `deadline_us`.
+No callbacks and no event loop in here: the driver registers the file descriptor and obeys `schedule` (schedule.py).
 
 Rule 1. State is at the end of what was decided; the log's end follows at the write; the durable end at the sync.
 Rule 2. No effect leaves before its batch was written. A tick that promises nothing may be written lazy_write_ms later.
@@ -18,7 +19,7 @@ Rule 5. Only a decision may fail by itself. Whatever else raises leaves State, d
 from collections import deque
 from collections.abc import Sequence
 from select import POLLIN, poll
-from typing import Final, Literal, final
+from typing import Final, final
 
 from ambermq.engine.commands import (
     AttachConsumer,
@@ -44,10 +45,10 @@ from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.fold.lost_entries import damage_of
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
-from ambermq.engine.loop.coalescing_delay import FOREVER_US
 from ambermq.engine.loop.command_queue import CommandQueue
 from ambermq.engine.loop.effect_release import EffectRelease
 from ambermq.engine.loop.pending_effects import PendingEffects
+from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import OutcomeKind
@@ -60,22 +61,8 @@ from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.write.body_holds import BodyHold
 from ambermq.log.write.log import Log
 
-__all__ = ["ALONE", "FOREVER_US", "FULL", "LATER", "NEVER", "SOON", "Due", "DurableLoop"]
+__all__ = ["DurableLoop"]
 
-Due = Literal[0, 1, 2, 3, 4]
-"""When a step is wanted; plain numbers, since it is asked with each read."""
-NEVER: Final = 0
-"""Nothing was gathered."""
-LATER: Final = 1
-"""Nobody waits for what was gathered: it may be put off."""
-SOON: Final = 2
-"""At the end of the event loop's iteration: there may be more."""
-ALONE: Final = 3
-"""At once, for it is little and nothing waits for the disk: who comes next is gathered while its sync runs."""
-FULL: Final = 4
-"""At once, for it is as much as a tick takes."""
-
-_ALONE_BYTES_MAX: Final = 16_384
 _GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
 
 
@@ -95,13 +82,12 @@ class DurableLoop:
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
-        self._gathered = CommandQueue(config, batch_bytes_max=log.config.batch_bytes_max)
         self._waiting = PendingEffects(self.demand)
+        self.schedule = Schedule(config, dirty=self.demand.dirty, line=self._waiting.line)
+        """When it is to be stepped."""
+        self._gathered = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._leaving = EffectRelease(log.bodies, self.demand, self.submit)
         self._looking = MessagePeek(log, fields_of, self.submit)
-        self._write_by_us = self._sync_by_us = self._mark_by_us = FOREVER_US
-        self.deadline_us = FOREVER_US
-        """When step() wants to be called without any command: the earliest of those three, and of what was gathered."""
 
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log that the broker started, and wait until that is durable; call once, before serving.
@@ -133,7 +119,7 @@ class DurableLoop:
         while self.log.durable_end < self.log.log_end:
             news.poll()
             self.log.completed()
-        self._mark_by_us = self.deadline_us = now_us + self.config.mark_ms * 1000
+        self.schedule.logged(now_us, self.log)
 
     def submit(self, command: Command) -> None:
         """Gather a command for the next tick; it joins the one before it where both are parts of one run."""
@@ -156,37 +142,10 @@ class DurableLoop:
         else:
             gathered.add(command)
 
-    def put_off(self, now_us: int) -> None:
-        """Let what was gathered wait for the next tick, but no longer than lazy_write_ms."""
-        self._gathered.put_off(now_us)
-        self.deadline_us = min(self._gathered.settle_by_us, self.deadline_us)
-
     def hurry(self) -> None:
         """Put off nothing: the next step writes all that was gathered, and asks for its sync."""
         self._gathered.hurry()
-        self._write_by_us = self._sync_by_us = self.deadline_us = 0
-
-    @property
-    def due(self) -> Due:
-        """When a step is wanted, by what was gathered."""
-        gathered = self._gathered
-        if not gathered.is_due and not self.demand.dirty:
-            return LATER if gathered else NEVER
-        if gathered.is_full:
-            return FULL
-        return SOON if self._waiting.line or gathered.size > _ALONE_BYTES_MAX else ALONE
-
-    def may_wait(self, now_us: int) -> bool:
-        """Tell whether what is due ALONE waits for company: until `deadline_us`, or until it is due anew."""
-        if self.demand.dirty or not self._gathered.may_wait(now_us):
-            return False
-        self.deadline_us = min(self._gathered.company.by_us, self._gathered.settle_by_us, self.deadline_us)
-        return True
-
-    @property
-    def is_due(self) -> bool:
-        """Whether a step is wanted SOON at least."""
-        return self._gathered.is_due or bool(self.demand.dirty)
+        self.schedule.hurry()
 
     @property
     def is_waiting(self) -> bool:
@@ -208,34 +167,37 @@ class DurableLoop:
         if self.failure:
             raise self.failure
         try:
-            gathered, log = self._gathered, self.log
-            self._write_by_us = min(self._write_by_us, gathered.settle_by_us)
+            gathered, log, schedule = self._gathered, self.log, self.schedule
             effects = self._decide_all(max(now_us, self.state.time_us), gathered.take(now_us))
             if self.demand.dirty and not (gathered.rest and type(gathered.rest[0]) is WideFanout):
                 self._dispatch(now_us, effects)
             takes_snapshot = self.snapshots.is_due(now_us)
-            if (
-                effects
-                or takes_snapshot
-                or now_us >= self._write_by_us
-                or log.draft.byte_count >= self.config.tick_bytes_max
-            ):
-                self._write(now_us)
-            elif log.draft.record_count and self._write_by_us == FOREVER_US:
-                self._write_by_us = now_us + self.config.lazy_write_ms * 1000
-            if now_us >= self._sync_by_us:
-                self._sync(now_us)
-            if now_us >= self._mark_by_us:
-                self._mark(now_us)
+            is_write_due = now_us >= schedule.write_by_us or log.draft.byte_count >= self.config.tick_bytes_max
+            if (effects or takes_snapshot or is_write_due) and log.write(now_us) and self.demand.parked:
+                self.demand.unpark()
             if takes_snapshot:
                 effects += self.snapshots.step(self.state, now_us)
                 self._has_jobs = True
-            ready = self._let_wait(effects, now_us) if effects else effects
-            self.deadline_us = min(gathered.settle_by_us, self._write_by_us, self._sync_by_us, self._mark_by_us)
+            ready = self._hold_back(effects) if effects else effects
+            if now_us >= schedule.sync_by_us or now_us >= schedule.mark_by_us:
+                self._sync_or_mark(now_us)
+            schedule.logged(now_us, log)
             return self._leaving.release(ready) if ready else ready
         except Exception as error:
             self._failed(error)
             raise
+
+    def elapsed(self, now_us: int) -> list[Effect]:
+        """Do what a deadline that has passed asks for. Return the effects that may leave, and raise as `step` does."""
+        if self.failure or now_us >= self.schedule.write_by_us:
+            return self.step(now_us)
+        try:
+            self._sync_or_mark(now_us)
+        except Exception as error:
+            self._failed(error)
+            raise
+        self.schedule.logged(now_us, self.log)
+        return []
 
     def completed(self, now_us: int) -> list[Effect]:
         """Take what the log has finished; return the effects that no longer wait.
@@ -246,13 +208,7 @@ class DurableLoop:
             raise self.failure
         try:
             log, leaving, waiting = self.log, self._leaving, self._waiting
-            before = log.durable_end
             log.completed()
-            if before != log.durable_end >= log.log_end:
-                self._sync_by_us = FOREVER_US
-                self._mark_by_us = now_us + self.config.mark_ms * 1000
-                by_us = min(self._gathered.settle_by_us, self._gathered.company.by_us)
-                self.deadline_us = min(by_us, self._write_by_us, self._mark_by_us)
             thawed = leaving.thaw() if leaving.lines else []
             if self.demand.parked:
                 self.demand.unpark()
@@ -261,6 +217,7 @@ class DurableLoop:
                 log.request_sync()
             if self._has_jobs:
                 ready += self._go_on_with_jobs(now_us)
+            self.schedule.logged(now_us, log)
             leaves = leaving.release(ready)
             return thawed + leaves if thawed else leaves
         except Exception as error:
@@ -442,31 +399,15 @@ class DurableLoop:
         self.state = dealt.state
         effects += dealt.effects
 
-    def _write(self, now_us: int) -> None:
-        self._write_by_us = FOREVER_US
-        if self.log.write(now_us):
-            if self.demand.parked:
-                self.demand.unpark()
-            self._mark_by_us = FOREVER_US
-            if self._sync_by_us == FOREVER_US:
-                self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
-
-    def _sync(self, now_us: int) -> None:
-        self._sync_by_us = FOREVER_US
-        if self.log.durable_end < self.log.log_end:
-            self.log.request_sync()
-            self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
-
-    def _mark(self, now_us: int) -> None:
-        self._mark_by_us = FOREVER_US
-        if self.log.write_mark(now_us):
-            self.log.request_sync()
-
-    def _let_wait(self, effects: list[Effect], now_us: int) -> list[Effect]:
+    def _hold_back(self, effects: list[Effect]) -> list[Effect]:
         """Put the effects that wait in line, ask for the sync that they wait for, and return the others."""
         log = self.log
         ready = self._waiting.add(effects, log.log_end, log.durable_end)
         if len(ready) < len(effects):
             log.request_sync()
-            self._sync_by_us = now_us + self.config.lazy_sync_ms * 1000
         return ready
+
+    def _sync_or_mark(self, now_us: int) -> None:
+        """Ask for the sync that is due, or write the mark that is due and ask for its sync."""
+        if now_us >= self.schedule.sync_by_us or self.log.write_mark(now_us):
+            self.log.request_sync()

@@ -74,7 +74,6 @@ class Log:
         "_housekeeping_lane",
         "_last_us",
         "_lock",
-        "_marked_end",
         "_sealing",
         "_spare",
         "_sync_lane",
@@ -88,8 +87,11 @@ class Log:
         "draft",
         "durable_end",
         "epoch",
+        "is_congested",
         "log_end",
         "log_id",
+        "marked_end",
+        "requested_end",
         "storage",
         "written_bytes",
     )
@@ -108,17 +110,22 @@ class Log:
         """The offset after everything written."""
         self.durable_end = opening.durable_end
         """The offset after everything that a sync has made durable."""
+        self.requested_end = opening.durable_end
+        """The offset after everything that a sync was asked for."""
         self.bodies = opening.bodies
         self.storage = opening.storage
         self.directory = opening.directory
         self._lock = opening.lock
         self._spare: Spare | None = None
         self._sealing: deque[_Sealing] = deque()
-        self._marked_end = 0
+        self.marked_end = 0
+        """The durable end that the last batch carries."""
         self.written_bytes = 0
         """Bytes written since it was opened."""
         self._synced_bytes = 0
         """As many of them are known to be durable."""
+        self.is_congested = False
+        """Whether so much is unsynced, or written ahead of the next segment, that writers should wait."""
         self._droppable_bytes = 0
         """When so many are, there may be pages to drop from the cache."""
         self._unsynced_bytes_max = config.unsynced_bytes_max
@@ -151,13 +158,6 @@ class Log:
         return self.written_bytes - self._synced_bytes
 
     @property
-    def is_congested(self) -> bool:
-        """Whether so much is unsynced, or written ahead of the next segment, that writers should wait."""
-        # Once a tick, so without asking the others.
-        is_behind = self.written_bytes - self._synced_bytes >= self._unsynced_bytes_max
-        return is_behind or (self._spare is None and self.is_outgrown)
-
-    @property
     def is_outgrown(self) -> bool:
         """Whether so much was written past the active segment's end that writers should wait for the next spare."""
         if self._spare or self._housekeeper.spares:
@@ -169,7 +169,7 @@ class Log:
     @property
     def is_marked(self) -> bool:
         """Whether a batch on the disk carries the present durable end."""
-        return self._marked_end >= self.durable_end
+        return self.marked_end >= self.durable_end
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when `completed` has something to take."""
@@ -232,6 +232,7 @@ class Log:
         earlier: tuple[tuple[File, int], ...] = ()
         if self._sealing:
             earlier = tuple([(sealing.file, sealing.written_bytes) for sealing in self._sealing])
+        self.requested_end = self.log_end
         self._syncer.target = SyncTarget(self.log_end, written_bytes, self._active.file, earlier)
         self._sync_lane.wake()
         if self._sync_lane.error:
@@ -261,6 +262,8 @@ class Log:
             self._housekeeper.seal(sealed.segment, sealed.file)
         if self._spare is None and self._housekeeper.spares:
             self._spare = self._housekeeper.spares.popleft()
+        is_behind = self.written_bytes - synced_bytes >= self._unsynced_bytes_max
+        self.is_congested = is_behind or (self._spare is None and self.is_outgrown)
         return has_moved or has_bodies
 
     def room_bytes(self) -> int:
@@ -441,7 +444,9 @@ class Log:
         active.position = position
         self.written_bytes += position - start
         self.log_end = log_end
-        self._marked_end = self.durable_end
+        is_behind = self.written_bytes - self._synced_bytes >= self._unsynced_bytes_max
+        self.is_congested = is_behind or (self._spare is None and self.is_outgrown)
+        self.marked_end = self.durable_end
 
     def _fail(self, operation: str, error: Exception) -> LogFailed:
         path = segment_path(self.directory, self._active.header.file_id)

@@ -102,16 +102,14 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if self._opened_by_ms and connection.remote_open is not None:
             self.host = server.hosts[peer.gateway.vhost]
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
-            self.look_at_clock(time.monotonic_ns() // 1_000_000)
+            self.look_at_clock(clock_us // 1000)
         host = self.host
         if connection.output.size or connection.dirty or connection.is_ended:
             self._has_output(host)
         if host.gateway.sources.ready:
             host.turn_soon()
-        due = host.engine.due
-        if due:
-            host.tick_when(due, clock_us + server.epoch_us)
-        if host.is_congested:
+        host.after_read(clock_us + server.epoch_us)
+        if host.engine.log.is_congested:
             host.pause_reading(self)
 
     def _has_output(self, host: VhostRunner) -> None:

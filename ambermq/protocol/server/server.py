@@ -163,7 +163,7 @@ class Server:
             socket.look_at_clock(now_ms)
         self.read_buffer.trim()
         for host in self.hosts.values():
-            host.sweep(now_ms)
+            host.sweep(now_ms, self.now_us())
         if not self.stopped.is_set():
             self._sweep_later()
 
@@ -176,7 +176,7 @@ class Server:
         while self.failure is None and time.monotonic() < deadline:
             for host in self.hosts.values():
                 host.engine.hurry()
-                host.tick()
+                host.tick(self.now_us())
             if all(host.is_quiet for host in self.hosts.values()):
                 return
             await asyncio.sleep(0.001)

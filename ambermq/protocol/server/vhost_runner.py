@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, final
 
 import structlog
 
+from ambermq.engine.effects import Effect
 from ambermq.engine.history.background_queries import BackgroundQueries
-from ambermq.engine.loop.durable_loop import ALONE, FOREVER_US, FULL, LATER, SOON, Due, DurableLoop
+from ambermq.engine.loop.durable_loop import DurableLoop
+from ambermq.engine.loop.schedule import FOREVER_US, FULL, NOW, SOON
 from ambermq.protocol.gateway.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -50,17 +52,16 @@ class VhostRunner:
     __slots__ = (
         "_is_over",
         "_is_tick_due",
-        "_is_timer_brief",
         "_is_turn_due",
         "_loop",
         "_paused",
+        "_schedule",
         "_server",
         "_timer",
         "_timer_us",
         "engine",
         "gateway",
         "ground",
-        "is_congested",
         "name",
     )
 
@@ -85,13 +86,11 @@ class VhostRunner:
             vhost=name,
             vhosts=server.hosting,
         )
-        self.is_congested = False
-        """Too much of its log was unsynced when a tick had last written: no socket of it is to be read."""
         self._server = server
+        self._schedule = ground.engine.schedule
         self._loop = asyncio.get_running_loop()
         self._is_over = False
         self._is_tick_due = False
-        self._is_timer_brief = False
         self._is_turn_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
@@ -101,8 +100,7 @@ class VhostRunner:
         """Watch the log, and keep the deadline that the engine's start has left: nobody may come for long."""
         self._loop.add_reader(self.engine.fileno(), self.log_has_news)
         self._loop.add_reader(self.ground.beside.fileno(), self._take_answers)
-        if self.engine.deadline_us < self._timer_us:
-            self._arm()
+        self._follow(self._server.now_us())
 
     def end(self) -> None:
         """Do nothing any more."""
@@ -116,46 +114,31 @@ class VhostRunner:
     @property
     def is_quiet(self) -> bool:
         """Whether everything has left that was promised."""
-        return not self.engine.is_due and not self.engine.is_waiting
+        return not self._schedule.is_due and not self.engine.is_waiting
 
     def tick_soon(self) -> None:
-        """Let a tick follow when this iteration of the event loop has read everything."""
+        """Make a tick follow when this iteration of the event loop has read everything."""
         if not self._is_tick_due:
             self._is_tick_due = True
-            self._loop.call_soon(self.tick)
+            self._loop.call_soon(self._tick_if_due)
 
-    def tick(self, now_us: int = 0) -> None:
-        """End the tick: decide, write, let go what may leave, flush. `now_us`: the time, where the caller knows it."""
+    def tick(self, now_us: int) -> None:
+        """End the tick: decide, write, carry out what may leave, flush."""
         self._is_tick_due = False
-        if self._is_over:
-            return
-        try:
-            effects = self.engine.step(now_us or self._server.now_us())
-        except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
-            self._server.fail(failure)
-            return
-        self.is_congested = self.engine.log.is_congested
-        if effects:
-            self.gateway.carry_out(effects)
-        self._after_effects()
+        self._obey(self.engine.step, now_us)
 
-    def tick_when(self, due: Due, now_us: int) -> None:
-        """Let a tick follow when the engine wants it, by what was read just now."""
-        if due == LATER:
-            engine = self.engine
-            engine.put_off(now_us)
-            if engine.deadline_us < self._timer_us:
-                self._arm()
-        elif due == SOON:
-            self.tick_soon()
-        elif due == ALONE and self.engine.may_wait(now_us):
-            self._is_timer_brief = True
-            self._arm()
-        else:
+    def after_read(self, now_us: int) -> None:
+        """Do at once what the engine wants done by what was read just now, or make it follow."""
+        due = self._schedule.due(now_us)
+        if due >= NOW:
             self.tick(now_us)
             if due == FULL:
                 # This iteration may go on to read for long.
-                self.log_has_news()
+                self.log_has_news(now_us)
+        elif due == SOON:
+            self.tick_soon()
+        elif self._schedule.next_us < self._timer_us:
+            self._arm(now_us)
 
     def pause_reading(self, socket: "ConnectionTransport") -> None:
         """Read a socket no more until a sync returns."""
@@ -166,21 +149,14 @@ class VhostRunner:
         """Resume no socket any more."""
         self._paused.clear()
 
-    def log_has_news(self) -> None:
-        """Take what the log has finished."""
-        if self._is_over:
-            return
-        try:
-            effects = self.engine.completed(self._server.now_us())
-        except Exception as failure:  # noqa: BLE001 - as in tick
-            self._server.fail(failure)
-            return
-        if effects:
-            self.gateway.carry_out(effects)
+    def log_has_news(self, now_us: int = 0) -> None:
+        """Take what the log has finished. `now_us`: the time, where the caller knows it."""
+        self._obey(self.engine.completed, now_us or self._server.now_us())
         self.gateway.sources.heard()
-        if self._paused or self.is_congested:
+        if self.gateway.sources.ready:
+            self.turn_soon()
+        if self._paused:
             self._resume_reading()
-        self._after_effects()
 
     def turn_soon(self) -> None:
         """Let links that take nothing have a turn in the next iteration of the event loop."""
@@ -188,9 +164,12 @@ class VhostRunner:
             self._is_turn_due = True
             self._loop.call_soon(self._turn)
 
-    def sweep(self, now_ms: int) -> None:
-        """Look at what nobody tells of: the disk's room, snapshots that are due, and links that last too long."""
-        self._look_after_snapshots()
+    def sweep(self, now_ms: int, now_us: int) -> None:
+        """Poll what raises no event: the disk's room, snapshots that are due, and links that last too long.
+
+        `now_ms` is of the monotonic clock, `now_us` the time of day.
+        """
+        self._look_after_snapshots(now_us)
         for fault in self.engine.log.take_faults():
             structlog.get_logger().warning("no room given back", vhost=self.name, reason=fault)
         self.gateway.sources.look_at_clock(now_ms)
@@ -199,68 +178,84 @@ class VhostRunner:
         self._resume_reading()
         self._flush()
 
-    def _look_after_snapshots(self) -> None:
+    def _look_after_snapshots(self, now_us: int) -> None:
         """Let one that is due be taken though nobody comes, and log what nobody waits for."""
         snapshots = self.engine.snapshots
         for fault in snapshots.faults:
             structlog.get_logger().warning("no snapshot", vhost=self.name, reason=fault)
         snapshots.faults.clear()
-        if snapshots.is_due(self._server.now_us()):
+        if snapshots.is_due(now_us):
             self.tick_soon()
+
+    def _tick_if_due(self) -> None:
+        if self._is_tick_due:
+            self.tick(self._server.now_us())
 
     def _turn(self) -> None:
         self._is_turn_due = False
         if not self._is_over:
             self.gateway.sources.serve()
-            self._after_effects()
+            self._follow(self._server.now_us())
 
     def _take_answers(self) -> None:
         self.gateway.sources.take_answers()
-        self._after_effects()
+        self._follow(self._server.now_us())
 
     def _resume_reading(self) -> None:
-        self.is_congested = self.engine.log.is_congested
-        if not self.is_congested:
+        if not self.engine.log.is_congested:
             paused, self._paused = self._paused, []
             for socket in paused:
                 socket.resume_reading()
 
-    def _after_effects(self) -> None:
-        gateway, engine = self.gateway, self.engine
+    def _obey(self, work: Callable[[int], list[Effect]], now_us: int) -> None:
+        """Do some of the engine's work, and carry out what may leave."""
+        if self._is_over:
+            return
+        try:
+            effects = work(now_us)
+        except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
+            self._server.fail(failure)
+            return
+        if effects:
+            self.gateway.carry_out(effects)
+        self._follow(now_us)
+
+    def _follow(self, now_us: int) -> None:
+        """Flush, and make follow what is due by now or at the next deadline."""
+        gateway, schedule = self.gateway, self._schedule
         if gateway.mistakes:
             self._log_mistakes()
-        if engine.is_due:
-            self.tick_soon()
-        if gateway.sources.ready:
-            self.turn_soon()
         if gateway.touched:
             self._flush()
-        if engine.deadline_us < self._timer_us or (self._is_timer_brief and engine.deadline_us > self._timer_us):
-            # Set back, too: a message that has found company would wake the loop for nothing.
-            self._is_timer_brief = False
-            self._arm()
+        if gateway.sources.ready:
+            self.turn_soon()
+        if schedule.due(now_us) >= SOON:
+            self.tick_soon()
+        if schedule.next_us < self._timer_us:
+            self._arm(now_us)
 
     def _log_mistakes(self) -> None:
         for mistake in self.gateway.mistakes:
             structlog.get_logger().error("a command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
 
-    def _arm(self) -> None:
-        """Let the engine have its tick when it wants one though nobody comes."""
+    def _arm(self, now_us: int) -> None:
+        """Set the timer for the next deadline."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_us = self.engine.deadline_us
+        self._timer_us = self._schedule.next_us
         # In whole milliseconds, as event loops count: for the rest of one a timer would fire again and again.
-        delay_ms = -(-max(self._timer_us - self._server.now_us(), 0) // 1000)
+        delay_ms = -(-max(self._timer_us - now_us, 0) // 1000)
         self._timer = self._loop.call_later(delay_ms / 1000, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer, self._timer_us = None, FOREVER_US
-        if self.engine.deadline_us <= self._server.now_us():
-            self.tick()
-        elif self.engine.deadline_us < FOREVER_US:
+        now_us = self._server.now_us()
+        if self._schedule.next_us <= now_us:
+            self._obey(self.engine.elapsed, now_us)
+        elif self._schedule.next_us < FOREVER_US:
             # A tick has done meanwhile what it was set for.
-            self._arm()
+            self._arm(now_us)
 
     def _flush(self) -> None:
         touched, sockets = self.gateway.touched, self._server.sockets

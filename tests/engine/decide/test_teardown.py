@@ -35,7 +35,7 @@ from ambermq.engine.effects import (
     Unfinished,
 )
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.loop.durable_loop import SOON
+from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.queue import Settings
@@ -128,7 +128,7 @@ def test_a_subscription_that_is_cut_while_it_ends_receives(selector: str, parts:
         assert rig.loop.log.draft.next_offset - before <= _CHANGES_MAX + _CORE + 1
     if rig.loop.log.draft.record_count:
         rig.loop.log.write(rig.now_us)
-    assert (rig.loop.due >= SOON) is (parts < 5)
+    assert (rig.due >= SOON) is (parts < 5)
     live = rig.loop.state
     again = rig.next_life()
     assert (queue in live.subscriptions) is (parts < 5)
@@ -159,7 +159,7 @@ def test_a_temporary_topic_of_many_subscriptions_ends_in_several_ticks(selector:
     rig.loop.submit(Inspect("after", lambda state: len(state.queues)))
     effects = list[Effect]()
     ticks = 0
-    while rig.loop.due >= SOON and not (is_owner_cut and ticks == 2):
+    while rig.due >= SOON and not (is_owner_cut and ticks == 2):
         before = rig.loop.log.draft.next_offset
         told = rig.step() + rig.completed()
         ended = [one for one in told if type(one) is ConsumerEnded]
@@ -227,7 +227,7 @@ def test_links_to_what_is_deleted_are_ended_a_tick_of_them_at_a_time(what: str) 
         links = {rig.producer("/muxers/m/x") for _ in range(_MANY)}
         rig.loop.submit(DeleteMuxer("key", "m"))
     answers, ended = list[object](), list[int]()
-    while rig.loop.due >= SOON:
+    while rig.due >= SOON:
         assert not answers
         some, *others = _told(rig.step() + rig.completed())
         answers += some
@@ -249,7 +249,7 @@ def test_what_comes_back_of_links_to_what_is_deleted_counts_as_changes() -> None
     assert rig.queue().acquired_count == 9 * len(consumers)
     rig.loop.submit(DeleteQueue("key", "q"))
     counts = []
-    while rig.loop.due >= SOON:
+    while rig.due >= SOON:
         counts.append(len(_told(rig.step() + rig.completed())[1]))
     # With the queue itself nothing comes back.
     assert counts == [2, 2, 2, 19]
@@ -268,7 +268,7 @@ def test_links_that_go_with_a_core_are_changes_too() -> None:
         assert type(ready) is ConsumerReady
         rig.loop.submit(DetachConsumer(ready.consumer))
     counts = []
-    while rig.loop.due >= SOON:
+    while rig.due >= SOON:
         told = rig.step() + rig.completed()
         counts.append(sum(len(one.producers) for one in told if type(one) is ProducersEnded))
     assert sum(counts) == 6 * (_CHANGES_MAX - 2)

@@ -11,7 +11,7 @@ from ambermq.engine.events import Published, QueueDeclared
 from ambermq.engine.fold import apply
 from ambermq.engine.fold import wide_fanout as spreading
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.loop.durable_loop import SOON
+from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.queue import Settings
@@ -59,7 +59,7 @@ def test_a_tick_reaches_no_more_queues_than_it_takes_changes(monkeypatch: pytest
         monkeypatch.setattr(module, "spread", counted)
     seen = []
     rig.loop.submit(rig.publish(producer, b"m"))
-    while rig.loop.due >= SOON:
+    while rig.due >= SOON:
         before = len(counts)
         rig.step()
         seen.append(sum(counts[before:]))
@@ -125,7 +125,7 @@ def test_dealing_has_its_turn_between_two_of_them(size: int, durable: bool) -> N
         rig.loop.submit(rig.publish(producer, body, durable=durable))
         rig.loop.submit(Inspect("then", _depths))
     effects = []
-    while rig.loop.due >= SOON:
+    while rig.due >= SOON:
         effects += rig.step() + rig.completed()
     assert delivered(effects) == [(consumer, body) for body in bodies]
     order = [type(one) for one in effects if type(one) in (Deliver, PublishDone)]

@@ -1,6 +1,7 @@
-"""When the loop wants to be called though nobody comes: no order of events keeps a settlement from the disk.
+"""When the loop wants to be called: no order of events keeps a settlement from the disk, and none keeps the loop busy.
 
-Whoever drives the loop steps it at `deadline_us`, no earlier; what syncs is taken every 10 ms, or before.
+The driver obeys the schedule as a server does: it steps what is due now, and else waits until `next_us`, no less. Syncs
+that have ended are taken every 10 ms, or before.
 """
 
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.loop.durable_loop import ALONE, LATER
+from ambermq.engine.loop.schedule import LATER, NOW, SOON
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from tests.engine.rig import Rig, held
@@ -29,7 +30,8 @@ class _Driven:
         # A sync that is under way when another is asked for ends before that one begins.
         self._bound_us = 1000 * (config.lazy_write_ms + config.lazy_sync_ms) + 2 * _SYNC_US
         self._synced_us = self.rig.now_us
-        self._gather_us = config.gather_us
+        self._unsynced: list[tuple[int, int]] = []
+        """When its sync is to be asked for, and the end of what was written."""
         self._undecided: dict[int, int] = {}
         """When it is due, by word."""
         self._decided: list[tuple[int, int]] = []
@@ -42,9 +44,7 @@ class _Driven:
             case "publish" | "publish what may be lost":
                 rig.step(rig.publish(self._producer, b"body", durable=event == "publish"))
             case "publish alone":
-                rig.loop.submit(rig.publish(self._producer, b"body"))
-                if rig.loop.due != ALONE or not rig.loop.may_wait(rig.now_us):
-                    rig.step()
+                self._publish_alone()
             case "step":
                 rig.step()
             case "completed":
@@ -53,23 +53,32 @@ class _Driven:
                 self._settle(event)
         self._look()
 
+    def _publish_alone(self) -> None:
+        """Publish as a read does: where nothing waits for the disk, the step is now."""
+        rig = self.rig
+        rig.loop.submit(rig.publish(self._producer, b"body"))
+        assert rig.due == (SOON if rig.loop._waiting.line else NOW)
+        assert rig.step() == []
+        log = rig.loop.log
+        assert log.log_end == log.requested_end == log.draft.next_offset, "its sync was asked for"
+
     def _settle(self, event: str) -> None:
         rig, word = self.rig, self._words.pop()
         rig.loop.submit(Settle(self.consumer, pack_words([word]), RELEASED if event == "release" else ACCEPTED))
         self._undecided[word] = rig.now_us + self._bound_us
-        if event == "put off" and rig.loop.due == LATER:
-            rig.loop.put_off(rig.now_us)
-        else:
+        if event != "put off" or rig.due != LATER:
             rig.step()
 
     def wait(self, us: int) -> None:
-        """Let time pass, and nobody come."""
+        """Let time pass, and no peer come."""
         rig, until_us = self.rig, self.rig.now_us + us
-        while (next_us := min(rig.loop.deadline_us, self._synced_us + _SYNC_US)) <= until_us:
+        schedule = rig.loop.schedule
+        while (next_us := min(schedule.next_us, self._synced_us + _SYNC_US)) <= until_us:
             rig.now_us = max(rig.now_us, next_us)
-            if next_us == rig.loop.deadline_us:
-                rig.step()
-                assert rig.loop.deadline_us > rig.now_us, "it would fire again at once"
+            if next_us == schedule.next_us:
+                rig.loop.elapsed(rig.now_us)
+                assert schedule.next_us > rig.now_us, "it would fire again at once"
+                assert rig.due <= LATER, "a deadline leaves nothing due"
             else:
                 rig.completed()
                 self._synced_us = rig.now_us
@@ -78,17 +87,24 @@ class _Driven:
         self._look()
 
     def _look(self) -> None:
-        rig = self.rig
+        rig, log = self.rig, self.rig.loop.log
         acquired = set(rig.queue().held_by(self.consumer))
         for word in [word for word in self._undecided if word not in acquired]:
-            self._decided.append((self._undecided.pop(word), rig.loop.log.draft.next_offset))
-        if rig.loop.due == LATER:
-            # Nothing waits but settlements, or one message for company.
-            assert rig.loop.deadline_us <= rig.now_us + max(self._gather_us, 1000 * rig.loop.config.lazy_write_ms)
-        durable_end = rig.loop.log.durable_end
-        self._decided = [(by_us, end) for by_us, end in self._decided if end > durable_end]
+            self._decided.append((self._undecided.pop(word), log.draft.next_offset))
+        if rig.due == LATER:
+            assert rig.loop.schedule.next_us <= rig.now_us + 1000 * rig.loop.config.lazy_write_ms
+        self._look_at_syncs()
+        self._decided = [(by_us, end) for by_us, end in self._decided if end > log.durable_end]
         due = [by_us for by_us, _ in self._decided] + list(self._undecided.values())
         assert all(by_us >= rig.now_us for by_us in due)
+
+    def _look_at_syncs(self) -> None:
+        """Check that the sync of what was written is asked for within lazy_sync_ms."""
+        rig, log = self.rig, self.rig.loop.log
+        if log.log_end > max([end for _, end in self._unsynced], default=0):
+            self._unsynced.append((rig.now_us + 1000 * rig.loop.config.lazy_sync_ms, log.log_end))
+        self._unsynced = [(by_us, end) for by_us, end in self._unsynced if end > log.requested_end]
+        assert all(by_us >= rig.now_us for by_us, _ in self._unsynced)
 
 
 @settings(deadline=None)
@@ -108,10 +124,10 @@ def test_a_hurry_puts_off_nothing() -> None:
     consumer, words = held(rig, 2)
     rig.do()
     rig.loop.submit(Settle(consumer, pack_words(words[:1]), ACCEPTED))
-    rig.loop.put_off(rig.now_us)
+    assert rig.due == LATER
     rig.do()
     assert rig.loop.is_waiting
     rig.loop.hurry()
     rig.do()
     assert not rig.loop.is_waiting
-    assert rig.loop.deadline_us > rig.now_us
+    assert rig.loop.schedule.next_us > rig.now_us

@@ -22,7 +22,7 @@ from ambermq.engine.commands import (
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerEnded, Effect, ProducerReady, ProducersEnded, PublishDone
 from ambermq.engine.fold.apply import fold
-from ambermq.engine.loop.durable_loop import SOON
+from ambermq.engine.loop.schedule import SOON
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import OutcomeKind
@@ -106,7 +106,7 @@ def test_a_run_to_many_queues_takes_several_ticks() -> None:
     bodies = [b"%d" % number for number in range(60)]
     rig.step(rig.publish(producer, *bodies[:59]), rig.publish(producer, bodies[59], durable=False))
     assert 0 < rig.queue("q49").available < 59
-    assert rig.loop.due >= SOON
+    assert rig.due >= SOON
     rig.do()
     assert rig.queue("q0").available == rig.queue("q49").available == 60
     assert rig.loop.log.bodies.get_run([word >> 16 for word in rig.queue("q7").ready][-3:]) == bodies[-3:]
@@ -122,7 +122,7 @@ def test_what_has_many_attachments_goes_in_several_ticks(end: Command) -> None:
     _attached_often(rig, 90)
     effects = rig.step(end, Inspect("after", lambda state: (len(state.muxers), len(state.queues))))
     assert not effects
-    assert rig.loop.due >= SOON
+    assert rig.due >= SOON
     answers = [(one.key, one.value) for one in rig.do() if type(one) is Answered]
     is_queue = type(end) is DeleteQueue
     told = {"messages": 0} if is_queue else {"attachments": 90}
@@ -153,7 +153,7 @@ def test_a_reset_tells_its_links_in_several_ticks() -> None:
     ticks = [rig.step(ResetHost("key"), DeclareQueue("after", "q0", Settings())) + rig.completed()]
     state = rig.loop.state
     assert not any((state.queues, state.consumers, state.producers))
-    while rig.loop.due >= SOON:
+    while rig.due >= SOON:
         assert not rig.loop.state.queues
         ticks.append(rig.step() + rig.completed())
     told = [_links_told(effects) for effects in ticks]
@@ -171,7 +171,7 @@ def test_a_kill_while_the_links_of_a_reset_are_told_leaves_it_whole() -> None:
     for number in range(50):
         rig.consumer(f"q{number}")
     rig.step(ResetHost("key"))
-    assert rig.loop.due >= SOON
+    assert rig.due >= SOON
     again = rig.next_life()
     assert not again.loop.state.queues
 
@@ -185,7 +185,7 @@ def test_what_comes_back_counts_as_changes() -> None:
     assert [rig.queue(f"q{number}").acquired_count for number in range(10)] == [9] * 10
     rig.step(*[DetachConsumer(consumer) for consumer in consumers])
     assert len(rig.loop.state.consumers) == 8
-    assert rig.loop.due >= SOON
+    assert rig.due >= SOON
     rig.do()
     assert [rig.queue(f"q{number}").available for number in range(10)] == [9] * 10
     assert not rig.loop.state.consumers
@@ -217,7 +217,7 @@ def test_a_tick_takes_the_changes_of_its_messages_and_no_more() -> None:
     before = len(rig.loop.state.muxers)
     rig.step(*[DeclareMuxer("key", f"m{number}", MuxerKind.SIMPLE) for number in range(count + 1)])
     assert len(rig.loop.state.muxers) == before + count
-    assert rig.loop.due >= SOON
+    assert rig.due >= SOON
 
 
 def _attached_often(rig: Rig, count: int) -> None:

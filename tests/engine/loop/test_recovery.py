@@ -6,7 +6,7 @@ from select import select
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Publish, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, PublishDone
-from ambermq.engine.loop.durable_loop import SOON, DurableLoop
+from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import recover
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED
@@ -30,7 +30,7 @@ def opened(directory: Path, told: list[tuple[int, int]] | None = None) -> Durabl
 def until_quiet(loop: DurableLoop) -> list[Effect]:
     """Step and wait until nothing is under way."""
     effects = loop.step(2_000)
-    while loop.is_waiting or loop.due >= SOON:
+    while loop.is_waiting or loop.schedule.is_due:
         select([loop.fileno()], [], [], 0.01)
         effects += loop.completed(2_000)
         effects += loop.step(10**12)

@@ -5,11 +5,15 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from ambermq.engine.commands import Settle
 from ambermq.engine.history.background_queries import BackgroundQueries
+from ambermq.engine.loop.schedule import FOREVER_US
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
-from tests.engine.rig import Rig
+from tests.engine.rig import Rig, held
 from tests.log.lives import DIRECTORY
 
 _HANGS_S = 60
@@ -30,7 +34,7 @@ def test_the_deadline_that_the_start_has_left_is_kept() -> None:
 
     async def serve() -> None:
         host = host_of(rig)
-        rig.now_us = rig.loop.deadline_us
+        rig.now_us = rig.loop.schedule.next_us
         host.start()
         async with asyncio.timeout(_HANGS_S):
             while not rig.loop.log.is_marked:  # noqa: ASYNC110 - no event tells of a mark
@@ -71,28 +75,45 @@ def test_a_timer_that_fires_early_sleeps_a_millisecond_more() -> None:
     """Event loops round to milliseconds: for the rest of one, the timer would fire again and again."""
     rig = Rig()
     host, timers = timed(rig)
-    rig.now_us = rig.loop.deadline_us - 300
+    rig.now_us = rig.loop.schedule.next_us - 300
     host._timer_fired()
     assert timers.delays == [0.001]
 
 
-def test_the_timer_of_a_message_that_found_company_is_set_back() -> None:
-    """It does not wake the loop for nothing; the next deadline does."""
+def test_one_timer_is_kept_for_the_earliest_deadline() -> None:
+    """A settlement sets it earlier; the message that is written meanwhile does not set it later."""
     rig = Rig()
+    consumer, words = held(rig, 1)
     producer = rig.producer()
     host, timers = timed(rig)
-    rig.loop.submit(rig.publish(producer, b"one"))
-    host.tick_when(rig.loop.due, rig.now_us)
-    rig.completed()
-    rig.now_us += 1000
-    rig.loop.submit(rig.publish(producer, b"two"))
-    host.tick_when(rig.loop.due, rig.now_us)
-    assert timers.delays[-1] <= 0.003
-    armed = len(timers.delays)
-    host.log_has_news()
-    assert len(timers.delays) == armed, "it waits still"
-    rig.loop.submit(rig.publish(producer, b"three"))
-    host.tick_when(rig.loop.due, rig.now_us)
-    assert rig.queue().ready.count == 3
-    assert timers.cancelled_count >= 1
-    assert timers.delays[-1] > 0.003
+    host._follow(rig.now_us)
+    assert timers.delays == [1.0], "for the mark"
+    rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
+    host.after_read(rig.now_us)
+    assert timers.delays == [1.0, 0.008]
+    assert timers.cancelled_count == 1
+    rig.loop.submit(rig.publish(producer, b"alone"))
+    host.after_read(rig.now_us)
+    host.log_has_news(rig.now_us)
+    assert timers.delays == [1.0, 0.008]
+
+
+def test_a_timer_whose_work_was_done_is_set_for_the_next_deadline() -> None:
+    """And asks for a sync without a tick, where that alone is due."""
+    rig = Rig()
+    consumer, words = held(rig, 1)
+    host, timers = timed(rig)
+    rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
+    host.after_read(rig.now_us)
+    rig.now_us += 8000
+    host._timer_fired()
+    log = rig.loop.log
+    assert log.requested_end < log.log_end == log.draft.next_offset
+    assert timers.delays[-1] == 0.02
+    rig.now_us += 5000
+    host._timer_fired()
+    assert timers.delays[-1] == 0.015
+    rig.now_us += 15_000
+    host._timer_fired()
+    assert log.requested_end == log.log_end
+    assert rig.loop.schedule.next_us == FOREVER_US
