@@ -13,7 +13,7 @@ from proton.utils import BlockingConnection
 
 __all__ = ["main"]
 
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.08
 _WAIT_SECONDS = 20.0
 
 

@@ -28,7 +28,7 @@ from bench.paired import command_module
 __all__ = ["CLIENTS", "count_calls", "main"]
 
 CLIENTS: Final = ("plain", "proton")
-_LOAD: Final = Load(100, rate=20)
+_LOAD: Final = Load(100, rate=10)
 _MESSAGES: Final = 100
 _FIGURES: Final = ("calls", "files", "file_changes", "ticks", "with_sync")
 _WAIT_SECONDS: Final = 60.0

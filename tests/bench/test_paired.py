@@ -21,7 +21,7 @@ def test_a_side_is_a_checkout_with_options() -> None:
     assert Side.parse(str(TREE)).python == sys.executable
 
 
-@pytest.mark.parametrize(("word", "why"), [("{tree}/tests", "no checkout"), ("{tree},lazy_write_ms=20", "TABLE.KEY=VALUE")])
+@pytest.mark.parametrize(("word", "why"), [("{tree}/tests", "no checkout"), ("{tree},mark_ms=20", "TABLE.KEY=VALUE")])
 def test_what_is_no_side_is_told(word: str, why: str) -> None:
     """One sentence, before anything is started."""
     with pytest.raises(argparse.ArgumentTypeError, match=why):

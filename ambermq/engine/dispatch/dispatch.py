@@ -60,7 +60,7 @@ def dispatch(
     """
     dealt = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, look, looks_max)
     for queue_id in list(islice(demand.dirty, budget)):
-        if dealt.is_spent:
+        if dealt.budget <= 0 or dealt.bytes_left <= 0:
             break
         queue = dealt.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)

@@ -93,14 +93,15 @@ class CommandQueue:
 
     def take(self, now_us: int) -> deque[Command | WideFanout]:
         """Take what this tick decides, and begin anew."""
-        ahead = self.rest
+        schedule, ahead = self._schedule, self.rest
         ahead += self._commands
         self.rest, self._commands = deque(), []
-        waits_on = bool(self._settles) and self._has_messages and now_us < self._schedule.write_by_us
+        waits_on = bool(self._settles) and self._has_messages and now_us < schedule.write_by_us
         if not waits_on:
             ahead += self._settles.values()
             self._settles = {}
-        self._schedule.taken(has_lazy=waits_on)
+        schedule.count = schedule.size = 0
+        schedule.has_urgent, schedule.has_lazy = False, waits_on
         self._has_messages = self._is_ordered = False
         return ahead
 

@@ -212,13 +212,13 @@ class DurableLoop:
             thawed = leaving.thaw() if leaving.lines else []
             if self.demand.parked:
                 self.demand.unpark()
-            ready = waiting.release(log.durable_end)
+            ready = waiting.release(log.durable_end) if waiting.line or waiting.volatile.ends else []
             if waiting.line:
                 log.request_sync()
             if self._has_jobs:
                 ready += self._go_on_with_jobs(now_us)
             self.schedule.logged(now_us, log)
-            leaves = leaving.release(ready)
+            leaves = leaving.release(ready) if ready else ready
             return thawed + leaves if thawed else leaves
         except Exception as error:
             self._failed(error)
@@ -242,7 +242,7 @@ class DurableLoop:
         want = self.demand.set_credit(consumer, credit, draining=draining)
         if want is not None:
             queue = self.state.queues.get(want.queue)
-            if draining or (credit and queue is not None and (queue.ready or queue.returned)):
+            if draining or (credit and queue is not None and (queue.ready.count or queue.returned.count)):
                 self.demand.touch(want.queue)
 
     @property
@@ -306,13 +306,14 @@ class DurableLoop:
                 if stands_alone:
                     # As messages do, and a large one is more than a batch may hold.
                     draft.end_command()
-                else:
+                elif event is not events[-1]:
                     # So may be what deletes a muxer with all its attachments.
                     draft.end_part()
             if not stands_alone:
                 if events:
                     draft.end_command()
-                changes_left -= self._heed(command, answers)
+                if answers:
+                    changes_left -= self._heed(command, answers)
             if answers and type(last := answers[-1]) is Unfinished:
                 ahead.appendleft(last.command)
                 del answers[-1]

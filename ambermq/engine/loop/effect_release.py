@@ -6,6 +6,8 @@ Rule 2. A message that cannot be believed leaves its queue instead: it is report
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import repeat
+from operator import rshift
 from typing import final
 
 from ambermq.engine.commands import ReportDamage
@@ -78,7 +80,7 @@ class EffectRelease:
         """Fill in the messages of a delivery, which leaves then; return False when one must be read first."""
         bodies: list[Buffer] | None
         if effect.entries is None:
-            offsets = [word >> 16 for word in effect.words]
+            offsets = list(map(rshift, effect.words, repeat(16)))
             bodies = self._bodies.get_run(offsets)
             if bodies and type(bodies[0]) is memoryview:
                 # Hardly anybody asks twice for these, and each keeps a read buffer from being used again.

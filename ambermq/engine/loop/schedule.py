@@ -46,8 +46,8 @@ class Schedule:
     """The reasons and deadlines of one engine; plain columns, which those that report set themselves."""
 
     __slots__ = (
-        *("_count_max", "_dirty", "_line", "_mark_us", "_size_max", "_sync_us", "_write_us"),
-        *("count", "has_lazy", "has_urgent", "mark_by_us", "next_us", "size", "sync_by_us", "write_by_us"),
+        *("_count_max", "_line", "_mark_us", "_size_max", "_sync_us", "_write_us"),
+        *("count", "dirty", "has_lazy", "has_urgent", "mark_by_us", "next_us", "size", "sync_by_us", "write_by_us"),
     )
 
     def __init__(self, config: EngineConfig, *, dirty: Sized, line: Sized) -> None:
@@ -59,7 +59,7 @@ class Schedule:
         self._write_us, self._sync_us, self._mark_us = (
             1000 * ms for ms in (config.lazy_write_ms, config.lazy_sync_ms, config.mark_ms)
         )
-        self._dirty, self._line = dirty, line
+        self.dirty, self._line = dirty, line
         self.count = 0
         """Messages and settlements that were gathered since the last step."""
         self.size = 0
@@ -75,11 +75,11 @@ class Schedule:
     @property
     def is_due(self) -> bool:
         """Whether a step is wanted SOON at least."""
-        return self.has_urgent or bool(self._dirty)
+        return self.has_urgent or bool(self.dirty)
 
     def due(self, now_us: int) -> Due:
         """Return when a step is wanted, by what was gathered until now."""
-        if not self.has_urgent and not self._dirty:
+        if not self.has_urgent and not self.dirty:
             if not self.has_lazy:
                 return NEVER
             if self.write_by_us == FOREVER_US:
@@ -89,11 +89,6 @@ class Schedule:
         if self.count >= self._count_max or self.size >= self._size_max:
             return FULL
         return SOON if self._line or self.size > _LITTLE_BYTES_MAX else NOW
-
-    def taken(self, *, has_lazy: bool) -> None:
-        """Note that a step decides all that was gathered, or all but the settlements that wait on."""
-        self.count = self.size = 0
-        self.has_urgent, self.has_lazy = False, has_lazy
 
     def logged(self, now_us: int, log: Log) -> None:
         """Note how far the log is: each of the three conditions holds from now on, still, or no longer."""

@@ -19,7 +19,7 @@ _NO_END: Final = 1 << 62
 class SparsePositions:
     """The sparse table of one segment; grows at the end only."""
 
-    __slots__ = ("_bases", "_next_position", "_positions", "end", "salt_crc")
+    __slots__ = ("_bases", "_positions", "end", "next_position", "salt_crc")
 
     def __init__(self, salt_crc: int, *, end: int = _NO_END) -> None:
         self.salt_crc = salt_crc
@@ -28,15 +28,16 @@ class SparsePositions:
         """No batch that begins here or beyond counts: it may be one that a recovery ignored."""
         self._bases = array("q")
         self._positions = array("q")
-        self._next_position = 0
+        self.next_position = 0
+        """What lies before needs no `note`."""
 
     def note(self, base_offset: int, position: int) -> None:
         """Take the batch at `position` into the table, where it is far enough from the last one."""
-        if position >= self._next_position:
+        if position >= self.next_position:
             # The base goes last: a reader in another thread finds a batch only when its position is there.
             self._positions.append(position)
             self._bases.append(base_offset)
-            self._next_position = position + SPACING_BYTES
+            self.next_position = position + SPACING_BYTES
 
     def locate(self, offset: int) -> int | None:
         """Return the position of a batch at or before `offset`, None where the first is beyond it.

@@ -151,13 +151,15 @@ class ConnectionGateway:
 
     def top_up(self, consuming: ConsumerLink) -> None:
         """Tell the engine how much the consumer's link can take now."""
-        consuming.flush()
+        if consuming.backlog_count:
+            consuming.flush()
         if consuming.is_open and consuming.consumer and not self.is_paused:
             credit = consuming.next_grant()
             if not credit:
                 consuming.link.session.await_room()
             self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
-            consuming.end_drain()
+            if consuming.link.drain:
+                consuming.end_drain()
 
     def relieve(self, session: Session) -> None:
         """Go on where the session's bound on what is unsettled stood in the way, once there is less of it."""

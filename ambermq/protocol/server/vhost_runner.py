@@ -131,7 +131,8 @@ class VhostRunner:
         """Do at once what the engine wants done by what was read just now, or make it follow."""
         due = self._schedule.due(now_us)
         if due >= NOW:
-            self.tick(now_us)
+            self._is_tick_due = False
+            self._obey(self.engine.step, now_us)
             if due == FULL:
                 # This iteration may go on to read for long.
                 self.log_has_news(now_us)
@@ -152,9 +153,11 @@ class VhostRunner:
     def log_has_news(self, now_us: int = 0) -> None:
         """Take what the log has finished. `now_us`: the time, where the caller knows it."""
         self._obey(self.engine.completed, now_us or self._server.now_us())
-        self.gateway.sources.heard()
-        if self.gateway.sources.ready:
-            self.turn_soon()
+        sources = self.gateway.sources
+        if sources.due_ms:
+            sources.heard()
+            if sources.ready:
+                self.turn_soon()
         if self._paused:
             self._resume_reading()
 
@@ -229,7 +232,7 @@ class VhostRunner:
             self._flush()
         if gateway.sources.ready:
             self.turn_soon()
-        if schedule.due(now_us) >= SOON:
+        if schedule.has_urgent or schedule.dirty:
             self.tick_soon()
         if schedule.next_us < self._timer_us:
             self._arm(now_us)

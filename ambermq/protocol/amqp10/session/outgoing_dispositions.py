@@ -54,7 +54,7 @@ class OutgoingDispositions:
             self.flush()
         if not self._count:
             self._first_id = first_id
-            self._session.mark_dirty()
+            self._session.connection.dirty[self._session] = None
         self._count += run.count
 
     def flush(self) -> None:

@@ -82,20 +82,16 @@ class ConsumerLink:
         self.link.accept(source=self.terms.source_of(ready), target=self.terms.target)
 
     @property
-    def sendable(self) -> int:
-        """Deliveries that the link can take now, beyond those that wait for it already."""
-        return max(self.link.sendable - self.backlog_count, 0)
-
-    @property
     def is_starved(self) -> bool:
         """The engine was told to wait, but the link can take something now."""
         return self.granted <= 0 < self.link.sendable
 
     def next_grant(self) -> int:
-        """Return how many deliveries to ask for now: what the link can take, as far as they would not be too much."""
+        """Return how many deliveries to ask for now: what the link can take beyond its backlog, within the limits."""
         limits = self.peer.gateway.limits
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
-        self.granted = min(self.sendable, limits.grant_messages, bytes_max or 1)
+        sendable = max(self.link.sendable - self.backlog_count, 0)
+        self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
         return self.granted
 
     def deliver(self, effect: Deliver) -> bool:

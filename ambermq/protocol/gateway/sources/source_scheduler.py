@@ -68,7 +68,7 @@ class SourceScheduler:
 
     def __init__(self, gateway: "Gateway") -> None:
         self._gateway = gateway
-        self._due_ms: dict[Source, int] = {}
+        self.due_ms: dict[Source, int] = {}
         """All that are open, and when each has to end: 0 before anybody has looked at the clock."""
         self.ready: dict[Source, None] = {}
         """Those for which another turn is due."""
@@ -79,12 +79,12 @@ class SourceScheduler:
     def attach(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
         """Begin what a peer asks for; its attach is answered now or later. Raises Refusal."""
         limits = self._gateway.limits
-        if len(self._due_ms) >= limits.sources_max:
+        if len(self.due_ms) >= limits.sources_max:
             raise Refusal(
                 AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"{limits.sources_max} links browse already (sources_max)"
             )
         source = self._follow(peer, link, terms) if terms.address == LOG_ADDRESS else self._browse(peer, link, terms)
-        self._due_ms[source] = 0
+        self.due_ms[source] = 0
         return source
 
     def _browse(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
@@ -131,7 +131,7 @@ class SourceScheduler:
 
     def check_past_room(self, needed_bytes: int) -> None:
         """Raise Refusal where a link would keep too much of the past; the first may keep all that it needs."""
-        kept_bytes, limit = sum(source.past_bytes for source in self._due_ms), self._gateway.limits.past_bytes_max
+        kept_bytes, limit = sum(source.past_bytes for source in self.due_ms), self._gateway.limits.past_bytes_max
         if kept_bytes and kept_bytes + needed_bytes > limit:
             raise Refusal(
                 AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
@@ -177,14 +177,14 @@ class SourceScheduler:
 
     def wake(self, source: Source) -> None:
         """Let a link have a turn: it may have something to send now."""
-        if source in self._due_ms:
+        if source in self.due_ms:
             self._cold.pop(source, None)
             self._ended.pop(source, None)
             self.ready[source] = None
 
     def heard(self) -> None:
         """Wake those that wait for the log: it has finished something."""
-        if not self._due_ms:
+        if not self.due_ms:
             return
         # Those in front: what was read for them may be dropped when the next read has ended.
         self.ready = self._cold | self.ready
@@ -221,15 +221,15 @@ class SourceScheduler:
     def forget(self, source: Source) -> None:
         """Drop a link that is gone."""
         source.close()
-        self._due_ms.pop(source, None)
+        self.due_ms.pop(source, None)
         for place in (self.ready, self._cold, self._ended):
             place.pop(source, None)
 
     def look_at_clock(self, now_ms: int) -> None:
         """End what has kept a state of the past for too long."""
-        for source, due_ms in list(self._due_ms.items()):
+        for source, due_ms in list(self.due_ms.items()):
             if not due_ms:
-                self._due_ms[source] = now_ms + source.lasts_ms_max if source.lasts_ms_max else _NEVER_MS
+                self.due_ms[source] = now_ms + source.lasts_ms_max if source.lasts_ms_max else _NEVER_MS
             elif now_ms >= due_ms:
                 why = f"this link has browsed for {source.lasts_ms_max} ms (browse_ms_max): attach anew"
                 self._end(source, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)

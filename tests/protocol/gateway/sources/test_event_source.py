@@ -124,7 +124,7 @@ def test_who_gives_no_credit_costs_nothing(watching: Watching) -> None:
     for turn in range(4):
         watching.rig.do(*[DeclareQueue("key", f"{turn}-{number}", QueueSettings()) for number in range(200)])
     watching.attach("/log", mode=None, filter=at(ULong(0)))
-    (source,) = watching.gateway.sources._due_ms
+    (source,) = watching.gateway.sources.due_ms
     assert isinstance(source, EventSource)
     assert not source._messages
     watching.flow(1)

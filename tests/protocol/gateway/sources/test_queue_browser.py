@@ -284,7 +284,7 @@ def test_a_browser_does_not_last_for_ever() -> None:
     (goodbye,) = [each for each, _ in peer.settle() if isinstance(each, Detach)]
     assert goodbye.error is not None
     assert goodbye.error.condition == "amqp:resource-limit-exceeded"
-    assert not peer.gateway.sources._due_ms
+    assert not peer.gateway.sources.due_ms
 
 
 def test_browsers_are_bounded_in_number() -> None:
@@ -301,7 +301,7 @@ def test_a_lost_connection_leaves_nothing() -> None:
     peer = Watching(filled("a"))
     peer.attach("q")
     peer.peer.lost()
-    assert not peer.gateway.sources._due_ms
+    assert not peer.gateway.sources.due_ms
     assert not peer.gateway.sources.ready
 
 
