@@ -3,7 +3,7 @@
     submit(command)      gathered until the tick
     step(now_us)         decide and apply each, dispatch, one write, ask for a sync; effects that may leave are returned
     completed(now_us)    a sync or a read has ended: effects that waited for it are returned
-    elapsed(now_us)      a deadline has passed: a step, or a sync or a mark alone
+    sync_or_mark(now_us) what needs no step: a sync or a mark whose deadline has passed
     fileno()             readable when completed() has something to take
 
 No callbacks and no event loop in here: the driver registers the file descriptor and obeys `schedule` (schedule.py).
@@ -178,25 +178,28 @@ class DurableLoop:
             if takes_snapshot:
                 effects += self.snapshots.step(self.state, now_us)
                 self._has_jobs = True
-            ready = self._hold_back(effects) if effects else effects
-            if now_us >= schedule.sync_by_us or now_us >= schedule.mark_by_us:
-                self._sync_or_mark(now_us)
+            ready = self._waiting.add(effects, log.log_end, log.durable_end) if effects else effects
+            is_sync_due = len(ready) < len(effects) or now_us >= schedule.sync_by_us
+            if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
+                log.request_sync()
             schedule.logged(now_us, log)
             return self._leaving.release(ready) if ready else ready
         except Exception as error:
             self._failed(error)
             raise
 
-    def elapsed(self, now_us: int) -> list[Effect]:
-        """Do what a deadline that has passed asks for. Return the effects that may leave, and raise as `step` does."""
-        if self.failure or now_us >= self.schedule.write_by_us:
-            return self.step(now_us)
+    def sync_or_mark(self, now_us: int) -> list[Effect]:
+        """Ask for the sync that is due, or write the mark that is due. Return no effects, and raise as `step` does."""
+        if self.failure:
+            raise self.failure
         try:
-            self._sync_or_mark(now_us)
+            log, schedule = self.log, self.schedule
+            if now_us >= schedule.sync_by_us or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
+                log.request_sync()
+            schedule.logged(now_us, log)
         except Exception as error:
             self._failed(error)
             raise
-        self.schedule.logged(now_us, self.log)
         return []
 
     def completed(self, now_us: int) -> list[Effect]:
@@ -399,16 +402,3 @@ class DurableLoop:
             assert offset == event.offset, (offset, event)
         self.state = dealt.state
         effects += dealt.effects
-
-    def _hold_back(self, effects: list[Effect]) -> list[Effect]:
-        """Put the effects that wait in line, ask for the sync that they wait for, and return the others."""
-        log = self.log
-        ready = self._waiting.add(effects, log.log_end, log.durable_end)
-        if len(ready) < len(effects):
-            log.request_sync()
-        return ready
-
-    def _sync_or_mark(self, now_us: int) -> None:
-        """Ask for the sync that is due, or write the mark that is due and ask for its sync."""
-        if now_us >= self.schedule.sync_by_us or self.log.write_mark(now_us):
-            self.log.request_sync()

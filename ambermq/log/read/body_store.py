@@ -140,6 +140,8 @@ class BodyStore:
         self._hot = BodyCache(config.hot_bytes_max)
         self._hot_large = BodyCache(config.hot_large_bytes_max)
         self._read = _ReadBatches(config.cold_bytes_max)
+        self.is_idle = True
+        """Nothing was read back: `completed` has nothing to do."""
         self._staying_bytes = 0
         self._files, self._reader_files = _Files(storage), _Files(storage)
         self._segments = _Segments()
@@ -253,6 +255,7 @@ class BodyStore:
         """Ask the reader for bodies ahead of their use; those that were asked for already are not asked for twice."""
         wanted = sorted(offset for offset in offsets if offset not in self._asked)
         if wanted:
+            self.is_idle = False
             self._asked.update(wanted)
             self._requests.append((wanted, dict(self._tables)))
             self._lane.wake()
@@ -261,6 +264,7 @@ class BodyStore:
         """Take what the reader has brought; tell whether there was anything."""
         if not self._brought and not self._read.size_bytes:
             self._staying_bytes = 0
+            self.is_idle = not self._asked
             return False
         self._read.make_room()
         size_bytes = self._read.size_bytes
@@ -298,6 +302,7 @@ class BodyStore:
             batches = read_batches(read, positions, offset, batch_bytes_max=limit, decompresses=False)
         except (NotNow, OSError):
             return None
+        self.is_idle = False
         self._read.make_room(besides_bytes=self._staying_bytes)
         for batch in batches:
             self._read.add(batch)

@@ -127,10 +127,11 @@ class SyncLane:
                 if target.written_bytes - synced_bytes >= LARGE_SYNC_BYTES:
                     self._begin_thread()
                     return
-                self._target, self._files = target, target.unsynced_files(synced_bytes)
-                if not self._files:
+                if target.written_bytes <= synced_bytes:
                     self._is_busy = False
                     return
+                self._target = target
+                self._files = target.unsynced_files(synced_bytes) if target.earlier else [target.file]
             self._kernel.begin(self._files[0].fileno())
         except OSError as error:
             self.error = error

@@ -248,7 +248,7 @@ class Log:
         self._workers.collect()
         if self._sync_lane.error or self._housekeeping_lane.error:
             self._check_lanes()
-        has_bodies = self.bodies.completed()
+        has_bodies = not self.bodies.is_idle and self.bodies.completed()
         synced = self._syncer.synced
         has_moved = synced.end > self.durable_end
         if has_moved:

@@ -255,7 +255,8 @@ class VhostRunner:
         self._timer, self._timer_us = None, FOREVER_US
         now_us = self._server.now_us()
         if self._schedule.next_us <= now_us:
-            self._obey(self.engine.elapsed, now_us)
+            engine = self.engine
+            self._obey(engine.step if self._schedule.write_by_us <= now_us else engine.sync_or_mark, now_us)
         elif self._schedule.next_us < FOREVER_US:
             # A tick has done meanwhile what it was set for.
             self._arm(now_us)

@@ -76,7 +76,7 @@ class _Driven:
         while (next_us := min(schedule.next_us, self._synced_us + _SYNC_US)) <= until_us:
             rig.now_us = max(rig.now_us, next_us)
             if next_us == schedule.next_us:
-                rig.loop.elapsed(rig.now_us)
+                (rig.loop.step if schedule.write_by_us <= rig.now_us else rig.loop.sync_or_mark)(rig.now_us)
                 assert schedule.next_us > rig.now_us, "it would fire again at once"
                 assert rig.due <= LATER, "a deadline leaves nothing due"
             else:
