@@ -116,7 +116,7 @@ def obey_deadlines(rig: Rig, until_us: int) -> None:
 
 
 def test_a_settlement_that_nobody_waits_for_is_durable_within_its_deadlines() -> None:
-    """By `deadline_us` alone, within lazy_write_ms and lazy_sync_ms, 50 ms at most."""
+    """By `next_us` alone, within lazy_write_ms and lazy_sync_ms, 50 ms at most."""
     rig = Rig()
     consumer, words = held(rig, 1)
     rig.now_us += 300
