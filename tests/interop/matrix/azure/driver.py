@@ -219,6 +219,15 @@ def _large_message(client: ServiceBusClient, name: str) -> str:
     return ""
 
 
+def _default_messages(client: ServiceBusClient, _name: str) -> str:
+    """Send messages with the defaults of the SDK, those of a kind to the queue of its name."""
+    numbers = range(3)
+    _put(client, "text", *(ServiceBusMessage(f"text {number}") for number in numbers))
+    _put(client, "binary", *(ServiceBusMessage(f"binary {number}".encode()) for number in numbers))
+    _put(client, "id-text", *(ServiceBusMessage(f"text {number}", message_id=f"id {number}") for number in numbers))
+    return ""
+
+
 def _reconnect(client: ServiceBusClient, name: str) -> str:
     sent = [f"message {number}" for number in range(20)]
     with client.get_queue_sender(name) as sender:
@@ -244,6 +253,7 @@ _KNOWN: dict[str, Callable[[ServiceBusClient, str], str]] = {
     "credit": _credit,
     "large-message": _large_message,
     "reconnect": _reconnect,
+    "default-messages": _default_messages,
 }
 
 

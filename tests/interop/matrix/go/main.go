@@ -34,6 +34,7 @@ var known = map[string]behaviour{
 	"drain":                drain,
 	"large-message":        largeMessage,
 	"reconnect":            reconnect,
+	"default-messages":     defaultMessages,
 }
 
 func main() {

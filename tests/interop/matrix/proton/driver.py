@@ -5,11 +5,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.interop.matrix.proton import flows, queues, topics
+from tests.interop.matrix.proton import defaults, flows, queues, topics
 
 __all__ = ["main"]
 
-_KNOWN: Final[dict[str, Callable[[str, str], str]]] = {**queues.BEHAVIOURS, **topics.BEHAVIOURS, **flows.BEHAVIOURS}
+_KNOWN: Final[dict[str, Callable[[str, str], str]]] = {
+    **queues.BEHAVIOURS,
+    **topics.BEHAVIOURS,
+    **flows.BEHAVIOURS,
+    **defaults.BEHAVIOURS,
+}
 
 
 def main(arguments: Sequence[str]) -> None:

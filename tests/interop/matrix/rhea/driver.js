@@ -3,7 +3,7 @@
 
 const { say } = require('../../rhea/peer.js');
 
-const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'));
+const known = Object.assign({}, require('./queues.js'), require('./topics.js'), require('./flows.js'), require('./defaults.js'));
 
 async function show(url, name) {
     try {

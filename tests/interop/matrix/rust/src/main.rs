@@ -1,5 +1,6 @@
 //! Does what it is asked for with fe2o3-amqp, and says one line of JSON a behaviour: `driver URL BEHAVIOUR...`.
 
+mod defaults;
 mod flows;
 mod peer;
 mod queues;
@@ -53,6 +54,7 @@ async fn show(url: String, name: String) -> Shown {
         "shared-subscription" => topics::shared_subscription(&url, &name).await,
         "credit" => flows::credit(&url, &name).await,
         "drain" => flows::drain(&url, &name).await,
+        "default-messages" => defaults::default_messages(&url).await,
         "reconnect" => flows::reconnect(&url, &name).await,
         _ => Err("the driver does not know it".into()),
     }
