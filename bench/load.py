@@ -19,6 +19,7 @@ import psutil  # type: ignore[import-untyped]  # its types are a package of thei
 
 from bench.brokers import Broker
 from bench.client.board import Board, Phase, Slot
+from bench.client.shapes import SHAPES
 
 __all__ = [
     "LOADS",
@@ -56,6 +57,8 @@ class Load:
     """Unsettled messages of a sender, and the credit of a receiver."""
     backlog: int = 20_000
     """Messages that may wait in all queues before the senders pause: memory and disk stay bounded."""
+    shape: str = ""
+    """The client whose default message is sent, by its name in SHAPES; empty for the load client's own message."""
 
 
 LOADS: Final = {
@@ -65,8 +68,9 @@ LOADS: Final = {
     # At most 128 MiB wait in the queue; a smaller window than 1,000 slows RabbitMQ by a fifth.
     "one-64k": Load(64 * 1024, backlog=2_000),
     "ten-1k": Load(1024, connections=10),
+    **{f"{client}-100": Load(100, shape=client) for client in SHAPES},
 }
-"""Those that are measured beside other brokers, by the names of their scenarios."""
+"""By the names of their scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,16 @@ def _options(broker: Broker, queue: str, board: Board, load: Load) -> list[str]:
         "--backlog": load.backlog,
         "--rate": load.rate,
     }
-    options = ["--url", broker.url, "--address", broker.address(queue), "--board", str(board.path)]
+    options = [
+        "--url",
+        broker.url,
+        "--address",
+        broker.address(queue),
+        "--board",
+        str(board.path),
+        "--shape",
+        load.shape,
+    ]
     for name, value in numbers.items():
         options += [name, str(value)]
     return options

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.brokers import Broker
+from bench.client.shapes import SHAPES
 from bench.load import LOADS, Load, Window, drain_queue, fill_queue, hold_connections, run_load
 from bench.measures.background_reads import measure_beside
 from bench.measures.compaction import measure_compact
@@ -133,6 +134,11 @@ def _flow(name: str, title: str, rate: Bar, cpu: Bar | None = None) -> Scenario:
     return Scenario(name, title, partial(_throughput, LOADS[name]), _flow_metrics(rate, cpu))
 
 
+def _client_shape(client: str) -> Scenario:
+    name, title = f"{client}-100", f"default messages of {client}, 100 B"
+    return Scenario(name, title, partial(_throughput, LOADS[name]), _flow_metrics(None, None), has_peer=False)
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     # First: where a load at full speed has ended, brokers still work on what it left.
     Scenario(
@@ -152,6 +158,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     _flow("one-1k", "one sender, queue, receiver, 1 KiB", _at_least(3), _at_most(0.2)),
     _flow("one-64k", "one sender, queue, receiver, 64 KiB", _at_least(2)),
     _flow("ten-1k", "ten of each, 1 KiB", _at_least(5)),
+    *(_client_shape(client) for client in SHAPES),
     Scenario(
         "backlog",
         "1,000,000 messages of 100 B waiting",

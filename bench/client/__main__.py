@@ -17,6 +17,7 @@ from bench.client.board import Board, Phase, Slot
 from bench.client.connection import Connection
 from bench.client.receiver import Receiver
 from bench.client.sender import Sender
+from bench.client.shapes import SHAPES
 
 __all__ = ["main"]
 
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch-bytes", type=int, default=1 << 15, help="bodies in one write of a sender")
     parser.add_argument("--backlog", type=int, default=0, help="messages that may wait in all queues, 0: any")
     parser.add_argument("--count", type=int, default=0, help="stop after so many messages, 0: when the board says")
+    parser.add_argument("--shape", choices=("", *SHAPES), default="", help="client whose default message is sent")
     parser.add_argument("--rate", type=int, default=0, help="messages a second, 0: as fast as possible")
     parser.add_argument("--bare", action="store_true", help="idle connections without session and receiver")
     return parser
@@ -74,7 +76,13 @@ def _send(options: argparse.Namespace) -> None:
     board = Board(options.board)
     connections = _connect(options, receives=False)
     senders = [
-        Sender(connection, bytes(options.body_bytes), window=options.window, batch_bytes=options.batch_bytes)
+        Sender(
+            connection,
+            bytes(options.body_bytes),
+            window=options.window,
+            batch_bytes=options.batch_bytes,
+            shape=SHAPES.get(options.shape),
+        )
         for connection in connections
     ]
     if options.rate:

@@ -12,6 +12,8 @@ import time
 
 from bench.client import wire
 from bench.client.connection import Connection, PeerClosed
+from bench.client.shapes import Shape
+from bench.client.transfer_batch import TransferBatch
 
 __all__ = ["Sender"]
 
@@ -53,9 +55,12 @@ class Sender:
         "socket",
     )
 
-    def __init__(self, connection: Connection, body: bytes, *, window: int, batch_bytes: int) -> None:
+    def __init__(
+        self, connection: Connection, body: bytes, *, window: int, batch_bytes: int, shape: Shape | None = None
+    ) -> None:
         count_max = max(_BATCH_COUNT_MIN, min(window, batch_bytes // len(body)))
-        self._batch = wire.TransferBatch(body, count_max=count_max, frame_bytes_max=connection.frame_bytes_max)
+        frame_bytes_max = connection.frame_bytes_max
+        self._batch = TransferBatch(body, count_max=count_max, frame_bytes_max=frame_bytes_max, shape=shape)
         self._quantum = max(1, min(count_max, window // 8))
         self._connection = connection
         self._window = window

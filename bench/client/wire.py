@@ -1,21 +1,6 @@
 """AMQP 1.0 bytes for the load client, written apart from protocol/ so that both brokers meet the same peer.
 
-Rule 1: what is sent is encoded once; a batch of transfers is one buffer whose ids are stamped by column.
-Rule 2: what arrives is walked frame by frame; only a performative of an unknown shape is decoded in general.
-
-A transfer as it leaves (section 2.7.5), S bytes a message, so that byte k of each of n messages is `buffer[k::S]`:
-
-    0   size      u32   of this frame
-    4   doff 2, type 0, channel 0
-    8   00 53 14  transfer
-    11  c0 LL 06  list8 of six fields
-    14  43        handle 0
-    15  70 u32    delivery-id
-    20  a0 04 u32 delivery-tag, the same four bytes
-    26  43        message-format 0
-    27  42        settled false
-    28  41 | 42   more
-    29  payload   header(durable=true), then one data section
+What arrives is walked frame by frame; only a performative of an unknown shape is decoded in general.
 """
 
 import struct
@@ -40,13 +25,14 @@ __all__ = [
     "SOURCE",
     "TARGET",
     "TRANSFER",
+    "ZERO",
     "Described",
     "Frame",
-    "TransferBatch",
     "binary",
     "boolean",
     "decode_value",
     "described",
+    "described32",
     "encode_frame",
     "frames",
     "message",
@@ -63,10 +49,9 @@ SASL_MECHANISMS, SASL_INIT, SASL_OUTCOME = 0x40, 0x41, 0x44
 SASL_FRAME = 1
 
 NULL = b"\x40"
+ZERO = b"\x43"
+"""The unsigned int 0 in one byte."""
 _HEADER = struct.Struct(">IBBH")
-_FIRST_TRANSFER_BYTES = 29
-_DELIVERY_ID_POSITION = 16
-_DELIVERY_TAG_POSITION = 22
 
 
 class Described(NamedTuple):
@@ -126,7 +111,13 @@ def described(code: int, *fields: bytes) -> bytes:
     head = bytes((0x00, 0x53, code))
     if len(body) < 255:
         return head + bytes((0xC0, len(body) + 1, len(fields))) + body
-    return head + struct.pack(">BII", 0xD0, len(body) + 4, len(fields)) + body
+    return described32(code, *fields)
+
+
+def described32(code: int, *fields: bytes) -> bytes:
+    """Encode a described list of encoded fields with wide size and count, also where they are small."""
+    body = b"".join(fields)
+    return struct.pack(">3BBII", 0x00, 0x53, code, 0xD0, len(body) + 4, len(fields)) + body
 
 
 def encode_frame(performative: bytes, *, channel: int = 0, type_: int = 0) -> bytes:
@@ -137,39 +128,6 @@ def encode_frame(performative: bytes, *, channel: int = 0, type_: int = 0) -> by
 def message(body: bytes) -> bytes:
     """Encode a durable message: header(durable=true) and one data section, which ends the message."""
     return described(0x70, boolean(True)) + b"\x00\x53\x75" + binary(body)
-
-
-class TransferBatch:
-    """A reused buffer of equal unsettled transfers on handle 0.
-
-    `bytes_each` is the width of a message with all its frames, `frames_each` how many transfers it takes of the
-    session's window when no frame may exceed `frame_bytes_max`, `body_position` where its body begins.
-    """
-
-    __slots__ = ("_buffer", "body_position", "bytes_each", "count_max", "frames_each")
-
-    def __init__(self, body: bytes, *, count_max: int, frame_bytes_max: int) -> None:
-        parts = _transfers(message(body), frame_bytes_max)
-        one = b"".join(parts)
-        self.frames_each = len(parts)
-        self.bytes_each = len(one)
-        self.body_position = _FIRST_TRANSFER_BYTES + len(message(body)) - len(body)
-        self.count_max = count_max
-        self._buffer = bytearray(one * count_max)
-
-    def stamp(self, first_id: int, count: int) -> memoryview:
-        """Give the first `count` messages their ids, from `first_id`; the view is valid until the next stamp."""
-        end = count * self.bytes_each
-        ids = struct.pack(f">{count}I", *range(first_id, first_id + count))
-        for byte in range(4):
-            column = ids[byte::4]
-            self._buffer[_DELIVERY_ID_POSITION + byte : end : self.bytes_each] = column
-            self._buffer[_DELIVERY_TAG_POSITION + byte : end : self.bytes_each] = column
-        return memoryview(self._buffer)[:end]
-
-    def stamp_time(self, now_ns: int) -> None:
-        """Write a time into the first eight bytes of the first message's body."""
-        struct.pack_into(">Q", self._buffer, self.body_position, now_ns)
 
 
 def frames(buffer: bytearray, start: int, end: int) -> Iterator[Frame]:
@@ -246,20 +204,6 @@ def _variable(value: bytes, *, short: int, long: int) -> bytes:
     if len(value) < 256:
         return bytes((short, len(value))) + value
     return struct.pack(">BI", long, len(value)) + value
-
-
-def _transfers(payload: bytes, frame_bytes_max: int) -> list[bytes]:
-    """Cut a payload into transfer frames: the first carries the ids, later ones nulls in their place."""
-    room = frame_bytes_max - _FIRST_TRANSFER_BYTES
-    identity = uint(0) + binary(b"\0\0\0\0") + b"\x43"
-    parts = []
-    for start in range(0, len(payload), room):
-        more = boolean(start + room < len(payload))
-        fields = identity if start == 0 else NULL * 3
-        head = b"\x43" + fields + b"\x42" + more
-        transfer = bytes((0x00, 0x53, TRANSFER, 0xC0, len(head) + 1, 6)) + head
-        parts.append(encode_frame(transfer + payload[start : start + room]))
-    return parts
 
 
 _EMPTY: dict[int, object] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0, 0x44: 0, 0x45: []}

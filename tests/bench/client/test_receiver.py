@@ -9,6 +9,7 @@ import pytest
 from bench.client import wire
 from bench.client.connection import Connection, PeerClosed
 from bench.client.receiver import Receiver
+from bench.client.transfer_batch import TransferBatch
 
 
 class _Pair:
@@ -39,7 +40,7 @@ def pair() -> Iterator[_Pair]:
 
 
 def _transfers(first: int, count: int, frame_bytes_max: int = 512) -> bytes:
-    return bytes(wire.TransferBatch(bytes(20), count_max=count, frame_bytes_max=frame_bytes_max).stamp(first, count))
+    return bytes(TransferBatch(bytes(20), count_max=count, frame_bytes_max=frame_bytes_max).stamp(first, count))
 
 
 @pytest.mark.parametrize("frame_bytes_max", [512, 40])
@@ -80,7 +81,7 @@ def test_a_gap_in_the_delivery_ids_ends_the_measurement(pair: _Pair) -> None:
 
 def test_a_stamped_message_yields_its_latency(pair: _Pair) -> None:
     """The time of sending is read from the body; a body of zeros has none."""
-    batch = wire.TransferBatch(bytes(20), count_max=2, frame_bytes_max=512)
+    batch = TransferBatch(bytes(20), count_max=2, frame_bytes_max=512)
     batch.stamp_time(time.monotonic_ns() - 1_000_000)
     pair.broker.sendall(batch.stamp(0, 2))
     pair.receiver.read()

@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from bench.client import wire
+from bench.client.transfer_batch import TransferBatch
 
 
 def test_a_frame_is_its_header_and_its_performative() -> None:
@@ -80,7 +81,7 @@ def test_a_long_list_takes_four_bytes_of_size_and_count() -> None:
 
 def test_a_transfer_is_the_drawing_of_the_module() -> None:
     """One message of one frame, byte for byte."""
-    batch = wire.TransferBatch(b"body", count_max=1, frame_bytes_max=512)
+    batch = TransferBatch(b"body", count_max=1, frame_bytes_max=512)
     expected = (
         b"\x00\x00\x00\x2d\x02\x00\x00\x00\x00\x53\x14\xc0\x10\x06\x43\x70\x01\x02\x03\x04\xa0\x04\x01\x02\x03\x04\x43\x42\x42"
         b"\x00\x53\x70\xc0\x02\x01\x41\x00\x53\x75\xa0\x04body"
@@ -93,7 +94,7 @@ def test_every_message_of_a_batch_has_its_own_number(body_bytes: int) -> None:
     """Ids count up through the batch, in frames of at most the peer's size, and the bodies come back whole."""
     body = bytes(range(256)) * (body_bytes // 256 + 1)
     body = body[:body_bytes]
-    batch = wire.TransferBatch(body, count_max=7, frame_bytes_max=512)
+    batch = TransferBatch(body, count_max=7, frame_bytes_max=512)
     stream = bytearray(batch.stamp(250, 6))
     transfers = [(wire.decode_value(stream, frame.start), frame.end) for frame in wire.frames(stream, 0, len(stream))]
     assert len(stream) == 6 * batch.bytes_each
@@ -115,6 +116,6 @@ def test_every_message_of_a_batch_has_its_own_number(body_bytes: int) -> None:
 
 def test_a_time_is_stamped_where_the_body_begins() -> None:
     """The first eight bytes of the first body, behind header and data section."""
-    batch = wire.TransferBatch(bytes(20), count_max=2, frame_bytes_max=512)
+    batch = TransferBatch(bytes(20), count_max=2, frame_bytes_max=512)
     batch.stamp_time(0x1122334455667788)
     assert bytes(batch.stamp(0, 1)).endswith(b"\x11\x22\x33\x44\x55\x66\x77\x88" + bytes(12))
