@@ -9,9 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, scan_head
-from ambermq.protocol.amqp10.performatives.classes import Properties
-from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["MessageId", "meanings_of", "message_id_of", "shown_id"]
@@ -39,14 +37,10 @@ def meanings_of(text: str) -> list[MessageId]:
 def message_id_of(payload: Buffer) -> MessageId | None:
     """Return the message-id of a message or its first piece, None where it has none or cannot be read."""
     try:
-        start, end = scan_head(payload).bare_start, len(payload)
-        if start == end or read_descriptor(payload, start, end)[0] != Section.PROPERTIES:
-            return None
-        properties, _ = decode_composite(payload, start, end)
+        properties = SectionScanner(payload).value(Section.PROPERTIES)
     except DecodeError:
         return None
-    assert isinstance(properties, Properties)  # its descriptor was read before
-    return _plain(properties.message_id)
+    return None if properties is None else _plain(properties.message_id)
 
 
 def _plain(message_id: MessageId | None) -> MessageId | None:

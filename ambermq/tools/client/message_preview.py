@@ -13,10 +13,8 @@ from typing import Any, Final
 from ambermq.log.buffer import Buffer
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import Message, decode_message
-from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, read_section
+from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.protocol.amqp10.performatives.read import decode_composite
-from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.tools.client.message_text import body_text, plain
 from ambermq.tools.terminal.output import printable
 
@@ -63,33 +61,22 @@ def _set_fields(composite: Header | Properties) -> dict[str, Any]:
 
 def _cut_message(payload: Buffer) -> Message:
     """Return what lies before the body of a message that is cut off in it."""
-    message, position, end = Message(body=()), 0, len(payload)
-    while position < end and read_descriptor(payload, position, end)[0] < Section.DATA:
-        code, start, stop = read_section(payload, position, end)
-        if code == Section.HEADER:
-            message.header = _composite(payload, position, stop)
-        elif code == Section.PROPERTIES:
-            message.properties = _composite(payload, position, stop)
-        elif code == Section.APPLICATION_PROPERTIES:
-            message.application_properties = decode(payload, start, stop)[0]
-        elif code == Section.MESSAGE_ANNOTATIONS:
-            message.message_annotations = decode(payload, start, stop)[0]
-        position = stop
-    return message
-
-
-def _composite(payload: Buffer, position: int, stop: int) -> Any:
-    return decode_composite(payload, position, stop)[0]
+    scanner = SectionScanner(payload)
+    scanner.body_code()
+    return Message(
+        header=scanner.value(Section.HEADER),
+        message_annotations=scanner.value(Section.MESSAGE_ANNOTATIONS),
+        properties=scanner.value(Section.PROPERTIES),
+        application_properties=scanner.value(Section.APPLICATION_PROPERTIES),
+        body=(),
+    )
 
 
 def _cut_body(payload: Buffer) -> str:
     """Return the beginning of the first body section, as far as it is bytes."""
-    position, end = 0, len(payload)
-    code, start = read_descriptor(payload, position, end)
-    while code < Section.DATA:
-        position = read_section(payload, position, end)[2]
-        code, start = read_descriptor(payload, position, end)
-    if code != Section.DATA:
+    scanner = SectionScanner(payload)
+    if scanner.body_code() != Section.DATA:
         return ""
+    start = scanner.value_start
     start += 5 if payload[start] == 0xB0 else 2
     return bytes(payload[start : start + 4 * PREVIEW_MAX]).decode(errors="replace")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ambermq.protocol.amqp10.errors import DecodeError, LocalError
-from ambermq.protocol.amqp10.message.sections import Section, read_section, scan
+from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
@@ -81,19 +81,17 @@ class Message:
 
 def decode_message(payload: Buffer) -> Message:
     """Read a whole message; DecodeError is the only error."""
-    scan(payload)
+    scanner = SectionScanner(payload)
     message = Message(body=())
     body: list[BodySection] = []
-    position, end = 0, len(payload)
-    while position < end:
-        code, start, stop = read_section(payload, position, end)
+    while code := scanner.next_code():
+        position, start, stop = scanner.position, scanner.value_start, scanner.skip()
         if code in _COMPOSITES:
             setattr(message, _COMPOSITES[code], decode_composite(payload, position, stop)[0])
         elif code in _BODY_OF_CODE:
             body.append(_BODY_OF_CODE[code](_value(payload, start, stop)))
         else:
             setattr(message, _MAPS[code], _value(payload, start, stop))
-        position = stop
     message.body = tuple(body)
     return message
 

@@ -1,32 +1,96 @@
-"""What the engine needs to know of a message before it stores it, in about a microsecond.
+"""What the engine needs to know of a message before it stores it: durable, the hash of its id, delivery annotations.
 
-Rule 1: `outline` reads bytes as nearly every client writes them; whatever else it meets, `outline_slowly` reads it
-with the codec. Both give the same answer to every message: a property test holds them equal.
-Rule 2: only what stands before the properties' end is looked at, so the first frames of a large message will do. Where
-there are no properties, the bytes before the body decide alone: the next message that begins with them has the same
-outline, which costs one comparison.
+    header | delivery annotations | message annotations | properties: list, its size, code of message-id | message-id
+    the head: equal bytes mean the same outline                                                          | hashed
+
+Rule 1: `read_outline` scans one message, in the encodings of every client; it looks at the sections up to the
+properties, at the first field of header and properties, and at nothing else. So the first frames of a large message
+will do. What it looks at it reads as the codec does, or refuses as the codec does: property tests hold them equal.
+Rule 2: of a message's outline its head decides all but the message-id itself. What begins with the same bytes, and is
+long enough for its properties, is recognised by one comparison, whichever client wrote it: `AlikeMessages`.
 Rule 3: a message-id's hash depends on its type and value, not on how it was encoded:
 
     crc32("s" utf-8 | "b" bytes | "u" 16 bytes | "l" 8 bytes, big endian), 1 where that is 0; 0 where there is no id
 """
 
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from itertools import repeat
+from operator import itemgetter
+from struct import Struct, error
+from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
-from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, scan_head
-from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.protocol.amqp10.performatives.read import decode_composite
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["message_id_hash", "outline", "outline_slowly"]
+__all__ = ["AlikeMessages", "IdPlace", "Outline", "learn_alike", "message_id_hash", "read_outline"]
 
-Outline = tuple[bool, int, bool, int]
-"""durable, message_id_hash, has_delivery_annotations, deciding_bytes"""
+_HEAD_BYTES_MAX: Final = 512
+"""What is kept of a message at most: header, one short map of annotations, and the beginning of the properties."""
+
+
+class IdPlace(NamedTuple):
+    """Where a message-id is, and what its hash begins with."""
+
+    start: int
+    stop: int
+    seed: int
+    """The CRC-32 of what stands for its type."""
+    is_text: bool
+    """Whether the bytes must be UTF-8."""
+
+
+class Outline(NamedTuple):
+    """The outline of one message."""
+
+    is_durable: bool
+    id_hash: int
+    """0 for a message without an id."""
+    delivery_annotations: tuple[int, int] | None
+    """Start and end of the section; None where there is none."""
+    id_place: IdPlace | None
+    head_bytes: int
+    """How many first bytes decide all but the id; 0 where the message ends before it has said that."""
+    size_min: int
+    """What a message needs to be whole up to the end of the properties."""
+
+
+class AlikeMessages:
+    """Messages that have the outline of one that was read, but for their ids."""
+
+    __slots__ = ("_head", "_head_of", "_id_of", "_id_place", "_size_min", "is_durable")
+
+    def __init__(self, outline: Outline, payload: Buffer) -> None:
+        """Learn from a message; `learn_alike` says from which."""
+        self._head_of = itemgetter(slice(outline.head_bytes))
+        self._head = bytes(self._head_of(payload))
+        self._size_min = outline.size_min if outline.size_min > outline.head_bytes else 0
+        self._id_place = place = outline.id_place
+        self._id_of = itemgetter(slice(place.start, place.stop) if place else slice(0))
+        self.is_durable = outline.is_durable
+
+    def id_hashes(self, payloads: Sequence[Buffer]) -> list[int] | None:
+        """Return the id hash of each of the messages; None where one of them may have another outline."""
+        # Once a message, so no step is a line of Python that runs for each.
+        count = len(payloads)
+        if [*map(self._head_of, payloads)].count(self._head) != count:
+            return None
+        if self._size_min and min(map(len, payloads), default=0) < self._size_min:
+            return None
+        place = self._id_place
+        if place is None:
+            return [0] * count
+        ids = [*map(self._id_of, payloads)]
+        if place.is_text and not b"".join(ids).isascii():
+            return None
+        hashes = [*map(crc32, ids, repeat(place.seed))]
+        return [one or 1 for one in hashes] if 0 in hashes else hashes
 
 
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
-    """Hash a message-id as `outline` does: 1 to 2**32 - 1, or 0 for None."""
+    """Hash a message-id as an outline does: 1 to 2**32 - 1, or 0 for None."""
     match message_id:
         case None:
             return 0
@@ -40,104 +104,123 @@ def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
             return crc32(message_id.to_bytes(8, "big"), _ULONG) or 1
 
 
-def outline(payload: bytes | memoryview) -> Outline:
-    """Return (durable, message_id_hash, has_delivery_annotations, deciding_bytes) of a message or its first frames.
+def learn_alike(outline: Outline, payload: Buffer) -> AlikeMessages | None:
+    """Learn to recognise messages like one that was read; None where its head is long, or does not decide.
 
-    Every message that begins with the same `deciding_bytes` bytes has the same outline; 0 where others have a say.
-    DecodeError when the sections up to the properties cannot be read. What follows them is not looked at, and neither
-    are the other fields of header and properties.
+    One with delivery annotations is not learned either: each like it would have to be cut.
     """
-    # Byte by byte and in one piece, for speed: a call a section would double the time, the codec takes ten times it.
-    durable = False
-    has_delivery_annotations = False
-    position = 0
+    if not 0 < outline.head_bytes <= _HEAD_BYTES_MAX or outline.delivery_annotations is not None:
+        return None
+    return AlikeMessages(outline, payload)
+
+
+def read_outline(payload: Buffer) -> Outline:
+    """Read the outline of a message, or of its first frames.
+
+    DecodeError when the sections up to the properties cannot be read, or what is asked of header and properties.
+    """
+    end = len(payload)
+    position = code = 0
+    is_durable = False
+    annotations: tuple[int, int] | None = None
+    while position < end:
+        code, start = read_descriptor(payload, position, end, code)
+        if code > Section.PROPERTIES:
+            return Outline(is_durable, 0, annotations, None, start, start)
+        stop = section_end(payload, start, end, code)
+        if code == Section.PROPERTIES:
+            place, head_bytes = _id_place(payload, start, stop)
+            return Outline(is_durable, _hash_at(payload, place), annotations, place, head_bytes, stop)
+        if code == Section.HEADER:
+            is_durable = _is_durable(payload, start, stop)
+        elif code == Section.DELIVERY_ANNOTATIONS:
+            annotations = position, stop
+        position = stop
+    return Outline(is_durable, 0, annotations, None, 0, end)
+
+
+def _is_durable(payload: Buffer, start: int, stop: int) -> bool:
+    """Read the first field of the header whose list begins at `start`."""
+    field = _first_field(payload, start, stop)
+    if field == stop:
+        return False
+    code = payload[field]
+    if code == 0x41:
+        return True
+    if code in _FALSE:
+        return False
+    if code == 0x56 and field + 1 < stop and payload[field + 1] < 2:
+        return payload[field + 1] == 1
+    raise DecodeError(f"header: durable: a value with format code 0x{code:02x} does not belong here")
+
+
+def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, int]:
+    """Find the first field of the properties whose list begins at `start`: returns its place, None where it is null.
+
+    Returns also how many bytes decide that: all up to the code of the field and its size.
+    """
+    field = _first_field(payload, start, stop)
+    if field == stop:
+        return None, stop
+    code = payload[field]
+    if code == 0x40:
+        return None, field + 1
+    if code not in _ID_CODES:
+        raise DecodeError(f"properties: message_id: a value with format code 0x{code:02x} does not belong here")
+    seed, width, size_bytes, is_text = _ID_CODES[code]
+    begin = field + 1 + size_bytes
     try:
-        if payload[0] or payload[1] != 0x53:
-            return outline_slowly(payload)
-        section = payload[2]
-        if section == 0x70:
-            if payload[3] == 0xC0:
-                position = 5 + payload[4]
-                if payload[5]:
-                    code = payload[6]
-                    if code == 0x41:
-                        durable = True
-                    elif code != 0x42 and code != 0x40:  # noqa: PLR1714  # two comparisons are faster than a tuple
-                        return outline_slowly(payload)
-            elif payload[3] == 0x45:
-                position = 4
-            else:
-                return outline_slowly(payload)
-            if payload[position] or payload[position + 1] != 0x53:
-                return outline_slowly(payload)
-            section = payload[position + 2]
-        if section == 0x71:
-            if payload[position + 3] != 0xC1:
-                return outline_slowly(payload)
-            has_delivery_annotations = True
-            position += 5 + payload[position + 4]
-            if payload[position] or payload[position + 1] != 0x53:
-                return outline_slowly(payload)
-            section = payload[position + 2]
-        if section == 0x72:
-            if payload[position + 3] != 0xC1:
-                return outline_slowly(payload)
-            position += 5 + payload[position + 4]
-            if payload[position] or payload[position + 1] != 0x53:
-                return outline_slowly(payload)
-            section = payload[position + 2]
-        if section != 0x73:
-            if 0x73 < section < 0x78:
-                return durable, 0, has_delivery_annotations, position + 3
-            return outline_slowly(payload)
-        if payload[position + 3] != 0xC0 or position + 5 + payload[position + 4] > len(payload):
-            return outline_slowly(payload)
-        if not payload[position + 5]:
-            return durable, 0, has_delivery_annotations, 0
-        code = payload[position + 6]
-        if code == 0xA1:
-            length = payload[position + 7]
-            if length + 3 > payload[position + 4]:
-                return outline_slowly(payload)
-            start = position + 8
-            return durable, crc32(payload[start : start + length], _STRING) or 1, has_delivery_annotations, 0
-        if code == 0x40:
-            return durable, 0, has_delivery_annotations, 0
-        if code == 0x98 and payload[position + 4] > 17:
-            return durable, crc32(payload[position + 7 : position + 23], _UUID) or 1, has_delivery_annotations, 0
-    except IndexError:
-        pass  # cut off: the codec says where
-    return outline_slowly(payload)
+        if size_bytes:
+            width = payload[field + 1] if size_bytes == 1 else int(_UINT(payload, field + 1)[0])
+    except (error, IndexError) as failure:
+        raise DecodeError(f"properties: message_id: it is cut off at byte {stop}") from failure
+    if begin + width > stop:
+        raise DecodeError(f"properties: message_id: it reaches byte {begin + width} where {stop} is the end")
+    return IdPlace(begin, begin + width, seed, is_text), begin
 
 
-def outline_slowly(payload: bytes | memoryview) -> Outline:
-    """Answer as `outline` does, by the codec, whatever the encodings; `deciding_bytes` is 0."""
-    sections = scan_head(payload)
-    header = Header()
-    properties = Properties()
-    if sections.header is not None:
-        header = _section(payload, sections.header[0], Header)
-    start = sections.bare_start
-    if start < sections.end and read_descriptor(payload, start, sections.end)[0] == Section.PROPERTIES:
-        properties = _section(payload, start, Properties)
-    return (
-        bool(header.durable),
-        message_id_hash(properties.message_id),
-        sections.delivery_annotations is not None,
-        0,
-    )
+def _hash_at(payload: Buffer, place: IdPlace | None) -> int:
+    if place is None:
+        return 0
+    message_id = bytes(payload[place.start : place.stop])
+    if place.is_text and not message_id.isascii():
+        try:
+            message_id.decode()
+        except UnicodeDecodeError as failure:
+            raise DecodeError(f"properties: message_id: {failure}") from failure
+    return crc32(message_id, place.seed) or 1
 
 
-_Read = TypeVar("_Read", Header, Properties)
+def _first_field(payload: Buffer, start: int, stop: int) -> int:
+    """Return where the first field of the list at `start` begins, `stop` where it has none."""
+    code = payload[start]
+    if code == 0x45:
+        return stop
+    first = start + (3 if code == 0xC0 else 9)
+    if first > stop:
+        raise DecodeError(f"a list at byte {start} ends at byte {stop}, before its count does")
+    count = payload[start + 2] if code == 0xC0 else int(_UINT(payload, start + 5)[0])
+    if not count:
+        return stop
+    if first == stop:
+        raise DecodeError(f"a list of {count} values at byte {start} has no bytes for them")
+    return first
 
 
-def _section(payload: Buffer, start: int, section: type[_Read]) -> _Read:
-    value, _ = decode_composite(payload, start, len(payload))
-    assert isinstance(value, section)  # its descriptor was read before
-    return value
-
-
+_UINT: Final = Struct(">I").unpack_from
+_FALSE: Final = frozenset((0x40, 0x42))
 _STRING: Final = crc32(b"s")
 _BINARY: Final = crc32(b"b")
 _UUID: Final = crc32(b"u")
 _ULONG: Final = crc32(b"l")
+_ID_CODES: Final = {
+    0x44: (crc32(bytes(8), _ULONG), 0, 0, False),
+    0x53: (crc32(bytes(7), _ULONG), 1, 0, False),
+    0x80: (_ULONG, 8, 0, False),
+    0x98: (_UUID, 16, 0, False),
+    0xA0: (_BINARY, 0, 1, False),
+    0xB0: (_BINARY, 0, 4, False),
+    0xA1: (_STRING, 0, 1, True),
+    0xB1: (_STRING, 0, 4, True),
+}
+"""Each encoding of a message-id: what its hash begins with, its bytes, or those of its size, and whether it is text."""

@@ -1,16 +1,18 @@
-"""The sections of an encoded message, found without decoding what is in them (messaging, 3.2).
+"""The scanner: the sections of an encoded message, found without decoding what is in them (messaging, 3.2).
 
     header? delivery-annotations? message-annotations?                      the broker's to change
     properties? application-properties? (data+ | sequence+ | value) footer? the bare message, footer: kept to the byte
 
-Rule 1: a section is a descriptor and a list, map, binary or value; `scan` steps over it by its size.
-Rule 2: order and number of sections are the specification's, anything else is a DecodeError; a value inside a section
-is its reader's affair. A missing body is let pass where no footer follows: some clients leave an empty one out.
-Rule 3: a rebuilt message differs in the first three sections alone.
+Rule 1: a section is a descriptor and a list, map, binary or value; the scanner steps over it by its size.
+Rule 2: order and number of sections are the specification's, anything else is a DecodeError. A missing body is let
+pass where no footer follows: some clients leave an empty one out.
+Rule 3: bytes are read as far as asked, and no further: what lies behind may be cut off, or no section at all.
+Rule 4: whatever the bytes are, what is asked for is what the codec reads there, or a DecodeError as the codec's is.
+
+`SectionScanner` is for those that ask for sections and their values; publish_outline.py asks one thing of each message
+that is published, at the speed that needs, and steps over sections by the functions that stand here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from struct import Struct, error
 from typing import Any, Final
 
@@ -19,10 +21,9 @@ from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.spec import DESCRIPTORS
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
-from ambermq.protocol.amqp10.types.encode import encode
-from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
+from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
-__all__ = ["MessageSections", "Section", "read_descriptor", "read_section", "scan", "scan_head", "with_header"]
+__all__ = ["Section", "SectionScanner", "read_descriptor", "section_end"]
 
 
 class Section:
@@ -39,68 +40,72 @@ class Section:
     FOOTER: Final = DESCRIPTORS["footer"][1]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSections:
-    """Where the sections of a message are: (start, end) with the descriptor, None where there is none."""
+class SectionScanner:
+    """The sections of one message or of its first frames, scanned from the beginning as far as asked.
 
-    header: tuple[int, int] | None
-    delivery_annotations: tuple[int, int] | None
-    message_annotations: tuple[int, int] | None
-    bare_start: int
-    """Where properties, application-properties or the body begin: all from here to `end` is forwarded as it is."""
-    end: int
-    """The size of the message."""
+    All methods may raise DecodeError; what was scanned before stays known.
+    """
+
+    __slots__ = ("_bare_start", "_end", "_next", "_previous", "_spans", "payload", "position", "value_start")
+
+    def __init__(self, payload: Buffer) -> None:
+        self.payload = payload
+        self.position = 0
+        """Where the next section begins."""
+        self.value_start = 0
+        """Where the value of the next section begins, once `next_code` was asked for."""
+        self._end = len(payload)
+        self._previous = self._next = 0
+        self._bare_start = 0
+        self._spans: dict[int, tuple[int, int]] = {}
+
+    def next_code(self) -> int:
+        """Return the code of the next section, 0 at the end of the message."""
+        if self.position == self._end:
+            return 0
+        self._next, self.value_start = read_descriptor(self.payload, self.position, self._end, self._previous)
+        return self._next
+
+    def skip(self) -> int:
+        """Step over the section that `next_code` has told, which is not 0; returns its end."""
+        code, start = self._next, self.position
+        stop = section_end(self.payload, self.value_start, self._end, code)
+        if code < Section.PROPERTIES:
+            self._bare_start = stop
+        self._spans[code] = start, stop
+        self._previous, self.position = code, stop
+        return stop
+
+    def bare_start(self) -> int:
+        """Return where the bare message begins, the size of the message where it has none."""
+        while self._previous < Section.PROPERTIES and 0 < self.next_code() < Section.PROPERTIES:
+            self.skip()
+        return self._bare_start
+
+    def body_code(self) -> int:
+        """Step over all sections before the body; returns the code of the section that is next then, 0 at the end."""
+        while 0 < (code := self.next_code()) < Section.DATA:
+            self.skip()
+        return code
+
+    def span(self, code: int) -> tuple[int, int] | None:
+        """Return start and end of a section before the body, its descriptor included; None where there is none."""
+        while self._previous < code and 0 < self.next_code() <= code:
+            self.skip()
+        return self._spans.get(code)
+
+    def value(self, code: int) -> Any:
+        """Return a section before the body as the codec reads it, a composite or a map; None where there is none."""
+        span = self.span(code)
+        if span is None:
+            return None
+        if code in _COMPOSITES:
+            return decode_composite(self.payload, *span)[0]
+        return decode(self.payload, *span)[0].value
 
 
-def scan(payload: Buffer) -> MessageSections:
-    """Find the sections of a whole message; DecodeError when they are cut off, unknown, or in the wrong order."""
-    sections = scan_head(payload)
-    position, previous = sections.bare_start, 0
-    while position < sections.end:
-        code, _, stop = read_section(payload, position, sections.end)
-        if code not in _FOLLOWERS[previous]:
-            raise DecodeError(f"section 0x{code:02x} at byte {position} cannot follow 0x{previous:02x}")
-        previous, position = code, stop
-    return sections
-
-
-def scan_head(payload: Buffer) -> MessageSections:
-    """Find the sections before the bare message; what comes then is not looked at, and may be cut off."""
-    end = len(payload)
-    position, previous = 0, 0
-    ranges: dict[int, tuple[int, int]] = {}
-    while position < end:
-        code, _ = read_descriptor(payload, position, end)
-        if code not in _FOLLOWERS[previous]:
-            raise DecodeError(f"section 0x{code:02x} at byte {position} cannot follow 0x{previous:02x}")
-        if code >= Section.PROPERTIES:
-            break
-        stop = read_section(payload, position, end)[2]
-        ranges[code] = (position, stop)
-        previous, position = code, stop
-    return MessageSections(
-        ranges.get(Section.HEADER),
-        ranges.get(Section.DELIVERY_ANNOTATIONS),
-        ranges.get(Section.MESSAGE_ANNOTATIONS),
-        position,
-        end,
-    )
-
-
-def read_section(payload: Buffer, position: int, end: int) -> tuple[int, int, int]:
-    """Step over the section at position: returns its code, where its value begins, and where it ends."""
-    code, start = read_descriptor(payload, position, end)
-    try:
-        stop = _skip(payload, start, end, code)
-    except (error, IndexError) as failure:
-        raise DecodeError(f"a section at byte {position} is cut off at byte {end}") from failure
-    if stop > end:
-        raise DecodeError(f"a section at byte {position} reaches byte {stop} where {end} is the end")
-    return code, start, stop
-
-
-def read_descriptor(payload: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Read what section begins at position: returns its code and where its value begins."""
+def read_descriptor(payload: Buffer, position: int, end: int, previous: int) -> tuple[int, int]:
+    """Read what section begins behind the section `previous`: returns its code and where its value begins."""
     if end - position < 3 or payload[position] != 0:
         raise DecodeError(f"no section begins at byte {position}")
     if payload[position + 1] == 0x53:
@@ -108,61 +113,30 @@ def read_descriptor(payload: Buffer, position: int, end: int) -> tuple[int, int]
     else:
         descriptor, start = decode(payload, position + 1, end)
         code = _CODES.get(descriptor, 0) if isinstance(descriptor, ULong | Symbol) else 0
-    if code not in _FOLLOWERS or not code:
-        raise DecodeError(f"no section has the descriptor at byte {position}")
+    if code not in _FOLLOWERS[previous]:
+        if code not in _FOLLOWERS or not code:
+            raise DecodeError(f"no section has the descriptor at byte {position}")
+        raise DecodeError(f"section 0x{code:02x} at byte {position} cannot follow 0x{previous:02x}")
     return code, start
 
 
-def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[Any, Any] | None = None) -> bytes:
-    """Rebuild a message for its next delivery.
-
-    The header's delivery-count is set, annotations (keys are symbols, as such or as str) are merged into the message
-    annotations, delivery-annotations, which were for us, are dropped; all from properties on is kept to the byte.
-    The payload may be the first frames of a large message. DecodeError when the sections to be rebuilt are bad.
-    """
-    sections = scan_head(payload)
-    header = _header(payload, sections)
-    parts: list[Any] = []
-    if header is not None or delivery_count:
-        parts.append(replace(header or Header(), delivery_count=delivery_count).encode())
-    if annotations:
-        known = _message_annotations(payload, sections)
-        merged = known | {key if isinstance(key, ULong) else Symbol(key): value for key, value in annotations.items()}
-        parts.append(encode(Described(ULong(Section.MESSAGE_ANNOTATIONS), merged)))
-    elif sections.message_annotations:
-        start, stop = sections.message_annotations
-        parts.append(payload[start:stop])
-    parts.append(payload[sections.bare_start :])
-    return b"".join(parts)
-
-
-def _header(payload: Buffer, sections: MessageSections) -> Header | None:
-    if sections.header is None:
-        return None
-    start, stop = sections.header
-    header, _ = decode_composite(payload, start, stop)
-    assert isinstance(header, Header)  # scan_head has read the descriptor
-    return header
-
-
-def _message_annotations(payload: Buffer, sections: MessageSections) -> dict[Any, Any]:
-    if sections.message_annotations is None:
-        return {}
-    start, stop = sections.message_annotations
-    described, _ = decode(payload, start, stop)
-    if not isinstance(described.value, dict):
-        raise DecodeError("message annotations with keys that are neither symbols nor numbers")
-    return described.value
-
-
-def _skip(payload: Buffer, position: int, end: int, section: int) -> int:
-    """Return the end of the section's value, whose constructor must be one that the section may have."""
-    code = payload[position]
-    if section == Section.AMQP_VALUE:
-        return _skip_value(payload, position, end)
-    if code not in _CONSTRUCTORS.get(section, ()):
-        raise DecodeError(f"format code 0x{code:02x} at byte {position} in section 0x{section:02x}")
-    return _skip_plain(payload, position, code)
+def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
+    """Return the end of the section's value at `position`, whose constructor is one that the section may have."""
+    try:
+        code = payload[position]
+        if section == _AMQP_VALUE:
+            stop = _skip_value(payload, position, end)
+        elif code in _CONSTRUCTORS[section]:
+            # Most sections are short lists and maps: for them no third call a section.
+            short = code >> 4 == 0xC
+            stop = position + 2 + payload[position + 1] if short else _skip_plain(payload, position, code)
+        else:
+            raise DecodeError(f"format code 0x{code:02x} at byte {position} in section 0x{section:02x}")
+    except (error, IndexError) as failure:
+        raise DecodeError(f"a section's value at byte {position} is cut off at byte {end}") from failure
+    if stop > end:
+        raise DecodeError(f"a section's value at byte {position} reaches byte {stop} where {end} is the end")
+    return stop
 
 
 def _skip_value(payload: Buffer, position: int, end: int) -> int:
@@ -184,20 +158,22 @@ def _skip_value(payload: Buffer, position: int, end: int) -> int:
 def _skip_plain(payload: Buffer, position: int, code: int) -> int:
     """Step over a value without descriptor: a format code's upper half says how its size is written (types, 1.2)."""
     match code >> 4:
-        case 0x4:
-            return position + 1
-        case 0x5 | 0x6 | 0x7 | 0x8 | 0x9:
-            return position + 1 + (1 << (code >> 4) - 5)
         case 0xA | 0xC | 0xE:
             return position + 2 + payload[position + 1]
+        case 0x4:
+            return position + 1
         case 0xB | 0xD | 0xF:
             return position + 5 + int(_unpack_u32(payload, position + 1)[0])
+        case 0x5 | 0x6 | 0x7 | 0x8 | 0x9:
+            return position + 1 + (1 << (code >> 4) - 5)
         case _:
             raise DecodeError(f"0x{code:02x} at byte {position} is no format code")
 
 
 _unpack_u32: Final = Struct(">I").unpack_from
 
+_AMQP_VALUE: Final = Section.AMQP_VALUE
+_COMPOSITES: Final = frozenset((Section.HEADER, Section.PROPERTIES))
 _LISTS: Final = frozenset((0x45, 0xC0, 0xD0))
 _MAPS: Final = frozenset((0xC1, 0xD1))
 _CONSTRUCTORS: Final = {

@@ -18,7 +18,7 @@ from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.message.sections import with_header
+from ambermq.protocol.amqp10.message.redelivery import with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms

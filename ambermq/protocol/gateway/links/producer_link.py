@@ -3,19 +3,18 @@
 Rule 1. Credit is pacing: topped up when half is used, by what has become durable. The hard bound is the server's.
 Rule 2. The bare message stays as it came, byte for byte; delivery annotations were meant for us and end here.
 Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
-Rule 4. Where all messages of a run begin as the last one of a link did, and that decides their outline, none is read.
+Rule 4. Where all messages of a run are like the last one that was read on the link, none is read (publish_outline.py).
 """
 
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.effects import ProducerReady, PublishDone
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
-from ambermq.protocol.amqp10.message.publish_outline import outline
-from ambermq.protocol.amqp10.message.sections import scan_head
+from ambermq.protocol.amqp10.message.publish_outline import AlikeMessages, learn_alike, read_outline
+from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -28,16 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ProducerLink"]
 
-_HEAD_BYTES_MAX: Final = 512
-"""What a link keeps of a message at most: header, one short map of annotations, and the descriptor of a body."""
-
 
 @final
 class ProducerLink:
     """One producer of the engine and the link that it sends on."""
 
     __slots__ = (
-        *("_credit_low", "_head", "_head_of", "_is_durable"),
+        *("_alike", "_credit_low"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -53,12 +49,8 @@ class ProducerLink:
         self._credit_low = limits.credit_max - limits.credit_max // 2
         """With more than that left no credit is due."""
         self.is_open = True
-        self._head = b""
-        """The first bytes of the last message, where they alone decide its outline; else empty."""
-        self._head_of = itemgetter(slice(0))
-        """Cuts as many bytes of another one."""
-        self._is_durable = False
-        """Whether messages that begin so are durable; they have no id and no delivery annotations."""
+        self._alike: AlikeMessages | None = None
+        """Recognises messages like the last one that was read; None where there is none, or it cannot be learned."""
 
     def accept(self, ready: ProducerReady) -> None:
         """Answer the attach.
@@ -79,29 +71,27 @@ class ProducerLink:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
         # A list of its own, for commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
-        head = self._head
-        count, size = len(bodies), sum(map(len, bodies))
-        self.unfinished += count
-        if head and size <= self.limits.run_bytes_max and [*map(self._head_of, bodies)].count(head) == count:
-            hashes = [0] * count
-            publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, self._is_durable, run.settled)
-            self.peer.gateway.engine.submit(publish)
-        else:
-            self._publish_by_outline(run)
+        alike = self._alike
+        size = sum(map(len, bodies))
+        self.unfinished += len(bodies)
+        hashes = alike.id_hashes(bodies) if alike is not None and size <= self.limits.run_bytes_max else None
+        if alike is None or hashes is None:
+            self._publish_each(run)
+            return
+        publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, alike.is_durable, run.settled)
+        self.peer.gateway.engine.submit(publish)
 
-    def _publish_by_outline(self, run: TransferRun) -> None:
-        """Read what each message of a run is."""
+    def _publish_each(self, run: TransferRun) -> None:
+        """Submit what publishes a run whose messages are read one by one."""
         submit = self.peer.gateway.engine.submit
         bodies: list[Buffer] = []
         hashes: list[int] = []
         size, is_durable, first_id = 0, False, run.first_id
         fault: DecodeError | None = None
         bytes_max = self.limits.run_bytes_max
-        deciding_bytes, has_annotations = 0, False
         for payload in run.payloads:
             try:
-                durable, id_hash, has_annotations, deciding_bytes = outline(payload)
-                body = without_delivery_annotations(payload) if has_annotations else payload
+                body, durable, id_hash = self._read(payload)
             except DecodeError as error:
                 fault = error
                 break
@@ -117,9 +107,19 @@ class ProducerLink:
             submit(Publish(self, self.producer, first_id, bodies, hashes, size, is_durable, run.settled))
         if fault is not None:
             raise fault
-        is_plain = not has_annotations and deciding_bytes <= _HEAD_BYTES_MAX
-        self._head_of = itemgetter(slice(deciding_bytes if is_plain else 0))
-        self._head, self._is_durable = bytes(self._head_of(run.payloads[-1])), is_durable
+
+    def _read(self, payload: Buffer) -> tuple[Buffer, bool, int]:
+        """Return a message as it is stored, whether it is durable, and the hash of its id; raises DecodeError."""
+        alike = self._alike
+        if alike is not None:
+            hashes = alike.id_hashes((payload,))
+            if hashes is not None:
+                return payload, alike.is_durable, hashes[0]
+        outline = read_outline(payload)
+        self._alike = learn_alike(outline, payload)
+        if outline.delivery_annotations is not None:
+            payload = without_delivery_annotations(payload, outline.delivery_annotations)
+        return payload, outline.is_durable, outline.id_hash
 
     def finish(self, done: PublishDone) -> None:
         """Tell the sender what became of a run, and give it new credit where it is due."""
@@ -136,12 +136,3 @@ class ProducerLink:
         credit = self.limits.credit_max - self.unfinished
         if credit - self.link.credit >= self.limits.credit_max // 2 and not self.peer.gateway.is_room_low:
             self.link.grant(credit)
-
-
-def without_delivery_annotations(payload: Buffer) -> Buffer:
-    """Return the message without its delivery annotations, else byte for byte."""
-    sections = scan_head(payload)
-    if sections.delivery_annotations is None:
-        return payload
-    start, end = sections.delivery_annotations
-    return bytes(payload[:start]) + bytes(payload[end:])

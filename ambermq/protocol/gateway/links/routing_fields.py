@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from ambermq.engine.selectors.fields import ABSENT, Added
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.sections import Section, read_section
+from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.amqp10.types.values import Map
 
@@ -27,13 +26,12 @@ __all__ = ["RoutingFields"]
 class RoutingFields:
     """The fields of one encoded message, whole or its first frames."""
 
-    __slots__ = ("_added", "_body", "_known", "_read", "_spans")
+    __slots__ = ("_added", "_known", "_read", "_scanner")
 
     def __init__(self, body: Buffer, added: Added = (), /) -> None:
         """Read `body`, to which annotations were `added`: pairs of encoded key and value, before those of its own."""
-        self._body = body
+        self._scanner = SectionScanner(body)
         self._added = added
-        self._spans: dict[int, tuple[int, int]] | None = None
         self._read: dict[int, Any] = {}
         self._known: dict[str, Any] = {}
 
@@ -83,17 +81,13 @@ class RoutingFields:
         return self._read[code]
 
     def _decode(self, code: int) -> Any:
-        if self._spans is None:
-            self._spans = _find_sections(self._body)
-        if code not in self._spans:
-            return _EMPTY[code]
-        start, stop = self._spans[code]
         try:
-            if code in _ATTRIBUTES:
-                return decode_composite(self._body, start, stop)[0]
-            return _map(decode(self._body, start, stop)[0].value)
+            value = self._scanner.value(code)
         except DecodeError:
             return _EMPTY[code]
+        if value is None:
+            return _EMPTY[code]
+        return value if code in _ATTRIBUTES else _map(value)
 
     def _annotations(self) -> dict[Any, Any]:
         """Return the message annotations with those that were added."""
@@ -102,22 +96,6 @@ class RoutingFields:
             return {**own, **{decode(key)[0]: decode(value)[0] for key, value in self._added}}
         except (DecodeError, TypeError):
             return own
-
-
-def _find_sections(body: Buffer) -> dict[int, tuple[int, int]]:
-    """Return where the sections before the body are, descriptors included, up to where order or bytes are broken."""
-    spans: dict[int, tuple[int, int]] = {}
-    position, previous, end = 0, 0, len(body)
-    try:
-        while position < end and previous < Section.APPLICATION_PROPERTIES:
-            code, _, stop = read_section(body, position, end)
-            if not previous < code <= Section.APPLICATION_PROPERTIES:
-                break
-            spans[code] = (position, stop)
-            previous, position = code, stop
-    except DecodeError:
-        pass  # the sections found so far are whole
-    return spans
 
 
 def _map(value: dict[Any, Any] | Map) -> dict[Any, Any]:

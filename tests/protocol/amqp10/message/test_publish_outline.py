@@ -1,6 +1,5 @@
-"""The outline of a message: the fast way says what the codec says."""
+"""The outline of a message: one scan says what the codec says, and so does what is recognised as alike."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 from zlib import crc32
@@ -10,107 +9,153 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.message import AmqpValue, Message
-from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, outline, outline_slowly
+from ambermq.protocol.amqp10.message.message import Message
+from ambermq.protocol.amqp10.message.publish_outline import AlikeMessages, learn_alike, message_id_hash, read_outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
+from tests.protocol.amqp10.message.codec_reference import RefusedError, reference_message, reference_outline
 from tests.protocol.amqp_messages import messages
+from tests.protocol.amqp_payloads import payloads
+
+DURABLE = bytes.fromhex("005370c0020141")
 
 
-@settings(max_examples=300, deadline=None)
-@given(messages, st.booleans())
-def test_fast_equals_general(message: Message, as_view: bool) -> None:
-    """Both ways give the same answer to every message, and it is what the sections say."""
-    data = message.encode()
-    payload = memoryview(data) if as_view else data
-    header, properties = message.header or Header(), message.properties or Properties()
-    expected = (
-        bool(header.durable),
-        message_id_hash(properties.message_id),
-        message.delivery_annotations is not None,
-    )
-    assert expected == outline(payload)[:3] == outline_slowly(payload)[:3]
+def answer(payload: bytes) -> tuple[bool, int, bool] | None:
+    """Return durable, the hash and whether there are delivery annotations; None where the scanner refuses."""
+    try:
+        outline = read_outline(payload)
+    except DecodeError:
+        return None
+    return outline.is_durable, outline.id_hash, outline.delivery_annotations is not None
 
 
-@settings(max_examples=300, deadline=None)
-@given(messages, st.booleans())
-def test_trimmed_sections(message: Message, full_width: bool) -> None:
-    """Clients that leave trailing fields out get the same outline."""
-    parts = [part.encode(full_width) for part in (message.header, message.properties) if part is not None]
-    data = b"".join(parts) + b"\x00\x53\x75\xa0\x00"
-    assert outline_slowly(data)[:3] == outline(data)[:3]
+def expected(payload: bytes) -> tuple[bool, int, bool] | None:
+    """Return the same of the general codec."""
+    try:
+        return reference_outline(payload)
+    except RefusedError:
+        return None
 
 
-_SECTIONS = {
-    "header": Message(header=Header(durable=True), body=()),
-    "empty header": Message(header=Header(), body=()),
-    "delivery-annotations": Message(delivery_annotations={Symbol("a"): 1}, body=()),
-    "message-annotations": Message(message_annotations={Symbol("a"): 1}, body=()),
-    "properties": Message(properties=Properties(message_id="a"), body=()),
-    "application-properties": Message(application_properties={"a": 1}, body=()),
-    "body": Message(body=(AmqpValue(None),)),
-    "footer": Message(footer={Symbol("a"): 1}, body=()),
-}
-"""One section each."""
+@settings(max_examples=1000, deadline=None)
+@given(payloads)
+@example(b"")
+@example(bytes.fromhex("005371c10100 005371c10100"))
+@example(bytes.fromhex("005372c10100 005371c10100"))
+@example(bytes.fromhex("005370c0020156 005375a000"))
+@example(bytes.fromhex("005370c003015602 005375a000"))
+@example(bytes.fromhex("005370c003015601 005375a000"))
+@example(bytes.fromhex("005373c00401a101ff 005375a000"))
+@example(bytes.fromhex("005373c00401a301ff 005375a000"))
+@example(bytes.fromhex("005373c0020144 005375a000"))
+@example(bytes.fromhex("005373d0000000030000 005375a000"))
+@example(bytes.fromhex("005373c0020080 005375a000"))
+@example(bytes.fromhex("005373c00101 005375a000"))
+def test_the_scanner_says_what_the_codec_says(payload: bytes) -> None:
+    """Whatever the bytes are, both give the same outline, or both refuse them."""
+    assert answer(payload) == answer(memoryview(payload)) == expected(payload)  # type: ignore[arg-type]
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.lists(st.sampled_from(sorted(_SECTIONS)), min_size=1, max_size=5))
-@example(["delivery-annotations", "delivery-annotations"])
-@example(["message-annotations", "delivery-annotations"])
-def test_sections_in_any_order_and_number(names: list[str]) -> None:
-    """What the codec refuses, repeated or behind what it stands before, the fast way refuses too, and nothing else."""
-    payload = b"".join(_SECTIONS[name].encode() for name in names)
-    assert _answer(outline_slowly, payload) == _answer(outline, payload)
-
-
-def _answer(way: Callable[[bytes], tuple[bool, int, bool, int]], payload: bytes) -> tuple[bool, int, bool] | None:
+@given(payloads)
+def test_whole_messages(payload: bytes) -> None:
+    """A message that the codec reads to its end has the outline that its sections tell; none of them is refused."""
     try:
-        return way(payload)[:3]
+        message = reference_message(payload)
+    except RefusedError:
+        return
+    header, properties = message.header or Header(), message.properties or Properties()
+    has_annotations = message.delivery_annotations is not None
+    assert (bool(header.durable), message_id_hash(properties.message_id), has_annotations) == answer(payload)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(payloads, payloads, st.integers(0, 3), st.integers(0, 255), st.integers(0, 60))
+def test_what_is_recognised_is_what_a_scan_says(first: bytes, other: bytes, change: int, value: int, at: int) -> None:
+    """No bytes get another outline by beginning as a message that was learned: not cut, changed or continued."""
+    alike = learned(first)
+    if alike is None:
+        return
+    head = first[: read_outline(first).head_bytes]
+    changed = bytearray(first)
+    changed[at % len(changed)] = value
+    candidate = (bytes(changed), head + other, head + other[3:], first[: max(len(first) - at, 0)])[change]
+    hashes = alike.id_hashes([candidate])
+    if hashes is not None:
+        assert answer(candidate) == (alike.is_durable, hashes[0], False)
+    assert alike.id_hashes([first, candidate]) == (None if hashes is None else [read_outline(first).id_hash, *hashes])
+
+
+@settings(max_examples=300, deadline=None)
+@given(messages, st.binary(max_size=60))
+def test_another_body_is_alike(message: Message, rest: bytes) -> None:
+    """What follows the properties does not matter, and equal bytes up to there are recognised."""
+    data = message.encode()
+    outline, alike = read_outline(data), learned(data)
+    if alike is None:
+        return
+    same = data[: max(outline.size_min, outline.head_bytes)] + rest
+    is_ascii = outline.id_place is None or not outline.id_place.is_text or data.isascii()
+    assert alike.id_hashes([same, memoryview(same)]) in ([outline.id_hash] * 2, None if not is_ascii else [])
+
+
+def learned(payload: bytes) -> AlikeMessages | None:
+    """Learn from a message; None where the scanner refuses it, or it cannot be learned."""
+    try:
+        return learn_alike(read_outline(payload), payload)
     except DecodeError:
         return None
 
 
-@settings(max_examples=300, deadline=None)
-@given(messages, st.data())
-def test_mutated_messages(message: Message, data: st.DataObject) -> None:
-    """A message that the codec reads has one outline; one that it does not read is at worst a DecodeError."""
-    mutated = bytearray(message.encode())
-    mutated[data.draw(st.integers(0, min(len(mutated), 40) - 1))] = data.draw(st.integers(0, 255))
-    payload = bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
-    try:
-        fast = outline(payload)[:3]
-    except DecodeError:
-        fast = None
-    try:
-        slow = outline_slowly(payload)[:3]
-    except DecodeError:
-        return
-    assert slow == fast
+@pytest.mark.parametrize(
+    ("head", "head_bytes"),
+    [
+        ("005375", 3),
+        ("005370c0020141 005375", 10),
+        ("005370c0020141 00537345", 11),
+        ("005370c0020141 005373c0020140", 14),
+        ("005370c0020141 005373c0060240 a3026162", 14),
+        ("005370c0020141 005373c00501a1026162", 15),
+        ("005370c0020141 005373d00000000801 00000001a1", 0),
+    ],
+)
+def test_the_head_ends_where_all_is_decided(head: str, head_bytes: int) -> None:
+    """It is the descriptor of a body, an empty list of properties, or the code and the size of the first of them."""
+    payload = bytes.fromhex(head) + b"\xa0\x01a"
+    if head_bytes:
+        assert read_outline(payload).head_bytes == head_bytes
+    else:
+        with pytest.raises(DecodeError):
+            read_outline(payload)
 
 
-@settings(max_examples=300, deadline=None)
-@given(messages, st.integers(0, 40), st.integers(0, 255), st.binary(max_size=40))
-def test_the_deciding_bytes_decide(message: Message, at: int, value: int, rest: bytes) -> None:
-    """Whatever follows the first bytes that decide, the outline is the same one: also where a byte was changed."""
-    data = bytearray(message.encode())
-    data[at % len(data)] = value
-    try:
-        first = outline(bytes(data))
-    except DecodeError:
-        return
-    deciding_bytes = first[3]
-    assert deciding_bytes <= len(data)
-    if deciding_bytes:
-        assert outline(bytes(data[:deciding_bytes]) + rest) == first
+def test_ids_that_differ_are_hashed_each() -> None:
+    """A run of messages with ids of one width is recognised; one of another width is not, and ends it."""
+    run = [DURABLE + Message(properties=Properties(message_id=f"id {number}")).encode() for number in range(10)]
+    alike = learned(run[0])
+    assert alike is not None
+    assert alike.id_hashes(run) == [message_id_hash(f"id {number}") for number in range(10)]
+    other = DURABLE + Message(properties=Properties(message_id="id 10")).encode()
+    assert alike.id_hashes([*run, other]) is None
 
 
-def test_without_properties_few_bytes_decide() -> None:
-    """A header and a body's descriptor; properties may hold an id, which is another in each message."""
-    header = Header(durable=True)
-    assert outline(Message(header=header).encode()) == (True, 0, False, 14)
-    assert outline(Message().encode()) == (False, 0, False, 3)
-    assert outline(Message(header=header, properties=Properties(subject="a")).encode()) == (True, 0, False, 0)
+def test_ids_beyond_ascii_are_read_one_by_one() -> None:
+    """Bytes that two ids have together may be UTF-8 where those of one are not."""
+    first = Message(properties=Properties(message_id="\u00e9")).encode()
+    alike = learned(first)
+    assert alike is not None
+    halves = [first.replace(b"\xc3\xa9", part) for part in (b"a\xc3", b"\xa9b")]
+    assert alike.id_hashes([first]) is None
+    assert alike.id_hashes(halves) is None
+    assert [answer(half) for half in halves] == [None, None]
+
+
+def test_what_is_not_learned() -> None:
+    """A message without a body says nothing of others; one with delivery annotations would have to be cut."""
+    for payload in (b"", DURABLE, Message(delivery_annotations={Symbol("a"): 1}).encode()):
+        assert learned(payload) is None
+    long = Message(message_annotations={Symbol("a"): "x" * 600}).encode()
+    assert learned(long) is None
 
 
 @pytest.mark.parametrize(
@@ -127,15 +172,20 @@ def test_without_properties_few_bytes_decide() -> None:
 def test_hashes(message_id: Any, canonical: bytes) -> None:
     """A message-id's hash is the CRC-32 of its type and its bytes."""
     data = Message(properties=Properties(message_id=message_id)).encode()
-    assert crc32(canonical) == message_id_hash(message_id) == outline(data)[1]
+    assert crc32(canonical) == message_id_hash(message_id) == read_outline(data).id_hash
 
 
 def test_no_id_hashes_as_0_and_nothing_else_does() -> None:
     """0 stands for a message without an id, so an id whose CRC is 0 gets 1."""
-    assert 0 == message_id_hash(None) == outline(Message().encode())[1]
+    assert 0 == message_id_hash(None) == read_outline(Message().encode()).id_hash
     colliding = _bytes_with_crc_0(b"b")
     assert crc32(b"b" + colliding) == 0
-    assert 1 == message_id_hash(colliding) == outline(Message(properties=Properties(message_id=colliding)).encode())[1]
+    data = Message(properties=Properties(message_id=colliding)).encode()
+    outline = read_outline(data)
+    alike = learn_alike(outline, data)
+    assert alike is not None
+    assert 1 == message_id_hash(colliding) == outline.id_hash
+    assert alike.id_hashes([data]) == [1]
 
 
 def _bytes_with_crc_0(prefix: bytes) -> bytes:
@@ -160,15 +210,22 @@ def _bytes_with_crc_0(prefix: bytes) -> bytes:
 def test_the_first_frames_are_enough() -> None:
     """What stands behind the properties may be missing."""
     data = Message(header=Header(durable=True), properties=Properties(message_id="a")).encode()
-    assert outline(data) == outline(data[:-2]) == outline(data[:-5])
+    assert answer(data) == answer(data[:-2]) == answer(data[:-5])
     with pytest.raises(DecodeError):
-        outline(data[:-6])
+        read_outline(data[:-6])
 
 
 @pytest.mark.parametrize(
-    "payload", [b"nonsense", b"\x00\x53\x10\x45", b"\x00\x53\x70\xc0\x02\x01\xa1", b"\x00\x53\x78\x45"]
+    "payload",
+    [
+        b"nonsense",
+        b"\x00\x53\x10\x45",
+        b"\x00\x53\x70\xc0\x02\x01\xa1",
+        b"\x00\x53\x78\x45",
+        b"\x00\x53\x70\xc0\x02\x01\xa1\x00\x53\x75\xa0\x00",
+    ],
 )
 def test_what_is_no_message(payload: bytes) -> None:
     """Bytes that do not begin with sections are a DecodeError."""
     with pytest.raises(DecodeError):
-        outline(payload)
+        read_outline(payload)

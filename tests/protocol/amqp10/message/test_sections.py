@@ -8,11 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.message.message import Message, decode_message
-from ambermq.protocol.amqp10.message.sections import scan, scan_head, with_header
+from ambermq.protocol.amqp10.message.message import AmqpSequence, AmqpValue, Data, Message, decode_message
+from ambermq.protocol.amqp10.message.redelivery import with_header
+from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.performatives.classes import Header
+from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
+from tests.protocol.amqp10.message.codec_reference import RefusedError, reference_message
 from tests.protocol.amqp_messages import messages
+from tests.protocol.amqp_payloads import payloads
 
 VALUE = "00 53 77 40"
 DATA = "00 53 75 a0 01 61"
@@ -23,6 +27,29 @@ ANNOTATIONS = "00 53 72 c1 01 00"
 PROPERTIES = "00 53 73 45"
 APPLICATION = "00 53 74 c1 01 00"
 FOOTER = "00 53 78 c1 01 00"
+
+
+NAMES = {
+    Section.HEADER: "header",
+    Section.DELIVERY_ANNOTATIONS: "delivery_annotations",
+    Section.MESSAGE_ANNOTATIONS: "message_annotations",
+    Section.PROPERTIES: "properties",
+    Section.APPLICATION_PROPERTIES: "application_properties",
+}
+HEADS = (Section.HEADER, Section.DELIVERY_ANNOTATIONS, Section.MESSAGE_ANNOTATIONS)
+
+
+def scan(payload: Buffer) -> int:
+    """Scan a whole message; returns where the last section ends."""
+    scanner = SectionScanner(payload)
+    while scanner.next_code():
+        scanner.skip()
+    return scanner.position
+
+
+def scan_head(payload: Buffer) -> int:
+    """Scan what stands before the bare message; returns where that begins."""
+    return SectionScanner(payload).bare_start()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +72,7 @@ FOOTER = "00 53 78 c1 01 00"
 def test_legal_orders(sections: list[str]) -> None:
     """Sections in the specification's order are a message; a missing body is let pass."""
     data = bytes.fromhex("".join(sections))
-    assert len(data) == scan(data).end
+    assert len(data) == scan(data)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +114,42 @@ def test_illegal_orders(sections: list[str]) -> None:
 def test_ranges_are_the_sections(message: Message) -> None:
     """Each range holds its section, and the bare message is the rest."""
     data = message.encode()
-    sections = scan(data)
-    ranges = (sections.header, sections.delivery_annotations, sections.message_annotations)
+    scanner = SectionScanner(data)
+    ranges = [scanner.span(code) for code in HEADS]
     codes = [data[start + 2] for start, _ in filter(None, ranges)]
     expected = (message.header, message.delivery_annotations, message.message_annotations)
     assert [code for code, part in zip((0x70, 0x71, 0x72), expected, strict=True) if part is not None] == codes
-    assert sections.bare_start == max((stop for _, stop in filter(None, ranges)), default=0)
-    assert sections == scan_head(data)
+    assert scanner.bare_start() == max((stop for _, stop in filter(None, ranges)), default=0)
+    assert ranges == [SectionScanner(data).span(code) for code in HEADS]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(payloads)
+def test_the_scanner_says_what_the_codec_says(payload: bytes) -> None:
+    """Whatever the bytes are: asked for all of a message, the scanner reads what the codec reads, or both refuse."""
+    expected: Message | None = None
+    with suppress(RefusedError):
+        expected = reference_message(payload)
+    found: Message | None = None
+    with suppress(DecodeError):
+        found = decode_message(payload)
+    assert repr(found) == repr(expected)  # by their text, since a NaN is not itself
+
+
+@settings(max_examples=300, deadline=None)
+@given(payloads, st.lists(st.integers(Section.HEADER, Section.APPLICATION_PROPERTIES), max_size=4))
+def test_sections_asked_for_in_any_order(payload: bytes, codes: list[int]) -> None:
+    """As far as it is asked the scanner says the same of a message, in whatever order; it refuses no good message."""
+    try:
+        message = reference_message(payload)
+    except RefusedError:
+        return
+    scanner = SectionScanner(payload)
+    for code in codes:
+        assert repr(scanner.value(code)) == repr(getattr(message, NAMES[code]))
+    assert scanner.bare_start() == SectionScanner(payload).bare_start()
+    body = type(message.body[0]) if message.body else None
+    assert scanner.body_code() == {None: 0, Data: 0x75, AmqpSequence: 0x76, AmqpValue: 0x77}[body]
 
 
 @settings(max_examples=100, deadline=None)
@@ -115,7 +171,7 @@ def test_with_header_changes_the_head_alone(message: Message, count: int, annota
     """The count is set, annotations merged, delivery annotations gone, and the bare message kept to the byte."""
     before = message.encode()
     after = with_header(memoryview(before), delivery_count=count, annotations=annotations)
-    assert before[scan(before).bare_start :] == after[scan(after).bare_start :]
+    assert before[scan_head(before) :] == after[scan_head(after) :]
     rebuilt = decode_message(after)
     assert rebuilt.delivery_annotations is None
     assert (message.message_annotations or {}) | (annotations or {}) == (rebuilt.message_annotations or {})

@@ -11,9 +11,10 @@ from ambermq.engine.commands import Publish
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.message.message import Data, Message
-from ambermq.protocol.amqp10.message.publish_outline import outline
+from ambermq.protocol.amqp10.message.publish_outline import Outline, read_outline
+from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.protocol.gateway.links.producer_link import ProducerLink, without_delivery_annotations
+from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.server_limits import ServerLimits
 
 RUN_BYTES_MAX = 100
@@ -73,9 +74,10 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
     for payloads in sent:
         link.publish(run_of(payloads, first_id, as_views=as_views, settled=settled))
         for payload in payloads:
-            durable, id_hash, has_annotations, _ = outline(payload)
-            body = without_delivery_annotations(payload) if has_annotations else payload
-            expected.append((first_id, bytes(body), id_hash, durable))
+            outline = read_outline(payload)
+            span = outline.delivery_annotations
+            body = payload if span is None else without_delivery_annotations(payload, span)
+            expected.append((first_id, bytes(body), outline.id_hash, outline.is_durable))
             first_id = (first_id + 1) & 0xFFFFFFFF
     published = [
         ((command.first_id + index) & 0xFFFFFFFF, bytes(body), id_hash, command.durable)
@@ -90,24 +92,29 @@ def test_messages_are_published_as_each_is(sent: list[list[bytes]], as_views: bo
         assert command.size <= RUN_BYTES_MAX or len(command.bodies) == 1
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], KINDS[2], KINDS[3]])
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[2], KINDS[3], KINDS[5], KINDS[7]])
 def test_what_begins_as_the_last_message_is_not_read(monkeypatch: pytest.MonkeyPatch, kind: Message) -> None:
-    """The outline is asked for once, where a message has neither properties nor delivery annotations."""
+    """The outline is read once, where a message has no delivery annotations."""
     submitted: list[Publish] = []
     link = producing(submitted)
     link.publish(run_of([encoded(kind, b"a")], 0))
-    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.outline", None)
+    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.read_outline", None)
     link.publish(run_of([encoded(kind, b"b"), encoded(kind, b"c")], 1))
     assert [len(command.bodies) for command in submitted] == [1, 2]
 
 
-def test_a_long_beginning_is_not_kept() -> None:
-    """A peer may fill header and annotations as far as they are read fast: no link holds them for it."""
-    link = producing([])
-    header, annotations = b"\x00\x53\x70\xc0\xff\x01\x41" + bytes(253), b"\x00\x53\x72\xc1\xff" + bytes(255)
-    for beginning, head in ((annotations, annotations + b"\x00\x53\x75"), (header + annotations, b"")):
-        link.publish(run_of([beginning + b"\x00\x53\x75\xa0\x00"], 0))
-        assert link._head == head
+def test_one_message_of_another_kind_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a run that is not alike throughout, only what differs from the message before it is read."""
+    read: list[bytes] = []
+
+    def counting(payload: bytes) -> Outline:
+        read.append(payload)
+        return read_outline(payload)
+
+    monkeypatch.setattr("ambermq.protocol.gateway.links.producer_link.read_outline", counting)
+    first, other = encoded(KINDS[0], b"a"), encoded(KINDS[5], b"b")
+    producing([]).publish(run_of([first, first, other, other, first], 0))
+    assert read == [first, other, first]
 
 
 def test_annotations_that_cannot_be_read_end_what_was_read_before() -> None:

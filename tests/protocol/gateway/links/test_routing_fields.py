@@ -146,8 +146,8 @@ def test_each_section_is_decoded_once_and_only_when_asked(monkeypatch: pytest.Mo
 
         return count
 
-    monkeypatch.setattr("ambermq.protocol.gateway.links.routing_fields.decode", counting(decode))
-    monkeypatch.setattr("ambermq.protocol.gateway.links.routing_fields.decode_composite", counting(decode_composite))
+    monkeypatch.setattr("ambermq.protocol.amqp10.message.sections.decode", counting(decode))
+    monkeypatch.setattr("ambermq.protocol.amqp10.message.sections.decode_composite", counting(decode_composite))
     message = Message(
         header=Header(priority=9),
         message_annotations={"x": 1},

@@ -1,0 +1,48 @@
+"""A message as it goes out: header and annotations rebuilt, the bare message kept to the byte.
+
+Rule: a rebuilt message differs from the published one in the three sections before the bare message alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ambermq.protocol.amqp10.errors import DecodeError
+from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
+from ambermq.protocol.amqp10.performatives.classes import Header
+from ambermq.protocol.amqp10.types.decode import Buffer
+from ambermq.protocol.amqp10.types.encode import encode
+from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
+
+__all__ = ["with_header", "without_delivery_annotations"]
+
+
+def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[Any, Any] | None = None) -> bytes:
+    """Rebuild a message for its next delivery.
+
+    The header's delivery-count is set, annotations (keys are symbols, as such or as str) are merged into the message
+    annotations, delivery-annotations, which were for us, are dropped; all from properties on is kept to the byte.
+    The payload may be the first frames of a large message. DecodeError when the sections to be rebuilt are bad.
+    """
+    scanner = SectionScanner(payload)
+    bare_start = scanner.bare_start()
+    header = scanner.value(Section.HEADER)
+    parts: list[Any] = []
+    if header is not None or delivery_count:
+        parts.append(replace(header or Header(), delivery_count=delivery_count).encode())
+    if annotations:
+        known = scanner.value(Section.MESSAGE_ANNOTATIONS) or {}
+        if not isinstance(known, dict):
+            raise DecodeError("message annotations with keys that are neither symbols nor numbers")
+        merged = known | {key if isinstance(key, ULong) else Symbol(key): value for key, value in annotations.items()}
+        parts.append(encode(Described(ULong(Section.MESSAGE_ANNOTATIONS), merged)))
+    elif span := scanner.span(Section.MESSAGE_ANNOTATIONS):
+        parts.append(payload[slice(*span)])
+    parts.append(payload[bare_start:])
+    return b"".join(parts)
+
+
+def without_delivery_annotations(payload: Buffer, span: tuple[int, int]) -> bytes:
+    """Return the message without its delivery annotations, which are from start to end of `span`."""
+    start, stop = span
+    return bytes(payload[:start]) + bytes(payload[stop:])
