@@ -3,7 +3,7 @@
     size, 02 00 channel, 00 53 15, list, role, code of first | first   | code of last | last | settled, state, batchable
     head: must be equal                                      | next id | equal        | any  | tail: equal
 
-Rule 1: as in shape.py it may decline, never decide, and is learned from a frame that was read whole.
+Rule 1: as in transfer_recogniser.py it may decline, never decide, and is learned from a frame that was read whole.
 Rule 2: what follows one another with the same ending is one range: a range means what its parts mean one by one.
 """
 

@@ -8,8 +8,8 @@ Rule 2: a shape is learned from a frame that the general decoder took, and stand
         same way: equal bytes decode equally, and a tag is n bytes whatever they are.
 Rule 3: windows, credit and limits are the caller's, who says how many frames there may be.
 
-Dispositions have shapes of their own (disposition_shape.py). Flows have none, for each differs from the last: lists of
-plain fields (null, boolean, uint) are read here directly, with the same Rule 1.
+Dispositions have shapes of their own (disposition_recogniser.py). Flows have none, for each differs from the last:
+lists of plain fields (null, boolean, uint) are read here directly, with the same Rule 1.
 """
 
 from struct import Struct

@@ -3,11 +3,11 @@
     header | delivery annotations | message annotations | properties: list, its size, code of message-id | message-id
     the head: equal bytes mean the same outline                                                          | hashed
 
-Rule 1: `read_outline` scans one message, in the encodings of every client; it looks at the sections up to the
-properties, at the first field of header and properties, and at nothing else. So the first frames of a large message
-will do. What it looks at it reads as the codec does, or refuses as the codec does: property tests hold them equal.
-Rule 2: of a message's outline its head decides all but the message-id itself. What begins with the same bytes, and is
-long enough for its properties, is recognised by one comparison, whichever client wrote it: `AlikeMessages`.
+Rule 1: `read_outline` scans one message in any encoding. It reads the sections up to the properties, the first field
+of header and properties, and nothing else. So the first frames of a large message are enough. For any bytes it gives
+the codec's answer, or a DecodeError where the codec raises one; a property test compares the two.
+Rule 2: the head of a message decides its outline, but for the message-id itself. `AlikeMessages` compares heads: a
+message with the same head, and long enough for its properties, has the same outline. No client is known by name.
 Rule 3: a message-id's hash depends on its type and value, not on how it was encoded:
 
     crc32("s" utf-8 | "b" bytes | "u" 16 bytes | "l" 8 bytes, big endian), 1 where that is 0; 0 where there is no id
@@ -52,13 +52,13 @@ class Outline(NamedTuple):
     """Start and end of the section; None where there is none."""
     id_place: IdPlace | None
     head_bytes: int
-    """How many first bytes decide all but the id; 0 where the message ends before it has said that."""
+    """How many first bytes decide all but the id; 0 where the message ends before they do."""
     size_min: int
-    """What a message needs to be whole up to the end of the properties."""
+    """The size of a message up to the end of its properties: a shorter one is cut off in them."""
 
 
 class AlikeMessages:
-    """Messages that have the outline of one that was read, but for their ids."""
+    """The recogniser of messages that have the outline of one that was read, but for their ids."""
 
     __slots__ = ("_head", "_head_of", "_id_of", "_id_place", "_size_min", "is_durable")
 
@@ -73,7 +73,7 @@ class AlikeMessages:
 
     def id_hashes(self, payloads: Sequence[Buffer]) -> list[int] | None:
         """Return the id hash of each of the messages; None where one of them may have another outline."""
-        # Once a message, so no step is a line of Python that runs for each.
+        # This runs for every published message: each step is one call for the whole run, no loop of Python.
         count = len(payloads)
         if [*map(self._head_of, payloads)].count(self._head) != count:
             return None
@@ -105,9 +105,9 @@ def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
 
 
 def learn_alike(outline: Outline, payload: Buffer) -> AlikeMessages | None:
-    """Learn to recognise messages like one that was read; None where its head is long, or does not decide.
+    """Return the recogniser of messages like one that was read; None where its head is too long, or does not decide.
 
-    One with delivery annotations is not learned either: each like it would have to be cut.
+    None for a message with delivery annotations too: each message like it is stored without them.
     """
     if not 0 < outline.head_bytes <= _HEAD_BYTES_MAX or outline.delivery_annotations is not None:
         return None

@@ -4,13 +4,13 @@
     properties? application-properties? (data+ | sequence+ | value) footer? the bare message, footer: kept to the byte
 
 Rule 1: a section is a descriptor and a list, map, binary or value; the scanner steps over it by its size.
-Rule 2: order and number of sections are the specification's, anything else is a DecodeError. A missing body is let
-pass where no footer follows: some clients leave an empty one out.
-Rule 3: bytes are read as far as asked, and no further: what lies behind may be cut off, or no section at all.
-Rule 4: whatever the bytes are, what is asked for is what the codec reads there, or a DecodeError as the codec's is.
+Rule 2: order and number of sections are the specification's, anything else is a DecodeError. A missing body is
+accepted where no footer follows: some clients omit an empty one.
+Rule 3: the scanner reads as far as asked, and no further: what lies behind may be cut off, or no section at all.
+Rule 4: for any bytes, an answer is what the codec reads there, or a DecodeError where the codec raises one.
 
-`SectionScanner` is for those that ask for sections and their values; publish_outline.py asks one thing of each message
-that is published, at the speed that needs, and steps over sections by the functions that stand here.
+`SectionScanner` answers readers of sections and their values. publish_outline.py reads each published message once,
+with the functions of this module and without an object, for speed.
 """
 
 from struct import Struct, error

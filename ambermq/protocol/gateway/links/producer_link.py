@@ -3,7 +3,7 @@
 Rule 1. Credit is pacing: topped up when half is used, by what has become durable. The hard bound is the server's.
 Rule 2. The bare message stays as it came, byte for byte; delivery annotations were meant for us and end here.
 Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
-Rule 4. Where all messages of a run are like the last one that was read on the link, none is read (publish_outline.py).
+Rule 4. A run whose messages are all like the last one that was read is published without reading (publish_outline.py).
 """
 
 from typing import TYPE_CHECKING, final
