@@ -13,7 +13,8 @@ from ambermq.engine.commands import Publish
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.framing.transfer_recogniser import learn
-from ambermq.protocol.amqp10.message.publish_outline import learn_alike, message_id_hash, read_outline
+from ambermq.protocol.amqp10.message.message_recogniser import learn_message
+from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, read_outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties, Transfer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.server_limits import ServerLimits
@@ -70,7 +71,7 @@ def test_the_outline_is_the_codecs(recorded: list[ClientMessage]) -> None:
 def test_messages_of_a_kind_are_recognised(recorded: list[ClientMessage]) -> None:
     """The first message of a link is read; those behind it are recognised in a run, ids and all."""
     payloads = [message.payload for message in recorded]
-    alike = learn_alike(read_outline(payloads[0]), payloads[0])
+    alike = learn_message(read_outline(payloads[0]), payloads[0])
     assert alike is not None
     hashes = alike.id_hashes(payloads)
     assert hashes is not None

@@ -6,16 +6,13 @@
 Rule 1: `read_outline` scans one message in any encoding. It reads the sections up to the properties, the first field
 of header and properties, and nothing else. So the first frames of a large message are enough. For any bytes it gives
 the codec's answer, or a DecodeError where the codec raises one; a property test compares the two.
-Rule 2: the head of a message decides its outline, but for the message-id itself. `AlikeMessages` compares heads: a
-message with the same head, and long enough for its properties, has the same outline. No client is known by name.
+Rule 2: the head of a message decides its outline, but for the message-id itself: a message with the same head, and long
+enough for its properties, has the same outline. So runs of messages are recognised (message_recogniser.py).
 Rule 3: a message-id's hash depends on its type and value, not on how it was encoded:
 
     crc32("s" utf-8 | "b" bytes | "u" 16 bytes | "l" 8 bytes, big endian), 1 where that is 0; 0 where there is no id
 """
 
-from collections.abc import Sequence
-from itertools import repeat
-from operator import itemgetter
 from struct import Struct, error
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -25,10 +22,7 @@ from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.sections import Section, read_descriptor, section_end
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["AlikeMessages", "IdPlace", "Outline", "learn_alike", "message_id_hash", "read_outline"]
-
-_HEAD_BYTES_MAX: Final = 512
-"""What is kept of a message at most: header, one short map of annotations, and the beginning of the properties."""
+__all__ = ["IdPlace", "Outline", "message_id_hash", "read_outline"]
 
 
 class IdPlace(NamedTuple):
@@ -57,38 +51,6 @@ class Outline(NamedTuple):
     """The size of a message up to the end of its properties: a shorter one is cut off in them."""
 
 
-class AlikeMessages:
-    """The recogniser of messages that have the outline of one that was read, but for their ids."""
-
-    __slots__ = ("_head", "_head_of", "_id_of", "_id_place", "_size_min", "is_durable")
-
-    def __init__(self, outline: Outline, payload: Buffer) -> None:
-        """Learn from a message; `learn_alike` says from which."""
-        self._head_of = itemgetter(slice(outline.head_bytes))
-        self._head = bytes(self._head_of(payload))
-        self._size_min = outline.size_min if outline.size_min > outline.head_bytes else 0
-        self._id_place = place = outline.id_place
-        self._id_of = itemgetter(slice(place.start, place.stop) if place else slice(0))
-        self.is_durable = outline.is_durable
-
-    def id_hashes(self, payloads: Sequence[Buffer]) -> list[int] | None:
-        """Return the id hash of each of the messages; None where one of them may have another outline."""
-        # This runs for every published message: each step is one call for the whole run, no loop of Python.
-        count = len(payloads)
-        if [*map(self._head_of, payloads)].count(self._head) != count:
-            return None
-        if self._size_min and min(map(len, payloads), default=0) < self._size_min:
-            return None
-        place = self._id_place
-        if place is None:
-            return [0] * count
-        ids = [*map(self._id_of, payloads)]
-        if place.is_text and not b"".join(ids).isascii():
-            return None
-        hashes = [*map(crc32, ids, repeat(place.seed))]
-        return [one or 1 for one in hashes] if 0 in hashes else hashes
-
-
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
     """Hash a message-id as an outline does: 1 to 2**32 - 1, or 0 for None."""
     match message_id:
@@ -102,16 +64,6 @@ def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
             return crc32(message_id.bytes, _UUID) or 1
         case _:
             return crc32(message_id.to_bytes(8, "big"), _ULONG) or 1
-
-
-def learn_alike(outline: Outline, payload: Buffer) -> AlikeMessages | None:
-    """Return the recogniser of messages like one that was read; None where its head is too long, or does not decide.
-
-    None for a message with delivery annotations too: each message like it is stored without them.
-    """
-    if not 0 < outline.head_bytes <= _HEAD_BYTES_MAX or outline.delivery_annotations is not None:
-        return None
-    return AlikeMessages(outline, payload)
 
 
 def read_outline(payload: Buffer) -> Outline:

@@ -3,7 +3,7 @@
 Rule 1. Credit is pacing: topped up when half is used, by what has become durable. The hard bound is the server's.
 Rule 2. The bare message stays as it came, byte for byte; delivery annotations were meant for us and end here.
 Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
-Rule 4. A run whose messages are all like the last one that was read is published without reading (publish_outline.py).
+Rule 4. A run whose messages are all like the last one that was read is published unread (message_recogniser.py).
 """
 
 from typing import TYPE_CHECKING, final
@@ -13,7 +13,8 @@ from ambermq.engine.effects import ProducerReady, PublishDone
 from ambermq.protocol.amqp10.errors import DecodeError, LinkFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.link.receiver import Receiver
-from ambermq.protocol.amqp10.message.publish_outline import AlikeMessages, learn_alike, read_outline
+from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
+from ambermq.protocol.amqp10.message.publish_outline import read_outline
 from ambermq.protocol.amqp10.message.redelivery import without_delivery_annotations
 from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
@@ -33,7 +34,7 @@ class ProducerLink:
     """One producer of the engine and the link that it sends on."""
 
     __slots__ = (
-        *("_alike", "_credit_low"),
+        *("_recogniser", "_credit_low"),
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
@@ -49,7 +50,7 @@ class ProducerLink:
         self._credit_low = limits.credit_max - limits.credit_max // 2
         """With more than that left no credit is due."""
         self.is_open = True
-        self._alike: AlikeMessages | None = None
+        self._recogniser: MessageRecogniser | None = None
         """Recognises messages like the last one that was read; None where there is none, or it cannot be learned."""
 
     def accept(self, ready: ProducerReady) -> None:
@@ -71,14 +72,14 @@ class ProducerLink:
             raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
         # A list of its own, for commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
-        alike = self._alike
+        recogniser = self._recogniser
         size = sum(map(len, bodies))
         self.unfinished += len(bodies)
-        hashes = alike.id_hashes(bodies) if alike is not None and size <= self.limits.run_bytes_max else None
-        if alike is None or hashes is None:
+        hashes = recogniser.id_hashes(bodies) if recogniser is not None and size <= self.limits.run_bytes_max else None
+        if recogniser is None or hashes is None:
             self._publish_each(run)
             return
-        publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, alike.is_durable, run.settled)
+        publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
         self.peer.gateway.engine.submit(publish)
 
     def _publish_each(self, run: TransferRun) -> None:
@@ -110,13 +111,13 @@ class ProducerLink:
 
     def _read(self, payload: Buffer) -> tuple[Buffer, bool, int]:
         """Return a message as it is stored, whether it is durable, and the hash of its id; raises DecodeError."""
-        alike = self._alike
-        if alike is not None:
-            hashes = alike.id_hashes((payload,))
+        recogniser = self._recogniser
+        if recogniser is not None:
+            hashes = recogniser.id_hashes((payload,))
             if hashes is not None:
-                return payload, alike.is_durable, hashes[0]
+                return payload, recogniser.is_durable, hashes[0]
         outline = read_outline(payload)
-        self._alike = learn_alike(outline, payload)
+        self._recogniser = learn_message(outline, payload)
         if outline.delivery_annotations is not None:
             payload = without_delivery_annotations(payload, outline.delivery_annotations)
         return payload, outline.is_durable, outline.id_hash

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import Message
-from ambermq.protocol.amqp10.message.publish_outline import AlikeMessages, learn_alike, message_id_hash, read_outline
+from ambermq.protocol.amqp10.message.message_recogniser import MessageRecogniser, learn_message
+from ambermq.protocol.amqp10.message.publish_outline import message_id_hash, read_outline
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.types.values import Symbol, ULong
 from tests.protocol.amqp10.message.codec_reference import RefusedError, reference_message, reference_outline
@@ -99,10 +100,10 @@ def test_another_body_is_alike(message: Message, rest: bytes) -> None:
     assert alike.id_hashes([same, memoryview(same)]) in ([outline.id_hash] * 2, None if not is_ascii else [])
 
 
-def learned(payload: bytes) -> AlikeMessages | None:
+def learned(payload: bytes) -> MessageRecogniser | None:
     """Learn from a message; None where the scanner refuses it, or it cannot be learned."""
     try:
-        return learn_alike(read_outline(payload), payload)
+        return learn_message(read_outline(payload), payload)
     except DecodeError:
         return None
 
@@ -182,7 +183,7 @@ def test_no_id_hashes_as_0_and_nothing_else_does() -> None:
     assert crc32(b"b" + colliding) == 0
     data = Message(properties=Properties(message_id=colliding)).encode()
     outline = read_outline(data)
-    alike = learn_alike(outline, data)
+    alike = learn_message(outline, data)
     assert alike is not None
     assert 1 == message_id_hash(colliding) == outline.id_hash
     assert alike.id_hashes([data]) == [1]
