@@ -10,16 +10,12 @@ Rule 3: a peer's fault is told like a peer's goodbye, by the event of the scope 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint, ReceiverEndpoint, SessionEndpoint
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Error, Open
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.link.link import Link
-    from ambermq.protocol.amqp10.link.receiver import Receiver
-    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = [
     "Authenticating",
@@ -59,21 +55,21 @@ class Opened(Struct):
 class SessionBegun(Struct):
     """A session is mapped at both ends: begun by the peer and answered by us, or the other way round."""
 
-    session: Session
+    session: SessionEndpoint
     """The session."""
 
 
 class LinkAttached(Struct):
     """The peer's attach: what the peer began is answered by `link.accept` or `link.refuse`."""
 
-    link: Link
+    link: LinkEndpoint
     """A Sender (we send on it) or a Receiver; the peer's performative is `link.remote`."""
 
 
 class TransferRun(Struct):
     """Complete messages of one link with consecutive delivery-ids, alike in all but their payload; n >= 1."""
 
-    link: Receiver
+    link: ReceiverEndpoint
     """The link they came on."""
 
     first_id: int
@@ -96,7 +92,7 @@ class Disposed(Struct):
     new, and other states ask for nothing.
     """
 
-    link: Link
+    link: LinkEndpoint
     """The link they went over; a Receiver only when the peer settles what we have in receiver-settle-mode second."""
 
     first_id: int
@@ -115,14 +111,14 @@ class Disposed(Struct):
 class CreditChanged(Struct):
     """A flow of the peer for one link: `link.credit` and `link.drain` are new."""
 
-    link: Link
+    link: LinkEndpoint
     """A Sender, whose drain is answered by `drained()`; or a Receiver whose peer answered our drain."""
 
 
 class LinkDetached(Struct):
     """A link ended: the peer detached, or erred, or attached the same link anew; our own detach is not told."""
 
-    link: Link
+    link: LinkEndpoint
     """The link; everything it held is forgotten."""
 
     closed: bool
@@ -135,7 +131,7 @@ class LinkDetached(Struct):
 class SessionEnded(Struct):
     """A session ended with all its links, by the peer or by its fault; our own end is not told."""
 
-    session: Session
+    session: SessionEndpoint
     """The session; `session.links()` still names what was attached."""
 
     error: Error | None

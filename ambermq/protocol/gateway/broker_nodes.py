@@ -3,19 +3,16 @@
 Rule 1. Both are asked and answered by links of the same kind (request_links.py), so what links tell goes to both.
 """
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ambermq.engine.effects import Answered, RefusedCommand
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
 from ambermq.protocol.amqp10.events import Disposed, TransferRun
-from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.gateway.nodes import cbs_node as claims
 from ambermq.protocol.gateway.nodes import management_node as management
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 
 __all__ = ["BrokerNodes"]
 
@@ -28,7 +25,7 @@ class BrokerNodes:
 
     __slots__ = ("_management", "_nodes", "_peer")
 
-    def __init__(self, peer: "ConnectionGateway") -> None:
+    def __init__(self, peer: NodePeer) -> None:
         self._peer = peer
         self._management: management.ManagementNode | None = None
         self._nodes: dict[str, _Node] = {}
@@ -56,7 +53,7 @@ class BrokerNodes:
         self._management.attach_replies(link)
         return True
 
-    def is_asked_in(self, session: Session) -> bool:
+    def is_asked_in(self, session: SessionEndpoint) -> bool:
         """Tell whether a link for requests is in a session."""
         return any(node.links.is_asked_in(session) for node in self._nodes.values())
 
@@ -75,12 +72,12 @@ class BrokerNodes:
         for node in self._nodes.values():
             node.links.flush(link)
 
-    def relieve(self, session: Session) -> None:
+    def relieve(self, session: SessionEndpoint) -> None:
         """Send the answers that waited for room in a session."""
         for node in self._nodes.values():
             node.links.relieve(session)
 
-    def detached(self, link: Link) -> None:
+    def detached(self, link: LinkEndpoint) -> None:
         """Forget a link."""
         for node in self._nodes.values():
             node.links.detached(link)

@@ -4,11 +4,12 @@ A link is answered when the engine has: the attach reply of a node waits for the
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import Final, assert_never, final
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from ambermq.engine.effects import Answered, ConsumerReady, ProducerReady, RefusedCommand
 from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint, SessionEndpoint
 from ambermq.protocol.amqp10.errors import AmqpError
 from ambermq.protocol.amqp10.events import (
     Authenticating,
@@ -22,15 +23,14 @@ from ambermq.protocol.amqp10.events import (
     SessionEnded,
     TransferRun,
 )
-from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Error
-from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
 from ambermq.protocol.gateway.container_ids import SOLE_CONNECTION
+from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.gateway.identity import Identity
 from ambermq.protocol.gateway.internal_publisher import InternalPublisher
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
@@ -38,10 +38,7 @@ from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.nodes import management_node as management
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
-from ambermq.protocol.gateway.sources.source_scheduler import Source
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.gateway import Gateway
+from ambermq.protocol.gateway.sources.source import Source
 
 __all__ = ["OFFERED", "PRODUCT", "Authenticator", "ConnectionGateway"]
 
@@ -73,7 +70,7 @@ class ConnectionGateway:
         "is_paused",
     )
 
-    def __init__(self, gateway: "Gateway", connection: Connection, authenticate: Authenticator) -> None:
+    def __init__(self, gateway: Gateway, connection: Connection, authenticate: Authenticator) -> None:
         self.gateway = gateway
         self.connection = connection
         self.container = ""
@@ -81,9 +78,9 @@ class ConnectionGateway:
         self.is_paused = False
         """So much output is unsent that no deliveries are wanted."""
         self._authenticate = authenticate
-        self._producing: dict[Link, ProducerLink] = {}
-        self._consuming: dict[Link, ConsumerLink] = {}
-        self._sources: dict[Link, Source] = {}
+        self._producing: dict[LinkEndpoint, ProducerLink] = {}
+        self._consuming: dict[LinkEndpoint, ConsumerLink] = {}
+        self._sources: dict[LinkEndpoint, Source] = {}
         self._own = BrokerNodes(self)
         self._posting: InternalPublisher | None = None
         gateway.peers[self] = None
@@ -161,7 +158,7 @@ class ConnectionGateway:
             if consuming.link.drain:
                 consuming.end_drain()
 
-    def relieve(self, session: Session) -> None:
+    def relieve(self, session: SessionEndpoint) -> None:
         """Go on where the session's bound on what is unsettled stood in the way, once there is less of it."""
         if not session.is_awaited or session.is_full:
             return
@@ -229,7 +226,7 @@ class ConnectionGateway:
         consuming.accept(ready)
         self.top_up(consuming)
 
-    def stolen(self, link: Link) -> None:
+    def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached anew."""
         self._forget(link)
         why = f"link {link.name!r:.80} was attached by another connection"
@@ -305,7 +302,7 @@ class ConnectionGateway:
             why = f"this connection is bound to {management.ADDRESS}, not to {address!r:.80}"
             raise Refusal(AmqpCondition.UNAUTHORIZED_ACCESS, why)
 
-    def _move(self, gateway: "Gateway") -> None:
+    def _move(self, gateway: Gateway) -> None:
         """Belong to another virtual host from now on; there are no links yet."""
         self.gateway.peers.pop(self, None)
         self.gateway = gateway
@@ -327,25 +324,25 @@ class ConnectionGateway:
         except Refusal as refusal:
             self._refuse(link, refusal)
 
-    def _check_name(self, link: Link) -> None:
+    def _check_name(self, link: LinkEndpoint) -> None:
         """Raise Refusal for a name that would be too much to keep."""
         size, bytes_max = len(link.name.encode()), self.gateway.limits.link_name_bytes_max
         if size > bytes_max:
             why = f"a link's name of {size} bytes: at most {bytes_max} (link_name_bytes_max)"
             raise Refusal("amqp:invalid-field", why)
 
-    def _steal(self, link: Link) -> None:
+    def _steal(self, link: LinkEndpoint) -> None:
         """End the link of another connection that has this one's name."""
         known = self.gateway.links.get((self.container, link.name, link.is_sender))
         if known is not None and known[0] is not self and self.identity.scope is None:
             known[0].stolen(known[1])
 
-    def _have(self, link: Link) -> None:
+    def _have(self, link: LinkEndpoint) -> None:
         """Be who has a link of this name; where containers are nameless nobody is."""
         if self.container:
             self.gateway.links[self.container, link.name, link.is_sender] = self, link
 
-    def _let_go(self, link: Link) -> None:
+    def _let_go(self, link: LinkEndpoint) -> None:
         name = (self.container, link.name, link.is_sender)
         known = self.gateway.links.get(name)
         if known is not None and known[1] is link:
@@ -404,7 +401,7 @@ class ConnectionGateway:
             )
         )
 
-    def _refuse(self, link: Link, refusal: Refusal) -> None:
+    def _refuse(self, link: LinkEndpoint, refusal: Refusal) -> None:
         self._let_go(link)
         known = self._producing.pop(link, None) or self._consuming.pop(link, None)
         if known is None or known.is_open:
@@ -459,7 +456,7 @@ class ConnectionGateway:
         self._forget(event.link, is_closed=event.closed and event.error is None)
         self.relieve(event.link.session)
 
-    def _end(self, link: Link, error: Error) -> None:
+    def _end(self, link: LinkEndpoint, error: Error) -> None:
         """End a link of ours; the others of its session have the room that it leaves."""
         link.detach(closed=True, error=error)
         self.relieve(link.session)
@@ -468,7 +465,7 @@ class ConnectionGateway:
         for link in event.session.links():
             self._forget(link)
 
-    def _forget(self, link: Link, *, is_closed: bool = False) -> None:
+    def _forget(self, link: LinkEndpoint, *, is_closed: bool = False) -> None:
         """Let a link's end be known; `is_closed`: the peer is done with what it received from."""
         self._let_go(link)
         producing = self._producing.pop(link, None)
@@ -506,6 +503,6 @@ class ConnectionGateway:
         self.gateway.engine.submit(DetachConsumer(consumer, unsent, is_closed))
 
 
-def _attach_of(link: Link) -> Attach:
+def _attach_of(link: LinkEndpoint) -> Attach:
     assert link.remote is not None, "a link is told once its peer has attached"
     return link.remote

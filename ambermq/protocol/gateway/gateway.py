@@ -8,11 +8,9 @@ Rule 2. What a peer did wrong ends its link, session or connection, and nothing 
 Rule 3. A connection whose output may have grown stands in `touched` until the server has flushed it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol, final
 
-from ambermq.engine.commands import Command
-from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import (
     Answered,
     CommandFailed,
@@ -28,61 +26,33 @@ from ambermq.engine.effects import (
     RefusedCommand,
 )
 from ambermq.engine.history.background_queries import BackgroundQueries
-from ambermq.engine.history.replay import Replay
-from ambermq.engine.model.entry import Entry
-from ambermq.engine.model.state import State
-from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
-from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.gateway.connection_peer import ConnectionPeer
 from ambermq.protocol.gateway.container_ids import ContainerIds
+from ambermq.protocol.gateway.engine_port import EnginePort
 from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.gateway.links.producer_link import ProducerLink
 from ambermq.protocol.gateway.sources.source_scheduler import SourceScheduler
 from ambermq.protocol.management.sorted_ids import SortedIds
 from ambermq.protocol.management.vhosts import VhostPort
 from ambermq.protocol.server_limits import ServerLimits
 
-__all__ = ["Engine", "Gateway"]
+__all__ = ["Gateway", "VhostGateways"]
 
 
 LinkName = tuple[str, str, bool]
 """Container id, name, and whether we send on it (transport, 2.6.1)."""
 
 
-class Hold(Protocol):
-    """What keeps messages readable that compactions let go of."""
+class VhostGateways(VhostPort, Protocol):
+    """The virtual hosts of a server, by the hostname of an open."""
 
-    def release(self) -> None:
-        """Need them no longer."""
-
-
-class Engine(Protocol):
-    """What the gateway needs of the engine."""
-
-    state: State
-    config: EngineConfig
-
-    @property
-    def durable_end(self) -> int:
-        """The offset after everything that is durable."""
-
-    def submit(self, command: Command) -> None:
-        """Gather a command for the next tick."""
-
-    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
-        """Say how many deliveries a consumer's link can take now."""
-
-    def hold(self) -> Hold:
-        """Let every message that is in the log now be read until the hold is released."""
-
-    def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
-        """Return messages for who takes nothing; None where one must be read first."""
-
-    def replay(self, first: int) -> Replay:
-        """Return what reads events from an offset on again, beside the loop."""
+    def gateway_of(self, hostname: str | None) -> "Gateway":
+        """Return the gateway of the virtual host that an open's hostname means."""
 
 
 @final
@@ -91,14 +61,14 @@ class Gateway:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: EnginePort,
         limits: ServerLimits,
         *,
         container_id: str,
         beside: BackgroundQueries,
         may_read_log: Callable[[str | None], bool],
         vhost: str = "default",
-        vhosts: VhostPort | None = None,
+        vhosts: VhostGateways | None = None,
     ) -> None:
         self.engine = engine
         self.limits = limits
@@ -117,15 +87,15 @@ class Gateway:
         """The links that take nothing."""
         self.is_room_low = False
         """Little disk is left: no new credit, and sessions are closed to transfers."""
-        self.touched: dict[ConnectionGateway, None] = {}
+        self.touched: dict[LinkPeer, None] = {}
         """Connections that may have output."""
         self.consumers: dict[int, ConsumerLink] = {}
         """By the engine's id."""
         self.producers: dict[int, ProducerLink] = {}
         """By the engine's id."""
-        self.peers: dict[ConnectionGateway, None] = {}
+        self.peers: dict[ConnectionPeer, None] = {}
         self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
-        self.links: dict[LinkName, tuple[ConnectionGateway, Link]] = {}
+        self.links: dict[LinkName, tuple[ConnectionPeer, LinkEndpoint]] = {}
         """Those of all connections; who attaches one anew steals it."""
         self.mistakes: list[Exception] = []
         """Our own, for the server to log."""
@@ -149,7 +119,7 @@ class Gateway:
             except Exception as mistake:  # noqa: BLE001 - whatever it is, the other effects must leave
                 self.blame(_peer_of(getattr(effect, "key", None), getattr(effect, "link", None)), mistake)
 
-    def blame(self, peer: ConnectionGateway | None, mistake: Exception) -> None:
+    def blame(self, peer: LinkPeer | None, mistake: Exception) -> None:
         """End a connection for a mistake of ours; the server logs what is kept here."""
         self.mistakes.append(mistake)
         if peer is not None:
@@ -230,6 +200,6 @@ class Gateway:
         self.blame(_peer_of(getattr(command, "key", None), getattr(command, "link", None), consuming), effect.error)
 
 
-def _peer_of(*sources: object) -> ConnectionGateway | None:
+def _peer_of(*sources: object) -> LinkPeer | None:
     """Return the connection behind the first of these that belongs to one."""
     return next((peer for peer in (getattr(source, "peer", None) for source in sources) if peer is not None), None)

@@ -5,15 +5,13 @@ Rule 1. It is a producer of the engine like any other, without a link: it comes 
 Rule 2. Nobody waits for the outcome: what reaches no queue is gone.
 """
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ambermq.engine.commands import AttachProducer, DetachProducer, Publish
 from ambermq.engine.effects import ProducerReady, PublishDone
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.protocol.amqp10.types.decode import Buffer
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.gateway.links.link_peer import LinkPeer
 
 __all__ = ["InternalPublisher"]
 
@@ -26,7 +24,7 @@ class InternalPublisher:
 
     __slots__ = ("_is_asked", "_producer", "_waiting", "is_open", "peer")
 
-    def __init__(self, peer: "ConnectionGateway", link: str) -> None:
+    def __init__(self, peer: LinkPeer, link: str) -> None:
         """`link` is the name that history has for it."""
         self.peer = peer
         self.is_open = True

@@ -5,22 +5,21 @@ RefusedCommand with the command's key, when it is done, which may take as long a
 Rule 2. What is asked here concerns virtual hosts by their name, whichever of them the asking connection belongs to.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import Any, Final, Protocol, final
 
+from ambermq.engine.effects import Effect
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
 from ambermq.protocol.management.request_fields import asked_flag, asked_name, asked_number, refuse_unknown
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.gateway import Gateway
 
 __all__ = [
     "HOSTNAME_PREFIX",
     "VHOST_ATTRIBUTES",
     "VHOST_OPERATIONS",
     "VHOST_TYPE",
+    "AnswerPort",
     "CreateVhost",
     "DeleteVhost",
     "PrepareVhost",
@@ -101,13 +100,21 @@ class DeleteVhost:
 VhostCommand = QueryVhosts | ReadVhost | PrepareVhost | CreateVhost | ResetVhost | DeleteVhost
 
 
+class AnswerPort(Protocol):
+    """What takes the answer to a command: the gateway of the virtual host that the asking connection belongs to."""
+
+    @property
+    def vhost(self) -> str:
+        """The name of the virtual host."""
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        """Answer by effects."""
+
+
 class VhostPort(Protocol):
-    """What knows all virtual hosts."""
+    """What answers commands about virtual hosts."""
 
-    def gateway_of(self, hostname: str | None) -> "Gateway":
-        """Return the gateway of the virtual host that an open's hostname means."""
-
-    def ask(self, gateway: "Gateway", command: VhostCommand) -> None:
+    def ask(self, gateway: AnswerPort, command: VhostCommand) -> None:
         """Answer `gateway` with effects, at once or later."""
 
 

@@ -10,15 +10,13 @@ import asyncio
 import socket
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import Final, cast, final
 
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.server.transport_server import TransportServer
 from ambermq.protocol.server.vhost_runner import VhostRunner
-
-if TYPE_CHECKING:
-    from ambermq.protocol.server.server import Server
 
 __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
@@ -39,7 +37,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     host: VhostRunner
     """The virtual host that it belongs to: the default one until its open has come."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: TransportServer["ConnectionTransport"]) -> None:
         self._server = server
         self._opened_by_ms = self._gone_by_ms = 0
         self._unsent_bytes = -1

@@ -24,7 +24,8 @@ from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import ConnectionCondition
 from ambermq.protocol.amqp10.types.values import Symbol
-from ambermq.protocol.gateway.connection_gateway import Authenticator, ConnectionGateway
+from ambermq.protocol.gateway.connection_gateway import Authenticator
+from ambermq.protocol.gateway.links.link_peer import LinkPeer
 from ambermq.protocol.server.connection_transport import SWEEP_MS, ConnectionTransport
 from ambermq.protocol.server.vhost_lifecycle import VhostLifecycle, Vhosts
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
@@ -62,7 +63,7 @@ class Server:
         self.allow_bare = allow_bare
         self.may_read_log = may_read_log
         self.read_buffer = ReadBuffer()
-        self.sockets: dict[ConnectionGateway, ConnectionTransport] = {}
+        self.sockets: dict[LinkPeer, ConnectionTransport] = {}
         self.failure: Exception | None = None
         """Why a log can no longer be written."""
         self.stopped = asyncio.Event()

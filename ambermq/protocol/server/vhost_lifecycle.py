@@ -7,7 +7,7 @@ Rule 3. A virtual host is served when the root manifest names it, and is served 
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import Any, Protocol, final
 
 from ambermq.engine.commands import ResetHost
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
@@ -23,6 +23,7 @@ from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.management.vhosts import (
     HOSTNAME_PREFIX,
     VHOST_ATTRIBUTES,
+    AnswerPort,
     CreateVhost,
     DeleteVhost,
     PrepareVhost,
@@ -31,10 +32,8 @@ from ambermq.protocol.management.vhosts import (
     ResetVhost,
     VhostCommand,
 )
+from ambermq.protocol.server.lifecycle_server import LifecycleServer
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
-
-if TYPE_CHECKING:
-    from ambermq.protocol.server.server import Server
 
 __all__ = ["VhostLifecycle", "Vhosts"]
 
@@ -62,7 +61,7 @@ class Vhosts(Protocol):
 class VhostLifecycle:
     """Answers commands about the virtual hosts of one server; the loop's thread calls everything."""
 
-    def __init__(self, server: "Server", vhosts: Vhosts) -> None:
+    def __init__(self, server: LifecycleServer, vhosts: Vhosts) -> None:
         self._server = server
         self._vhosts = vhosts
         self._busy = asyncio.Lock()
@@ -78,7 +77,7 @@ class VhostLifecycle:
         is_named = name != hostname and name in self._server.hosts
         return (self._server.hosts[name] if is_named else self._server.default).gateway
 
-    def ask(self, gateway: Gateway, command: VhostCommand) -> None:
+    def ask(self, gateway: AnswerPort, command: VhostCommand) -> None:
         """Carry a command out, when those before it are; `gateway` gets the answer."""
         task = asyncio.get_running_loop().create_task(self._carry_out(gateway, command))
         # The event loop itself keeps tasks by weak references.
@@ -91,7 +90,7 @@ class VhostLifecycle:
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    async def _carry_out(self, gateway: Gateway, command: VhostCommand) -> None:
+    async def _carry_out(self, gateway: AnswerPort, command: VhostCommand) -> None:
         async with self._busy:
             try:
                 answer = None if self._is_over else await self._answer(command)
@@ -106,7 +105,7 @@ class VhostLifecycle:
             if answer is not None:
                 self._tell(gateway, [answer])
 
-    def _tell(self, gateway: Gateway, effects: Iterable[Effect]) -> None:
+    def _tell(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
         """Let an answer leave; the gateway's host may be gone by now, and then so are its connections."""
         host = self._server.hosts.get(gateway.vhost)
         if host is not None and host.gateway is gateway:

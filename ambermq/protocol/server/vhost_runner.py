@@ -12,7 +12,7 @@ Rule 3. A log that fails ends the server, and with it all hosts.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import structlog
 
@@ -21,10 +21,7 @@ from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, NOW, SOON
 from ambermq.protocol.gateway.gateway import Gateway
-
-if TYPE_CHECKING:
-    from ambermq.protocol.server.connection_transport import ConnectionTransport
-    from ambermq.protocol.server.server import Server
+from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
 
 __all__ = ["VhostRunner", "VhostServices"]
 
@@ -67,7 +64,7 @@ class VhostRunner:
 
     def __init__(
         self,
-        server: "Server",
+        server: VhostServer,
         name: str,
         ground: VhostServices,
         *,
@@ -94,7 +91,7 @@ class VhostRunner:
         self._is_turn_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
-        self._paused: list[ConnectionTransport] = []
+        self._paused: list[VhostSocket] = []
 
     def start(self) -> None:
         """Watch the log, and keep the deadline that the engine's start has left: nobody may come for long."""
@@ -141,7 +138,7 @@ class VhostRunner:
         elif self._schedule.next_us < self._timer_us:
             self._arm(now_us)
 
-    def pause_reading(self, socket: "ConnectionTransport") -> None:
+    def pause_reading(self, socket: VhostSocket) -> None:
         """Read a socket no more until a sync returns."""
         socket.transport.pause_reading()
         self._paused.append(socket)

@@ -6,17 +6,13 @@ Rule 2: what comes on a channel without a session is a fault of the connection: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ambermq.protocol.amqp10.connection.parent_connection import ParentConnection
 from ambermq.protocol.amqp10.errors import FramingError, LocalError
 from ambermq.protocol.amqp10.events import SessionBegun, SessionEnded
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Begin, End
 from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.state_tables import SessionState
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.connection.connection import Connection
 
 __all__ = ["Channels"]
 
@@ -26,7 +22,7 @@ class Channels:
 
     __slots__ = ("_connection", "_first_delivery_id", "_local", "by_channel")
 
-    def __init__(self, connection: Connection, first_delivery_id: int) -> None:
+    def __init__(self, connection: ParentConnection, first_delivery_id: int) -> None:
         self._connection = connection
         self._first_delivery_id = first_delivery_id
         self._local: dict[int, Session] = {}

@@ -37,6 +37,7 @@ from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import Close, Error, Open
 from ambermq.protocol.amqp10.session.frame_dispatch import SESSION_CODES, receive_decoded, receive_plain
 from ambermq.protocol.amqp10.session.session import Session
+from ambermq.protocol.amqp10.session.session_connection import OutputSession
 from ambermq.protocol.amqp10.spec import MIN_MAX_FRAME_SIZE, AmqpCondition, ConnectionCondition
 from ambermq.protocol.amqp10.state_tables import CONNECTION_TABLE, ConnectionInput, ConnectionState, SessionState
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -128,9 +129,9 @@ class Connection:
         # Of the protocol: sessions and links write here.
         self.events: list[Event] = []
         self.output = OutputBuffer()
-        self.dirty: dict[Session, None] = {}
+        self.dirty: dict[OutputSession, None] = {}
         """Sessions to flush before the output is taken."""
-        self.reopened: list[Session] = []
+        self.reopened: list[OutputSession] = []
         self.link_count = 0
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0

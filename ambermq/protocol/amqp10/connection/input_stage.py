@@ -6,17 +6,13 @@ Rule 2: while a question (Authenticating, Opened) is not answered, what comes is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ambermq.protocol.amqp10.connection.handshake import Handshake, ServerHandshake
+from ambermq.protocol.amqp10.connection.parent_connection import ParentConnection
 from ambermq.protocol.amqp10.errors import AmqpError, FramingError
 from ambermq.protocol.amqp10.framing.frame_reader import Frame, FrameReader
 from ambermq.protocol.amqp10.framing.frames import SASL_FRAME, decode_frame_body
 from ambermq.protocol.amqp10.spec import AmqpCondition
 from ambermq.protocol.amqp10.state_tables import ConnectionInput, ConnectionState
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.connection.connection import Connection
 
 __all__ = ["InputStage"]
 
@@ -26,7 +22,7 @@ class InputStage:
 
     __slots__ = ("_connection", "_reader", "handshake", "is_asking", "is_kept")
 
-    def __init__(self, connection: Connection, handshake: Handshake) -> None:
+    def __init__(self, connection: ParentConnection, handshake: Handshake) -> None:
         self._connection = connection
         self._reader = FrameReader(connection.limits.large_payload_bytes)
         self.handshake: Handshake | None = handshake

@@ -10,9 +10,12 @@ A Sender is a link on which we send, a Receiver one on which we receive, whichev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ambermq.protocol.amqp10.events import LinkDetached
+from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferRecogniser
+from ambermq.protocol.amqp10.link.link_session import LinkSession
+from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
 from ambermq.protocol.amqp10.performatives.classes import (
     Attach,
     Coordinator,
@@ -24,11 +27,6 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.spec import AmqpCondition, Role
 from ambermq.protocol.amqp10.state_tables import LINK_TABLE, LinkInput, LinkState
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.framing.transfer_recogniser import TransferRecogniser
-    from ambermq.protocol.amqp10.link.partial_delivery import PartialDelivery
-    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Link"]
 
@@ -57,7 +55,7 @@ class Link:
 
     is_sender: bool
 
-    def __init__(self, session: Session, name: str, handle: int) -> None:
+    def __init__(self, session: LinkSession[Link], name: str, handle: int) -> None:
         self.session = session
         self.name = name
         self.handle = handle

@@ -9,21 +9,19 @@ Rule 3: the delivery-tag is the prefix and the token, 16 bytes; nobody stores ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.events import CreditChanged
 from ambermq.protocol.amqp10.framing.frame_templates import TransferTemplate
 from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES
 from ambermq.protocol.amqp10.link.link import Link
+from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
 from ambermq.protocol.amqp10.serial_number import MASK, distance
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.state_tables import LinkState
 from ambermq.protocol.amqp10.types.decode import Buffer
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Sender"]
 
@@ -39,7 +37,7 @@ class Sender(Link):
 
     is_sender = True
 
-    def __init__(self, session: Session, name: str, handle: int, initial_count: int = 0) -> None:
+    def __init__(self, session: LinkSession[Link], name: str, handle: int, initial_count: int = 0) -> None:
         super().__init__(session, name, handle)
         self.delivery_count = initial_count
         self._initial_count = initial_count

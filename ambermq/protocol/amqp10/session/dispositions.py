@@ -6,7 +6,7 @@ Rule 2: what is not held any more is left out, and so is an outcome that was tol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.framing.disposition_recogniser import (
@@ -17,11 +17,9 @@ from ambermq.protocol.amqp10.framing.disposition_recogniser import (
 )
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Disposition, Modified, Rejected, Released
+from ambermq.protocol.amqp10.session.parent_session import ParentSession
 from ambermq.protocol.amqp10.spec import Role
 from ambermq.protocol.amqp10.types.decode import Buffer
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["Dispositions"]
 
@@ -33,7 +31,7 @@ class Dispositions:
 
     __slots__ = ("_session", "_shape")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ParentSession) -> None:
         self._session = session
         self._shape: DispositionRecogniser | None = None
 

@@ -8,8 +8,6 @@ Rule 3: a fault of the link ends the link here; any other is raised.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ambermq.protocol.amqp10.errors import LinkFault, SessionFault
 from ambermq.protocol.amqp10.events import TransferRun
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
@@ -18,13 +16,11 @@ from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.performatives.classes import Transfer
 from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
+from ambermq.protocol.amqp10.session.parent_session import ParentSession
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode, SessionCondition
 from ambermq.protocol.amqp10.state_tables import LinkState
 from ambermq.protocol.amqp10.types.decode import Buffer
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
-    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["IncomingTransfers"]
 
@@ -34,7 +30,7 @@ class IncomingTransfers:
 
     __slots__ = ("_latest", "_links", "_next_id", "_session")
 
-    def __init__(self, session: Session, links: LinkRegistry) -> None:
+    def __init__(self, session: ParentSession, links: LinkRegistry) -> None:
         self._session = session
         self._links = links
         self._next_id = -1

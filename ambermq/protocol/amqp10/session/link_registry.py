@@ -7,8 +7,6 @@ Rule 3: what the peer began has no name of ours to wait for, so it is attached a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
 from ambermq.protocol.amqp10.events import LinkAttached, LinkDetached
 from ambermq.protocol.amqp10.link.link import Link
@@ -16,11 +14,9 @@ from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Attach, Detach
 from ambermq.protocol.amqp10.serial_number import MASK
+from ambermq.protocol.amqp10.session.parent_session import ParentSession
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition, Role, SessionCondition
 from ambermq.protocol.amqp10.state_tables import LinkState
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["LinkRegistry"]
 
@@ -30,7 +26,7 @@ class LinkRegistry:
 
     __slots__ = ("_counted", "_local", "_session", "by_handle", "remote_handle_max")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ParentSession) -> None:
         self._session = session
         self._counted = 0
         self._local: dict[int, Link] = {}

@@ -10,16 +10,14 @@ Rule 2: head and tail are those of a frame that the general encoder wrote, at fu
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ambermq.protocol.amqp10.framing.frames import encode_frame
 from ambermq.protocol.amqp10.framing.size_limit import fitted
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState, Disposition
 from ambermq.protocol.amqp10.serial_number import MASK
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.session.session import Session
-    from ambermq.protocol.amqp10.session.unsettled import Run
+from ambermq.protocol.amqp10.session.parent_session import ParentSession
+from ambermq.protocol.amqp10.session.unsettled import Run
 
 __all__ = ["OutgoingDispositions"]
 
@@ -34,7 +32,7 @@ class OutgoingDispositions:
 
     __slots__ = ("_count", "_first_id", "_head", "_role", "_session", "_settled", "_state", "_tail")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ParentSession) -> None:
         self._session = session
         self._first_id = 0
         self._count = 0

@@ -9,11 +9,12 @@ Rule 4: every call on a dead session does nothing; it holds no delivery.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ambermq.protocol.amqp10.errors import FramingError, LocalError, SessionFault
 from ambermq.protocol.amqp10.events import CreditChanged, SessionEnded
 from ambermq.protocol.amqp10.framing.frame_templates import write_flow
+from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.base import Composite
@@ -35,14 +36,11 @@ from ambermq.protocol.amqp10.session.flow_windows import OUTGOING_WINDOW, FlowWi
 from ambermq.protocol.amqp10.session.incoming_transfers import IncomingTransfers
 from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
 from ambermq.protocol.amqp10.session.outgoing_dispositions import OutgoingDispositions
+from ambermq.protocol.amqp10.session.session_connection import SessionConnection
 from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
 from ambermq.protocol.amqp10.spec import Role, SessionCondition
 from ambermq.protocol.amqp10.state_tables import SESSION_TABLE, LinkState, SessionInput, SessionState
 from ambermq.protocol.amqp10.types.decode import Buffer
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.connection.connection import Connection
-    from ambermq.protocol.amqp10.link.link import Link
 
 __all__ = ["Session"]
 
@@ -73,7 +71,7 @@ class Session:
         "windows",
     )
 
-    def __init__(self, connection: Connection, channel: int, first_id: int) -> None:
+    def __init__(self, connection: SessionConnection, channel: int, first_id: int) -> None:
         self.connection = connection
         self.channel = channel
         """Our channel; the peer's is its own."""

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
+from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.serial_number import MASK
-
-if TYPE_CHECKING:
-    from ambermq.protocol.amqp10.link.link import Link
 
 __all__ = ["RUN_COUNT_MAX", "DeliveryRing", "Run"]
 

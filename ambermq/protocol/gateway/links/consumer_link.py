@@ -8,7 +8,7 @@ Rule 3. What was never delivered before goes out byte for byte; only a redeliver
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
@@ -22,10 +22,8 @@ from ambermq.protocol.amqp10.message.redelivery import with_header
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Rejected
 from ambermq.protocol.amqp10.types.decode import Buffer, decode
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
+from ambermq.protocol.gateway.links.link_peer import ConsumerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import outcome_of
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
 __all__ = ["ConsumerLink", "redelivered"]
 
@@ -58,7 +56,7 @@ class ConsumerLink:
         "terms",
     )
 
-    def __init__(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> None:
+    def __init__(self, peer: ConsumerPeer["ConsumerLink"], link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
         self.link = link
         self.terms = terms

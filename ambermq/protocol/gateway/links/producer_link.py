@@ -6,7 +6,7 @@ Rule 3. A message that cannot be read ends the link with amqp:decode-error; thos
 Rule 4. A run whose messages are all like the last one that was read is published unread (message_recogniser.py).
 """
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ambermq.engine.commands import Publish
 from ambermq.engine.effects import ProducerReady, PublishDone
@@ -20,11 +20,9 @@ from ambermq.protocol.amqp10.serial_number import MASK
 from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms
+from ambermq.protocol.gateway.links.link_peer import ProducerPeer
 from ambermq.protocol.gateway.links.outcome_mapping import state_of
 from ambermq.protocol.server_limits import ServerLimits
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
 __all__ = ["ProducerLink"]
 
@@ -38,7 +36,9 @@ class ProducerLink:
         *("is_open", "limits", "link", "peer", "producer", "terms", "unfinished"),
     )
 
-    def __init__(self, peer: "ConnectionGateway", link: Receiver, limits: ServerLimits, terms: ProducingTerms) -> None:
+    def __init__(
+        self, peer: ProducerPeer["ProducerLink"], link: Receiver, limits: ServerLimits, terms: ProducingTerms
+    ) -> None:
         self.peer = peer
         self.link = link
         self.limits = limits

@@ -12,26 +12,24 @@ Rule 4. Whatever a request holds, it is answered, or ends its link; what comes o
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from ambermq.engine.commands import Command
 from ambermq.engine.effects import Answered, RefusedCommand
 from ambermq.engine.errors import Refused
+from ambermq.protocol.amqp10.endpoints import ReceiverEndpoint
 from ambermq.protocol.amqp10.errors import DecodeError, LocalError
 from ambermq.protocol.amqp10.events import TransferRun
-from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.message.message import AmqpValue, Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Properties, Source
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Map, Symbol
+from ambermq.protocol.gateway.nodes.node_peer import NodePeer
 from ambermq.protocol.gateway.nodes.request_response import RequestResponse, target_of
 from ambermq.protocol.management.operations import KINDS, describe, noun_of, operation_of
 from ambermq.protocol.management.queues import QUEUE_TYPE
 from ambermq.protocol.management.vhosts import VhostCommand
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
 __all__ = ["ADDRESS", "ManagementNode"]
 
@@ -57,8 +55,8 @@ _STATUS: Final = {
 class _Request:
     """One request under way; it is the key of the command that it became."""
 
-    peer: "ConnectionGateway"
-    link: Receiver
+    peer: NodePeer
+    link: ReceiverEndpoint
     delivery_id: int
     reply_to: str
     correlation_id: Any = None
@@ -75,7 +73,7 @@ class ManagementNode:
 
     __slots__ = ("_dynamic_count", "_peer", "links")
 
-    def __init__(self, peer: "ConnectionGateway") -> None:
+    def __init__(self, peer: NodePeer) -> None:
         self._peer = peer
         self._dynamic_count = 0
         self.links = RequestResponse(ADDRESS, credit=_CREDIT)
@@ -113,7 +111,7 @@ class ManagementNode:
             created = effect.value.pop("created", None)
             self._answer(request, 200 if created is False else request.status, "OK", effect.value)
 
-    def _take(self, link: Receiver, delivery_id: int, message: Message) -> None:
+    def _take(self, link: ReceiverEndpoint, delivery_id: int, message: Message) -> None:
         properties = message.properties or Properties()
         request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""))
         try:

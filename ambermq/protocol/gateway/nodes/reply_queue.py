@@ -9,9 +9,9 @@ Rule 3. The oldest of a link go first, sent settled unless the link is for what 
 from collections import deque
 from typing import Final, final
 
+from ambermq.protocol.amqp10.endpoints import SessionEndpoint
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 
 __all__ = ["ReplyQueue"]
@@ -76,7 +76,7 @@ class ReplyQueue:
         if waiting:
             link.session.await_room()
 
-    def relieve(self, session: Session) -> None:
+    def relieve(self, session: SessionEndpoint) -> None:
         """Send what waited for room in a session: less is unsettled there now."""
         for link in self._by_link:
             if link.session is session:

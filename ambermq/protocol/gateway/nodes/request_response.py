@@ -9,13 +9,12 @@ Rule 2. Requests are given credit as long as no answer waits to be taken.
 from collections.abc import Iterator, Sequence
 from typing import Final, final
 
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint, ReceiverEndpoint, SessionEndpoint
 from ambermq.protocol.amqp10.events import Disposed, TransferRun
-from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Source, Target
 from ambermq.protocol.amqp10.serial_number import MASK
-from ambermq.protocol.amqp10.session.session import Session
 from ambermq.protocol.amqp10.spec import LinkCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.nodes.reply_queue import ReplyQueue
@@ -36,11 +35,11 @@ class RequestResponse:
         """`address` is the node's own; `credit` is for so many requests on a link at a time."""
         self._address = address
         self._credit = credit
-        self._requests: dict[Receiver, None] = {}
+        self._requests: dict[ReceiverEndpoint, None] = {}
         self._replies: dict[str, Sender] = {}
         self._answers = ReplyQueue()
 
-    def attach_requests(self, link: Receiver) -> None:
+    def attach_requests(self, link: ReceiverEndpoint) -> None:
         """Accept a link for requests."""
         source = (link.remote.source if link.remote else None) or Source()
         target, first = Target(address=self._address), ReceiverSettleMode.FIRST
@@ -54,11 +53,11 @@ class RequestResponse:
         self._replies.update(dict.fromkeys(names, link))
         self._answers.attach(link)
 
-    def is_asked_in(self, session: Session) -> bool:
+    def is_asked_in(self, session: SessionEndpoint) -> bool:
         """Tell whether a session has a link for requests."""
         return any(link.session is session for link in self._requests)
 
-    def detached(self, link: Link) -> None:
+    def detached(self, link: LinkEndpoint) -> None:
         """Forget a link."""
         if isinstance(link, Receiver):
             self._requests.pop(link, None)
@@ -78,7 +77,7 @@ class RequestResponse:
                 return
             yield (run.first_id + index) & MASK, payload
 
-    def settle(self, link: Receiver, delivery_id: int) -> None:
+    def settle(self, link: ReceiverEndpoint, delivery_id: int) -> None:
         """Accept a request as a delivery."""
         if link.is_live:
             link.session.settle(delivery_id, 1, Accepted())
@@ -101,7 +100,7 @@ class RequestResponse:
         self._answers.flush(link)
         self.grant()
 
-    def relieve(self, session: Session) -> None:
+    def relieve(self, session: SessionEndpoint) -> None:
         """Send the answers that waited for room in a session."""
         self._answers.relieve(session)
         self.grant()
@@ -114,7 +113,7 @@ class RequestResponse:
                     link.grant(self._credit)
 
 
-def target_of(link: Link) -> Target:
+def target_of(link: LinkEndpoint) -> Target:
     """Return the target that the peer asked for, an empty one where it is none of messages."""
     target = link.remote.target if link.remote else None
     return target if isinstance(target, Target) else Target()

@@ -9,7 +9,7 @@ Rule 4. A drain is answered when all that is durable is sent.
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from ambermq.engine.events import Event, QueueDeclared, QueueDeleted, Reset
 from ambermq.engine.history.background_jobs import BackgroundJob
@@ -23,10 +23,8 @@ from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.types.values import ULong
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms
 from ambermq.protocol.gateway.sources.queue_browser import settle_browsed
+from ambermq.protocol.gateway.sources.source import SourcePeer
 from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
 __all__ = ["EventSource", "message_of"]
 
@@ -47,7 +45,7 @@ class EventSource:
 
     __slots__ = ("_job", "_messages", "_names", "_next", "is_open", "link", "peer", "terms")
 
-    def __init__(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> None:
+    def __init__(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> None:
         self.peer = peer
         self.link = link
         self.terms = terms

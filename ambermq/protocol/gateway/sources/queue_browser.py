@@ -12,7 +12,7 @@ Rule 5. From the question on until all is sent the log is held: what is compacte
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from ambermq.engine.commands import Inspect
 from ambermq.engine.errors import SelectorError
@@ -29,10 +29,8 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.links.attach_terms import ConsumingTerms, Refusal
 from ambermq.protocol.gateway.links.consumer_link import redelivered
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
+from ambermq.protocol.gateway.sources.source import SourcePeer
 from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
-
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
 
 __all__ = ["QueueBrowser", "settle_browsed"]
 
@@ -58,7 +56,7 @@ class QueueBrowser:
         "terms",
     )
 
-    def __init__(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> None:
+    def __init__(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> None:
         """Begin with nothing to show; raises Refusal for a selector that is none."""
         self._selector = _compiled(terms.selector, peer.gateway.engine.config.argument_bytes_max)
         self.peer = peer

@@ -8,13 +8,12 @@ Rule 3. Such links are bounded in number, those that keep a state of the past in
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import Any, Final, final
 
 from ambermq.engine.address import queue_name
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.history.background_jobs import BackgroundJob
 from ambermq.engine.history.past import PastError
-from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.amqp10.spec import AmqpCondition
@@ -23,50 +22,19 @@ from ambermq.protocol.gateway.links.attach_terms import LOG_ADDRESS, ConsumingTe
 from ambermq.protocol.gateway.links.source_filters import At, AtOffset
 from ambermq.protocol.gateway.sources.event_source import EventSource
 from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
+from ambermq.protocol.gateway.sources.source import Source, SourceGateway, SourcePeer
 from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 
-if TYPE_CHECKING:
-    from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
-    from ambermq.protocol.gateway.gateway import Gateway
-
-__all__ = ["Source", "SourceScheduler"]
+__all__ = ["SourceScheduler"]
 
 _NEVER_MS: Final = 1 << 62
-
-
-class Source(Protocol):
-    """A link that takes nothing, and what it shows."""
-
-    peer: "ConnectionGateway"
-    link: Sender
-    is_open: bool
-
-    @property
-    def lasts_ms_max(self) -> int:
-        """How long it may last; 0 for ever."""
-
-    @property
-    def past_bytes(self) -> int:
-        """Bytes that it keeps of the past, and nobody else does."""
-
-    def serve(self, turn: TurnBudget) -> Wait:
-        """Send what the turn and the link allow; tell what it waits for then."""
-
-    def answered(self, value: Any) -> None:
-        """Take the answer to what it has asked. Raises Refusal."""
-
-    def disposed(self, event: Disposed) -> None:
-        """Take the peer's outcome, which means nothing."""
-
-    def close(self) -> None:
-        """End; the link is gone or about to go."""
 
 
 @final
 class SourceScheduler:
     """Those of one gateway."""
 
-    def __init__(self, gateway: "Gateway") -> None:
+    def __init__(self, gateway: SourceGateway) -> None:
         self._gateway = gateway
         self.due_ms: dict[Source, int] = {}
         """All that are open, and when each has to end: 0 before anybody has looked at the clock."""
@@ -76,7 +44,7 @@ class SourceScheduler:
         self._ended: dict[Source, None] = {}
         self._durable_end = 0
 
-    def attach(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
+    def attach(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
         """Begin what a peer asks for; its attach is answered now or later. Raises Refusal."""
         limits = self._gateway.limits
         if len(self.due_ms) >= limits.sources_max:
@@ -87,7 +55,7 @@ class SourceScheduler:
         self.due_ms[source] = 0
         return source
 
-    def _browse(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
+    def _browse(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
         try:
             name = queue_name(terms.address, name_bytes_max=self._gateway.engine.config.name_bytes_max)
         except Refused as refused:
@@ -102,7 +70,7 @@ class SourceScheduler:
             browsing.ask_past(self._accepted(job))
         return browsing
 
-    def _follow(self, peer: "ConnectionGateway", link: Sender, terms: ConsumingTerms) -> Source:
+    def _follow(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
         username = peer.identity.username
         if not self._gateway.may_read_log(username):
             who = "who has no name" if username is None else repr(username)
@@ -139,7 +107,7 @@ class SourceScheduler:
                 "(past_bytes_max)",
             )
 
-    def read(self, key: EventSource, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
+    def read(self, key: Source, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
         """Read the log beside the loop; the value is the link's answer."""
         return self._gateway.beside.read(key, run)
 

@@ -1,0 +1,24 @@
+"""What the gateway of a virtual host needs of one connection.
+
+Rule 1: the gateway knows no more of a connection than this, so connection_gateway.py imports it, and not the other way
+        round.
+"""
+
+from typing import Protocol
+
+from ambermq.protocol.amqp10.endpoints import LinkEndpoint
+from ambermq.protocol.gateway.links.consumer_link import ConsumerLink
+from ambermq.protocol.gateway.links.link_peer import ConsumerPeer, ProducerPeer
+from ambermq.protocol.gateway.links.producer_link import ProducerLink
+
+__all__ = ["ConnectionPeer"]
+
+
+class ConnectionPeer(ConsumerPeer[ConsumerLink], ProducerPeer[ProducerLink], Protocol):
+    """The gateway's side of one connection, as the gateway of its virtual host uses it."""
+
+    def set_room_low(self, *, is_low: bool) -> None:
+        """Close the sessions to transfers while little disk is left, or open them again."""
+
+    def stolen(self, link: LinkEndpoint) -> None:
+        """End a link that another connection has attached anew."""

@@ -1,0 +1,49 @@
+"""What the gateway needs of the engine: the one way from a link to the state machine.
+
+Rule 1: a link submits commands and asks for bodies; what comes back are effects, which `Gateway.carry_out` takes.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ambermq.engine.commands import Command
+from ambermq.engine.config import EngineConfig
+from ambermq.engine.history.replay import Replay
+from ambermq.engine.model.entry import Entry
+from ambermq.engine.model.state import State
+from ambermq.protocol.amqp10.types.decode import Buffer
+
+__all__ = ["EnginePort", "Hold"]
+
+
+class Hold(Protocol):
+    """What keeps messages readable that a compaction deletes."""
+
+    def release(self) -> None:
+        """End the hold."""
+
+
+class EnginePort(Protocol):
+    """The engine of one virtual host, as its gateway uses it."""
+
+    state: State
+    config: EngineConfig
+
+    @property
+    def durable_end(self) -> int:
+        """The offset after everything that is durable."""
+
+    def submit(self, command: Command) -> None:
+        """Queue a command for the next tick."""
+
+    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
+        """Set how many deliveries a consumer's link can take now."""
+
+    def hold(self) -> Hold:
+        """Keep every message that is in the log now readable until the hold is released."""
+
+    def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
+        """Return the bodies for a browsing link; None where one must be read from the disk first."""
+
+    def replay(self, first: int) -> Replay:
+        """Return a reader of the events from an offset on, for another thread."""

@@ -1,0 +1,80 @@
+"""What a link needs of the gateway's side of its connection, and by way of that of the gateway.
+
+Rule 1: a link knows no more of its connection than this, so both gateways lie above the links' room.
+Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
+"""
+
+from typing import Protocol, TypeVar
+
+from ambermq.engine.effects import ConsumerReady
+from ambermq.protocol.amqp10.connection.connection import Connection
+from ambermq.protocol.amqp10.endpoints import SessionEndpoint
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.gateway.engine_port import EnginePort
+from ambermq.protocol.gateway.identity import Identity
+from ambermq.protocol.server_limits import ServerLimits
+
+__all__ = ["ConsumerPeer", "LinkGateway", "LinkPeer", "ProducerPeer"]
+
+Consumer_contra = TypeVar("Consumer_contra", contravariant=True)
+"""The consumer's link: a parameter, so that its own file imports this one, and not the other way round."""
+Producer_contra = TypeVar("Producer_contra", contravariant=True)
+"""The producer's link; as above."""
+
+
+class LinkGateway(Protocol):
+    """What a link needs of the gateway of its virtual host."""
+
+    is_room_low: bool
+    """Little disk is left: no credit is granted."""
+
+    @property
+    def engine(self) -> EnginePort:
+        """The engine of the virtual host."""
+
+    @property
+    def limits(self) -> ServerLimits:
+        """The limits of links."""
+
+
+class LinkPeer(Protocol):
+    """What every link needs of the gateway's side of its connection."""
+
+    container: str
+    """The peer's container id; empty until its open."""
+    identity: Identity
+    """The user, and for a process of the broker itself the scope that it is bound to."""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection."""
+
+    @property
+    def gateway(self) -> LinkGateway:
+        """The gateway of the virtual host that the connection belongs to."""
+
+    def lost(self) -> None:
+        """Detach everything of this connection from the engine."""
+
+    def relieve(self, session: SessionEndpoint) -> None:
+        """Serve the links that waited for room in a session."""
+
+
+class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
+    """What a consumer's link is served by."""
+
+    def top_up(self, consuming: Consumer_contra) -> None:
+        """Set the engine's credit to what the consumer's link can take now."""
+
+    def consumer_ready(self, consuming: Consumer_contra, ready: ConsumerReady) -> None:
+        """Answer a consumer's attach."""
+
+    def consumer_ended(self, consuming: Consumer_contra, error: Error) -> None:
+        """End a consumer whose queue is gone."""
+
+
+class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
+    """What a producer's link is served by."""
+
+    def producer_ended(self, producing: Producer_contra, error: Error) -> None:
+        """End a producer whose queue or muxer is gone."""

@@ -1,0 +1,35 @@
+"""What commands about virtual hosts need of the server.
+
+Rule 1: vhost_lifecycle.py knows no more of the server than this, so server.py imports it, and not the other way round.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ambermq.protocol.amqp10.performatives.classes import Error
+from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
+from ambermq.protocol.server_limits import ServerLimits
+
+__all__ = ["LifecycleServer"]
+
+
+class LifecycleServer(Protocol):
+    """The server whose virtual hosts come and go."""
+
+    @property
+    def server_limits(self) -> ServerLimits:
+        """Among them how many virtual hosts there may be."""
+
+    @property
+    def hosts(self) -> Mapping[str, VhostRunner]:
+        """The virtual hosts, by name."""
+
+    @property
+    def default(self) -> VhostRunner:
+        """The default virtual host."""
+
+    def add_host(self, name: str, ground: VhostServices) -> None:
+        """Serve another virtual host."""
+
+    def remove_host(self, name: str, error: Error) -> VhostServices:
+        """Stop serving a virtual host and close its connections; returns its services."""
