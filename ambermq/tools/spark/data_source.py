@@ -23,7 +23,6 @@ Rule 4. Everything that goes to tasks is data; the package must be importable th
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,12 +31,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
-from ambermq.tools.dataset.archive_reader import ArchivePart, archive_columns, archive_parts, known_from, may_hold
-from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection, event_columns, selection_between
+from ambermq.tools.dataset.archive_reader import ArchivePart, archive_parts, known_from, may_hold
+from ambermq.tools.dataset.arrow_table import Selection, selection_between
 from ambermq.tools.dataset.file_systems import is_remote, place_of
-from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, Known, limited, open_histories
+from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, columns_named, schema_of
 from ambermq.tools.spark.filters import is_possible, selection_of
+from ambermq.tools.spark.part_reader import PlannedLog, SourceOptions, read_part
+from ambermq.tools.spark.stream_source import EventStreamReader
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -47,10 +48,7 @@ __all__ = [
     "EventSource",
     "HistoryPartition",
     "HistoryWarning",
-    "PlannedLog",
     "PushingReader",
-    "SourceOptions",
-    "read_part",
     "register",
 ]
 
@@ -63,38 +61,6 @@ _CHOICES: Final = {"damaged": ("error", "rows"), "below_horizon": _BELOW_HORIZON
 
 class HistoryWarning(UserWarning):
     """What is read is not all that ever happened."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """What a read was asked for, beside columns and filters."""
-
-    directory: str
-    """The data directory, absolute or a URL."""
-    vhost: str = DEFAULT_VHOST
-    """The virtual host, `*` for all."""
-    damaged: str = "error"
-    """One of `error` and `rows`."""
-    below_horizon: str = "archive"
-    """One of `archive`, `nothing` and `log`."""
-    filters: str = "spark"
-    """One of `spark` and `push`."""
-    selection: Selection = EVERYTHING
-    """Between which moments."""
-    events_max: int = 0
-    """Records that a micro-batch takes at most, 0 for no bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedLog:
-    """What a read knows of one log, in the driver and in every task."""
-
-    segments: tuple[HistorySegment, ...]
-    """All of them, for names and the pieces of messages."""
-    known: Known
-    """Names that no event tells any more."""
-    parts: tuple[HistorySegment | ArchivePart, ...]
-    """What is to be read: a task each."""
 
 
 class HistoryPartition(InputPartition):
@@ -132,8 +98,6 @@ class EventSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a streaming query for these columns."""
-        from ambermq.tools.spark.stream_source import EventStreamReader  # noqa: PLC0415 - which needs this module
-
         # A stream reads no archives.
         return EventStreamReader(_options_of({"below_horizon": "nothing", **self.options}), _columns_of(schema))
 
@@ -194,26 +158,6 @@ class PushingReader(EventReader):
         """Leave out what the filters allow; all are returned, for Spark to apply."""
         self._selection = selection_of(filters, self._selection)
         return filters
-
-
-def read_part(
-    log: PlannedLog,
-    part: HistorySegment | ArchivePart,
-    columns: tuple[str, ...],
-    selection: Selection,
-    options: SourceOptions,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the events of a segment or of an archive's file. Raises DamageError, ToolError."""
-    if isinstance(part, ArchivePart):
-        return archive_columns(part, columns, selection)
-    return event_columns(
-        part,
-        columns,
-        segments=log.segments,
-        known=log.known,
-        selection=selection,
-        damaged_rows=options.damaged == "rows",
-    )
 
 
 def register(spark: SparkSession) -> None:

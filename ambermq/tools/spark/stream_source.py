@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 
 from ambermq.tools.dataset.arrow_table import EVERYTHING
 from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories, open_segment
-from ambermq.tools.spark.data_source import PlannedLog, SourceOptions, read_part
+from ambermq.tools.spark.part_reader import PlannedLog, SourceOptions, read_part
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 

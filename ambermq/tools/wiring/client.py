@@ -11,6 +11,8 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement, Request, RequestRefused
 from ambermq.tools.config.attachment_options import AttachmentOptions
+from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = [
     "WiringManagement",
@@ -21,6 +23,7 @@ __all__ = [
     "managed_wiring",
     "options_given",
     "updating_muxer",
+    "wiring_rows",
 ]
 
 _MUXER: Final = "org.ambermq.muxer"
@@ -96,6 +99,17 @@ def managed_wiring(url: str | None, data: str | None) -> Iterator[WiringManageme
     """Connect to the broker that options and environment name; raises as `broker_url`, ToolError."""
     with LinkClient.connect(BrokerUrl.parse(broker_url(url, data))) as client:
         yield WiringManagement(client)
+
+
+def wiring_rows(url: str | None, data: str | None, at: str | None = None) -> WiringRows:
+    """Return the wiring that options and environment name, `at` a moment where one is given. Raises ToolError."""
+    if at is not None:
+        step_back()
+        from ambermq.tools.wiring.past_wiring import rows_at  # noqa: PLC0415 - a quarter of a second that only --at needs
+
+        return rows_at(url, data, at)
+    with managed_wiring(url, data) as management:
+        return WiringRows(list(management.muxers()), list(management.queues()), list(management.attachments()))
 
 
 def declaring_muxer(name: str, kind: MuxerKind, options: Options) -> Request:

@@ -9,9 +9,9 @@ from ambermq.tools.client.broker_option import broker_options
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.lazy_group import LazyGroup
 from ambermq.tools.terminal.output import output_option, print_done, print_json, print_line, print_words
+from ambermq.tools.wiring.client import wiring_rows
 from ambermq.tools.wiring.document import check_suffix, wiring_of, write_wiring
 from ambermq.tools.wiring.graph import dot_lines, tree_lines
-from ambermq.tools.wiring.rows import wiring_rows
 
 __all__ = ["wiring"]
 

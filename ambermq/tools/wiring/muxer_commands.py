@@ -16,8 +16,7 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.number_range import NumberRange
 from ambermq.tools.terminal.output import output_option, print_done, print_line, print_rows, print_values
-from ambermq.tools.wiring.client import managed_wiring
-from ambermq.tools.wiring.rows import wiring_rows
+from ambermq.tools.wiring.client import managed_wiring, wiring_rows
 
 __all__ = ["muxer"]
 

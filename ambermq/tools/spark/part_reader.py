@@ -1,0 +1,68 @@
+"""One part of a read of history: a segment of a log, or a file of its archive, as columns.
+
+Rule 1. Batch queries and streams read their parts by this, in the tasks; so everything here is data that Spark copies.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
+from ambermq.tools.dataset.archive_reader import ArchivePart, archive_columns
+from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection, event_columns
+from ambermq.tools.dataset.log_segments import HistorySegment, Known
+
+__all__ = ["PlannedLog", "SourceOptions", "read_part"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a read was asked for, beside columns and filters."""
+
+    directory: str
+    """The data directory, absolute or a URL."""
+    vhost: str = DEFAULT_VHOST
+    """The virtual host, `*` for all."""
+    damaged: str = "error"
+    """One of `error` and `rows`."""
+    below_horizon: str = "archive"
+    """One of `archive`, `nothing` and `log`."""
+    filters: str = "spark"
+    """One of `spark` and `push`."""
+    selection: Selection = EVERYTHING
+    """Between which moments."""
+    events_max: int = 0
+    """Records that a micro-batch takes at most, 0 for no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLog:
+    """What a read knows of one log, in the driver and in every task."""
+
+    segments: tuple[HistorySegment, ...]
+    """All of them, for names and the pieces of messages."""
+    known: Known
+    """Names that no event tells any more."""
+    parts: tuple[HistorySegment | ArchivePart, ...]
+    """What is to be read: a task each."""
+
+
+def read_part(
+    log: PlannedLog,
+    part: HistorySegment | ArchivePart,
+    columns: tuple[str, ...],
+    selection: Selection,
+    options: SourceOptions,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of a segment or of an archive's file. Raises DamageError, ToolError."""
+    if isinstance(part, ArchivePart):
+        return archive_columns(part, columns, selection)
+    return event_columns(
+        part,
+        columns,
+        segments=log.segments,
+        known=log.known,
+        selection=selection,
+        damaged_rows=options.damaged == "rows",
+    )
