@@ -12,8 +12,8 @@ from ambermq.tools.backup.export import export_backup
 from ambermq.tools.backup.restore import restore_backup
 from ambermq.tools.broker.child_broker import ChildBroker
 from tests.interop.conftest import Connect
+from tests.interop.proton.test_sources import at, browse, browser, events
 from tests.interop.proton_peer import ProtonPeer
-from tests.interop.test_proton_sources import at, browse, browser, events
 from tests.tools.backups import take_snapshot
 
 

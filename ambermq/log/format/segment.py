@@ -15,7 +15,6 @@ Little-endian. The file exists, allocated and full of zeros, before it is needed
 with the first batch, so a file whose header is zeros is a spare that was never used. File ids are never used twice.
 """
 
-import secrets
 from struct import Struct
 from typing import NamedTuple
 
@@ -29,7 +28,6 @@ __all__ = [
     "SEGMENT_HEADER_BYTES",
     "Segment",
     "SegmentHeader",
-    "draw_salt",
     "index_path",
     "segment_path",
 ]
@@ -54,11 +52,6 @@ def segment_path(directory: str, file_id: int) -> str:
 def index_path(directory: str, file_id: int) -> str:
     """Where the segment's index lies, which is derived and may be missing."""
     return f"{directory}/segments/{file_id:016x}.index"
-
-
-def draw_salt() -> int:
-    """Draw a new salt; random, so that bytes of a deleted segment that show up in a later one never pass a check."""
-    return secrets.randbits(32)
 
 
 class Segment(NamedTuple):

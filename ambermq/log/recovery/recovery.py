@@ -22,7 +22,7 @@ from typing import Final
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import DamageError, LogError, LogFailed
 from ambermq.log.format.batch import KEPT, Batch
-from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, draw_salt, segment_path
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from ambermq.log.index.tables import TouchesOf, no_touches
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Manifest, manifest_path, segments_path
@@ -33,6 +33,7 @@ from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import open_sealed, walk_whole
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS, TailSurvey, survey
 from ambermq.log.storage.interface import File, Lock, Storage
+from ambermq.log.storage.salt import draw_salt
 from ambermq.log.storage.worker_threads import ThreadWorkers, Workers
 from ambermq.log.write.log import Log
 from ambermq.log.write.open_files import OpenFiles

@@ -18,7 +18,7 @@ from typing import Final
 
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import DamageError, LogError
-from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, draw_salt, segment_path
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, snapshots_path
 from ambermq.log.recovery.recovery import free_file_id, lock_path
@@ -28,6 +28,7 @@ from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
+from ambermq.log.storage.salt import draw_salt
 
 __all__ = ["Repair", "apply", "aside_path", "plan"]
 

@@ -14,12 +14,13 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.compaction.adoption import Adoption
 from ambermq.log.errors import LogFailed
 from ambermq.log.format.batch import DraftBatch, encode_batch
-from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, draw_salt, segment_path
+from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_path
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.manifest.snapshot_placement import Placement
 from ambermq.log.read.tail_reader import TailReader
 from ambermq.log.storage.group_commit import GroupCommit, SyncTarget
 from ambermq.log.storage.interface import File
+from ambermq.log.storage.salt import draw_salt
 from ambermq.log.storage.worker_threads import Lane
 from ambermq.log.write.body_holds import BodyHold, BodyHolds
 from ambermq.log.write.draft import Draft

@@ -23,7 +23,6 @@ from ambermq.protocol.management.subscriptions import (
     SUBSCRIPTION_TYPE,
 )
 from ambermq.protocol.management.templates import TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS, TEMPLATE_TYPE
-from ambermq.protocol.management.update_replacements import REPLACEMENTS
 from ambermq.protocol.management.vhosts import VHOST_ATTRIBUTES, VHOST_OPERATIONS, VHOST_TYPE, VhostCommand
 
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
@@ -41,17 +40,38 @@ _OF_NODE: Final[Mapping[str, Operation]] = {ROUTE: route, GET_LIMITS: limits}
 class _Kind(NamedTuple):
     attributes: tuple[str, ...]
     operations: Mapping[str, Operation]
+    replacement: str = ""
+    """What one does instead of an UPDATE, where what there is never changes; a sentence without its end."""
 
 
 KINDS: Final[Mapping[str, _Kind]] = {
     QUEUE_TYPE: _Kind(QUEUE_ATTRIBUTES, QUEUE_OPERATIONS),
     MUXER_TYPE: _Kind(MUXER_ATTRIBUTES, MUXER_OPERATIONS),
-    ATTACHMENT_TYPE: _Kind(ATTACHMENT_ATTRIBUTES, ATTACHMENT_OPERATIONS),
-    SUBSCRIPTION_TYPE: _Kind(SUBSCRIPTION_ATTRIBUTES, SUBSCRIPTION_OPERATIONS),
-    TEMPLATE_TYPE: _Kind(TEMPLATE_ATTRIBUTES, TEMPLATE_OPERATIONS),
-    SNAPSHOT_TYPE: _Kind(SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS),
-    COMPACTION_TYPE: _Kind((), COMPACTION_OPERATIONS),
-    VHOST_TYPE: _Kind(VHOST_ATTRIBUTES, VHOST_OPERATIONS),
+    ATTACHMENT_TYPE: _Kind(
+        ATTACHMENT_ATTRIBUTES,
+        ATTACHMENT_OPERATIONS,
+        "an attachment is what it says: make the other one, then delete this one",
+    ),
+    SUBSCRIPTION_TYPE: _Kind(
+        SUBSCRIPTION_ATTRIBUTES,
+        SUBSCRIPTION_OPERATIONS,
+        "a subscription is what its receiver asks for: attach it again asking for something else; "
+        "its queue is updated by the address /queues/NAME",
+    ),
+    TEMPLATE_TYPE: _Kind(
+        TEMPLATE_ATTRIBUTES,
+        TEMPLATE_OPERATIONS,
+        "templates are those of the broker's configuration: change them there and start it again",
+    ),
+    SNAPSHOT_TYPE: _Kind(SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, "a snapshot is of one moment: make another one"),
+    COMPACTION_TYPE: _Kind(
+        (), COMPACTION_OPERATIONS, "a compaction's job does not change: commit it, or begin another one"
+    ),
+    VHOST_TYPE: _Kind(
+        VHOST_ATTRIBUTES,
+        VHOST_OPERATIONS,
+        "a virtual host has the mode that it was made with: make another one and wire it alike",
+    ),
 }
 """Type to what it is asked by."""
 
@@ -104,7 +124,7 @@ def operation_of(operation: str, kind: Any) -> Operation:
     if made is None:
         known = ", ".join(sorted(operations))
         if operation == _UPDATE and is_known:
-            raise Refused("amqp:not-implemented", f"no {noun_of(kind)} is updated: {REPLACEMENTS[kind]}")
+            raise Refused("amqp:not-implemented", f"no {noun_of(kind)} is updated: {KINDS[kind].replacement}")
         raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80}: {known}")
     _kind_of(kind)
     return made

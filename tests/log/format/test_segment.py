@@ -11,7 +11,6 @@ from ambermq.log.format.segment import (
     PLAIN_VERSION,
     SEGMENT_HEADER_BYTES,
     SegmentHeader,
-    draw_salt,
     index_path,
     segment_path,
 )
@@ -83,10 +82,3 @@ def test_names_are_file_ids() -> None:
     """A segment's file is named by its id alone, in 16 hex digits; its index stands beside it."""
     assert segment_path("/d", 255) == "/d/segments/00000000000000ff.log"
     assert index_path("/d", 255) == "/d/segments/00000000000000ff.index"
-
-
-def test_salts_differ() -> None:
-    """A salt is drawn from 32 bits."""
-    salts = {draw_salt() for _ in range(100)}
-    assert len(salts) > 90
-    assert all(0 <= salt < 2**32 for salt in salts)

@@ -7,11 +7,11 @@ import pytest
 from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.types.values import Symbol, Timestamp, ULong
 from ambermq.protocol.management.operations import KINDS, NODE_TYPE, operation_of
-from ambermq.protocol.management.update_replacements import REPLACEMENTS
 from tests.protocol.gateway.nodes.test_management_node import Managing, request
 from tests.protocol.management.test_wiring import MUXER, ask, wired
 
 QUEUE = "org.ambermq.queue"
+REPLACEMENTS = {name: kind.replacement for name, kind in KINDS.items() if kind.replacement}
 
 
 @pytest.mark.parametrize(
