@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Tests of the project: a folder a package, then by method: model, golden, crash, interop, docs, surface."""

@@ -10,15 +10,9 @@ from typing import Any
 import pytest
 
 import ambermq
-from ambermq import engine, log, protocol, snapshot, tools
 from tests.signposts import ROOT, SIGNPOSTS, modules_by_signpost
 
 _RUFF = Path(sys.executable).with_name("ruff")
-
-
-def test_every_package_says_what_it_is() -> None:
-    """A package opens with one sentence about itself."""
-    assert all(package.__doc__ for package in (engine, log, protocol, snapshot, tools))
 
 
 def test_the_distribution_has_a_version() -> None:

@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Brokers killed under load, and every promise checked afterwards."""

@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Tests of ambermq/engine: the state machine as a whole, and the rigs that its tests share."""

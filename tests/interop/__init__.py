@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Peers that we did not write against a broker of ours."""

@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Tests of ambermq/log: the log as a whole, and the simulated disk that its tests share."""

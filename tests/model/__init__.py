@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""The broker against a model of it, by random commands."""

@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Tests of ambermq/snapshot: collections against Python's own, and the block file."""

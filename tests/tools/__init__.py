@@ -1,1 +1,1 @@
-"""Tests of the project."""
+"""Tests of ambermq/tools: the command tree, start-up and failures."""

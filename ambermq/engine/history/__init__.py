@@ -1,1 +1,11 @@
-"""engine/history."""
+"""Any moment of a log, and the story of one message, read beside the loop.
+
+Rule 1. The state at X is the state after the event at X. Nothing is rounded: other moments are a PastError.
+Rule 2. The past ends where the log is durable, and begins at the horizon.
+Rule 3. The loop opens no file for a question; a bounded number of jobs on other threads does.
+Rule 4. An id is the offset of the record that created the thing; names are looked up there.
+
+Imports: engine/*, log/*.
+Imported by: engine/loop, protocol/gateway, protocol/server, tools.
+Names: Past, open_past, BackgroundQueries, MessageLife, find_message, changes_between.
+"""

@@ -1,1 +1,10 @@
-"""engine/matching."""
+"""The attachments of one muxer, and which of them a message matches, by class of muxer.
+
+Rule 1. An index is derived from the wiring in State: it is volatile and can be built again at any time.
+Rule 2. Matching trusts its arguments: engine/decide checked them when the attachment was made.
+Rule 3. What is remembered is bounded in number and in bytes.
+
+Imports: engine, engine/model, engine/patterns, engine/selectors.
+Imported by: engine/routing.
+Names: MuxerIndex, TermIndex, AttachmentNumbers, LruCache.
+"""

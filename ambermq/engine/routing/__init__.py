@@ -1,1 +1,11 @@
-"""Matching: which attachments of a muxer a message passes on by. Derived from wiring, volatile, bounded."""
+"""From a muxer to queues: which queues a message reaches, each once, in the order of attaching.
+
+Rule 1. A route is a function of the wiring in State, the message, and the draws that State counts.
+Rule 2. A message visits a muxer once, whatever the number of ways to it.
+Rule 3. Indexes and remembered routes are derived, volatile and bounded; a change of the wiring drops them.
+Rule 4. Wiring is walked with a list, never by recursion.
+
+Imports: engine, engine/matching, engine/model, engine/selectors, log, snapshot.
+Imported by: engine/decide, engine/dispatch, engine/history, engine/loop, protocol/management, tools/wiring.
+Names: Router, Route, Hop, ReverseWiring.
+"""

@@ -1,1 +1,12 @@
-"""protocol/management."""
+"""What `$management` can be asked, type by type: requests become commands, values become attributes.
+
+Rule 1. Pure, and neutral of the wire: it knows no link and no connection.
+Rule 2. A request that cannot be done is Refused, with an AMQP condition and one sentence.
+Rule 3. A page of a listing is bounded in rows and in bytes.
+Rule 4. Types, operations and attributes are public: docs/management.md lists them, tests/surface holds them.
+
+Imports: engine, engine/decide, engine/model, engine/routing, protocol/amqp10, protocol/amqp10/message,
+    protocol/amqp10/performatives, protocol/amqp10/types, snapshot.
+Imported by: protocol/gateway, protocol/server, tools.
+Names: operation_of, describe, VhostPort, SortedIds.
+"""

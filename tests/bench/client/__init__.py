@@ -1,1 +1,1 @@
-"""tests/bench/client."""
+"""Tests of bench/client: the load client against wire bytes."""

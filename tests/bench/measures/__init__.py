@@ -1,1 +1,1 @@
-"""tests/bench/measures."""
+"""Tests of bench/measures: what a scenario measures."""

@@ -1,1 +1,1 @@
-"""tests/engine/compaction."""
+"""Tests of ambermq/engine/compaction: what is kept, and commits beside a loop."""

@@ -1,1 +1,1 @@
-"""tests/engine/decide."""
+"""Tests of ambermq/engine/decide: decisions, refusals and what they leave unchanged."""

@@ -1,1 +1,1 @@
-"""tests/engine/dispatch."""
+"""Tests of ambermq/engine/dispatch: turns, credit and selectors."""

@@ -1,1 +1,1 @@
-"""tests/engine/fold."""
+"""Tests of ambermq/engine/fold: a fold equals the live state."""

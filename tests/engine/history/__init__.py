@@ -1,1 +1,1 @@
-"""tests/engine/history."""
+"""Tests of ambermq/engine/history: the past, the story of one message, and what differs."""

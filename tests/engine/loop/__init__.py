@@ -1,1 +1,1 @@
-"""tests/engine/loop."""
+"""Tests of ambermq/engine/loop: ticks, effects and starts over a real log."""

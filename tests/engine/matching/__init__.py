@@ -1,1 +1,1 @@
-"""tests/engine/matching."""
+"""Tests of ambermq/engine/matching: indexes against a walk of all attachments."""

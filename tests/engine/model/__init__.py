@@ -1,1 +1,1 @@
-"""tests/engine/model."""
+"""Tests of ambermq/engine/model: values, transitions and their models."""

@@ -1,1 +1,1 @@
-"""tests/engine/patterns."""
+"""Tests of ambermq/engine/patterns: patterns against a plain matcher."""

@@ -1,1 +1,1 @@
-"""tests/engine/records."""
+"""Tests of ambermq/engine/records: events to bytes and back."""

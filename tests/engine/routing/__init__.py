@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/routing: routes against a walk of the wiring."""

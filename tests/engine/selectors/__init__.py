@@ -1,1 +1,1 @@
-"""tests/engine/selectors."""
+"""Tests of ambermq/engine/selectors: the language, its limits and its three values."""

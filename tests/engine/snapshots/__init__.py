@@ -1,1 +1,1 @@
-"""tests/engine/snapshots."""
+"""Tests of ambermq/engine/snapshots: states to files and back."""

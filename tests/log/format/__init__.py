@@ -1,1 +1,1 @@
-"""tests/log/format."""
+"""Tests of ambermq/log/format: golden bytes, round trips and checksums."""

@@ -1,1 +1,1 @@
-"""tests/log/index."""
+"""Tests of ambermq/log/index: an index against a walk of its segment."""

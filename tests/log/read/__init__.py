@@ -1,1 +1,1 @@
-"""tests/log/read."""
+"""Tests of ambermq/log/read: bodies, readers from outside and search."""

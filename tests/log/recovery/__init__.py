@@ -1,1 +1,1 @@
-"""tests/log/recovery."""
+"""Tests of ambermq/log/recovery: every cut and every damage, and what is still there afterwards."""

@@ -1,1 +1,1 @@
-"""tests/log/storage."""
+"""Tests of ambermq/log/storage: the disk, the simulated disk, threads and syncs."""

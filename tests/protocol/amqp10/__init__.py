@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10."""
+"""Tests of ambermq/protocol/amqp10: state tables, events and limits."""

@@ -1,1 +1,1 @@
-"""tests/protocol/gateway."""
+"""Tests of ambermq/protocol/gateway: two peers and an engine in memory."""

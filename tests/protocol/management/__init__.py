@@ -1,1 +1,1 @@
-"""tests/protocol/management."""
+"""Tests of ambermq/protocol/management: operations, type by type."""

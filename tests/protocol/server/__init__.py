@@ -1,1 +1,1 @@
-"""tests/protocol/server."""
+"""Tests of ambermq/protocol/server: the server over sockets."""

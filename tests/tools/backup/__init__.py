@@ -1,1 +1,1 @@
-"""tests/tools/backup."""
+"""Tests of ambermq/tools/backup: export, restore and verify."""

@@ -1,1 +1,1 @@
-"""tests/tools/broker."""
+"""Tests of ambermq/tools/broker: serving, children and stopped engines."""

@@ -1,1 +1,1 @@
-"""tests/tools/client."""
+"""Tests of ambermq/tools/client: the client and the commands send, receive and bench."""

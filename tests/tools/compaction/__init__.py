@@ -1,1 +1,1 @@
-"""tests/tools/compaction."""
+"""Tests of ambermq/tools/compaction: compactions, from the preview to the commit."""

@@ -1,1 +1,1 @@
-"""tests/tools/config."""
+"""Tests of ambermq/tools/config: settings and schedules."""

@@ -1,1 +1,1 @@
-"""tests/tools/dataset."""
+"""Tests of ambermq/tools/dataset: history as columns."""

@@ -1,1 +1,1 @@
-"""tests/tools/history."""
+"""Tests of ambermq/tools/history: events and stories as text and as values."""

@@ -1,1 +1,1 @@
-"""tests/tools/past."""
+"""Tests of ambermq/tools/past: moments, names and low priority."""

@@ -1,1 +1,1 @@
-"""tests/tools/snapshots."""
+"""Tests of ambermq/tools/snapshots: the commands snapshot and backup."""

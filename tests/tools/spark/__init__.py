@@ -1,1 +1,1 @@
-"""tests/tools/spark."""
+"""Tests of ambermq/tools/spark: the Data Source, queries and exports."""

@@ -1,1 +1,1 @@
-"""tests/tools/spec."""
+"""Tests of ambermq/tools/spec: the generated tables against the XML."""

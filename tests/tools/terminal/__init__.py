@@ -1,1 +1,1 @@
-"""tests/tools/terminal."""
+"""Tests of ambermq/tools/terminal: output, errors, sizes and durations."""

@@ -1,1 +1,1 @@
-"""tests/tools/vhosts."""
+"""Tests of ambermq/tools/vhosts: virtual hosts with and without a broker."""

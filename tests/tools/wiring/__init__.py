@@ -1,1 +1,1 @@
-"""tests/tools/wiring."""
+"""Tests of ambermq/tools/wiring: commands and documents."""

@@ -1,1 +1,11 @@
-"""protocol/gateway/sources."""
+"""Links that take nothing: browsers of a queue, and the events of the log.
+
+Rule 1. A turn hands out a bounded number of messages and bytes, for all such links together.
+Rule 2. Nothing is sent before the moment that it shows is durable.
+Rule 3. A browser shows one immutable queue; browsing changes nothing and writes no event.
+
+Imports: engine, engine/history, engine/model, engine/records, engine/selectors, protocol/amqp10/*,
+    protocol/gateway/links.
+Imported by: protocol/gateway.
+Names: SourceScheduler, QueueBrowser, EventSource, Source, TurnBudget.
+"""

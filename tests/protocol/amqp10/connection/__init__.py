@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/connection."""
+"""Tests of ambermq/protocol/amqp10/connection: handshakes, pipelining and bad input."""

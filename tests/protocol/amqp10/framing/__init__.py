@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/framing."""
+"""Tests of ambermq/protocol/amqp10/framing: frames, recognisers against the general decoder, templates."""

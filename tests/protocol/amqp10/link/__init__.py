@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/link."""
+"""Tests of ambermq/protocol/amqp10/link: credit, drain and deliveries."""

@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/message."""
+"""Tests of ambermq/protocol/amqp10/message: sections and outlines."""

@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/performatives."""
+"""Tests of ambermq/protocol/amqp10/performatives: composite types to bytes and back."""

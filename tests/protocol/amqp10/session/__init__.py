@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/session."""
+"""Tests of ambermq/protocol/amqp10/session: windows, ids and dispositions."""

@@ -1,1 +1,1 @@
-"""tests/protocol/amqp10/types."""
+"""Tests of ambermq/protocol/amqp10/types: values to bytes and back."""

@@ -1,1 +1,1 @@
-"""tests/protocol/gateway/links."""
+"""Tests of ambermq/protocol/gateway/links: termini, filters, outcomes and runs."""

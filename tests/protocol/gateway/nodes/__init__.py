@@ -1,1 +1,1 @@
-"""tests/protocol/gateway/nodes."""
+"""Tests of ambermq/protocol/gateway/nodes: requests and answers."""

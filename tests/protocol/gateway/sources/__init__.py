@@ -1,1 +1,1 @@
-"""tests/protocol/gateway/sources."""
+"""Tests of ambermq/protocol/gateway/sources: browsers and the events of the log."""
