@@ -19,7 +19,7 @@ from typing import IO, NamedTuple, Protocol
 
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
-__all__ = ["AmberMQ", "Broker", "BrokerFailed", "RabbitMQ", "Usage"]
+__all__ = ["AmberMQ", "Broker", "BrokerFailed", "RabbitMQ", "Usage", "command_module"]
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
@@ -290,3 +290,8 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
 
 def _last_words(path: Path) -> str:
     return " ".join(path.read_text(errors="replace").split()[-60:]) or "it said nothing"
+
+
+def command_module(tree: Path) -> str | None:
+    """Return the module that is the command: `tools` in old checkouts; None where there is no checkout."""
+    return next((name for name in ("ambermq", "tools") if (tree / name / "__main__.py").exists()), None)

@@ -25,11 +25,11 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
+from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ, command_module
 from bench.client.board import Phase
 from bench.load import LOADS, LoadFailed, Running, start_load
 
-__all__ = ["Side", "command_module", "main"]
+__all__ = ["Side", "main"]
 
 _SETTLE_SECONDS: Final = 0.03
 """Behind each window: what was sent in it is delivered meanwhile, and belongs to it."""
@@ -75,11 +75,6 @@ class Side:
         options = ("--config", str(config))
         command = (self.python, "-m", command_module(self.tree) or "")
         return AmberMQ(place, command=command, options=options, tree=self.tree)
-
-
-def command_module(tree: Path) -> str | None:
-    """Return the module that is the command: `tools` in old checkouts; None where there is no checkout."""
-    return next((name for name in ("ambermq", "tools") if (tree / name / "__main__.py").exists()), None)
 
 
 @dataclass(slots=True)

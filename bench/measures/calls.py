@@ -21,9 +21,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.brokers import AmberMQ, BrokerFailed
+from bench.brokers import AmberMQ, BrokerFailed, command_module
 from bench.load import Load, LoadFailed, start_load
-from bench.paired import command_module
 
 __all__ = ["CLIENTS", "count_calls", "main"]
 

@@ -10,13 +10,13 @@ from typing import Protocol
 from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.session.flow_windows import FlowWindows
-from ambermq.protocol.amqp10.session.session_connection import SessionConnection
+from ambermq.protocol.amqp10.session.session_connection import OutputSession, SessionConnection
 from ambermq.protocol.amqp10.session.unsettled import DeliveryRing
 
 __all__ = ["ParentSession"]
 
 
-class ParentSession(LinkSession[Link], Protocol):
+class ParentSession(LinkSession[Link], OutputSession, Protocol):
     """The session that a part belongs to."""
 
     @property
