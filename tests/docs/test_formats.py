@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
+from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.records.types import TYPE_NAMES
 from ambermq.engine.snapshots.state_codec import _RUN
 from ambermq.log.format.batch import BATCH_HEADER_BYTES, BatchHeader
 from ambermq.log.format.record import RECORD
@@ -19,6 +19,7 @@ from ambermq.snapshot import block_file
 from ambermq.snapshot.block_file import BlockKind, Header
 from ambermq.tools.backup import format as backup_format
 from ambermq.tools.backup.format import Frame, Table
+from tests.docs.event_tables import with_layouts
 from tests.docs.pages import blocks, drawing, rows, text_of
 
 _LOG: Final = "docs/log-format.md"
@@ -59,6 +60,11 @@ def test_every_record_type_is_listed() -> None:
     """The table has each type's number and name."""
     listed = {int(row[0].strip("| ")): row[1].strip("`") for row in rows(_LOG, "## Record")}
     assert listed == TYPE_NAMES
+
+
+def test_the_table_of_types_is_derived() -> None:
+    """Its words are those that stand beside each event."""
+    assert text_of(_LOG) == with_layouts(text_of(_LOG)), "run python -m tests.docs.event_tables"
 
 
 def test_every_outcome_is_listed() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from ambermq.engine.records.types import TYPE_NAMES
+from ambermq.engine.events.registry import TYPE_NAMES
 from tests.golden.data.archive import unpack
 from tests.golden.data.observation import observe, restored, snapshot_file
 from tests.golden.data.serving import delivered

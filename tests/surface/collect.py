@@ -18,7 +18,9 @@ import click
 
 from ambermq.engine.address import MUXER_MEMBER, member_address, muxer_address, queue_address, topic_address
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.events import Event
+from ambermq.engine.events import Event, Settled
+from ambermq.engine.events.messages import DURABLE, FANOUT, LARGE
+from ambermq.engine.events.registry import BY_CLASS, REGISTRY, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind
 from ambermq.engine.model.outcome import OutcomeKind
@@ -27,8 +29,6 @@ from ambermq.engine.model.queue_template import PREDEFINED
 from ambermq.engine.model.state import Consumer, Producer
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, type_of
-from ambermq.engine.records.meta import Names, OutcomeRest
-from ambermq.engine.records.types import DURABLE, FANOUT, LARGE, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.snapshots.state_codec import (
     _AttachmentRow,
     _EntriesRow,
@@ -82,8 +82,8 @@ from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, MESSAGE
 from ambermq.tools.spark.data_source import _CHOICES, OPTION_NAMES, EventSource
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.document import _KEYS as WIRING_KEYS
+from tests.engine.events.samples import QUEUE, SAMPLES
 from tests.surface.outputs import NOT_RUN, run_all
-from tests.surface.samples import QUEUE, SAMPLES
 from tests.surface.shapes import keys_of_type, keys_of_value
 from tests.surface.sources import called_with, matching, names_in_bytes, words_of_modules
 
@@ -192,12 +192,12 @@ def words() -> dict[str, Any]:
 
 def events() -> dict[str, Any]:
     """Return the types of events: their numbers, columns, facts, and what a message of `/log` says beside them."""
-    assert {type(one) for one in SAMPLES} == {*get_args(Event)}, "samples.py lacks a type of event"
+    assert {type(one.event) for one in SAMPLES} == {*get_args(Event)}, "samples.py lacks a type of event"
     return {
         "order of types": [*EVENT_TYPES],
         "record types": {str(number): name for number, name in TYPE_NAMES.items()},
         "record flags": {"durable": DURABLE, "large": LARGE, "fanout": FANOUT, "skippable": SKIPPABLE},
-        "columns": {type_of(one): [*type(one).__struct_fields__] for one in SAMPLES},
+        "columns": {one.name: [*one.event.__struct_fields__] for one in REGISTRY},
         "facts": _united(lambda one: keys_of_value(facts_of(one, _name))),
         "application properties of /log": _united(
             lambda one: decode_message(message_of(one, _name)).application_properties or {}
@@ -236,7 +236,7 @@ def files() -> dict[str, Any]:
             "snapshot": SNAPSHOT_VERSION,
         },
         "blocks of a snapshot": _numbered(BlockKind),
-        "keys": {name: keys_of_type(kind) for name, kind in _DOCUMENTS.items()},
+        "keys": {name: keys_of_type(kind) for name, kind in _DOCUMENTS.items()} | _keys_of_records(),
     }
 
 
@@ -262,8 +262,6 @@ _DOCUMENTS: Final[Mapping[str, Any]] = {
     "TABLE of a job": CompactionJob,
     "archive": Archive,
     "backup": Table,
-    "record: meta": Names,
-    "record: outcome": OutcomeRest,
     "snapshot: attachment": _AttachmentRow,
     "snapshot: consumer": Consumer,
     "snapshot: entries": _EntriesRow,
@@ -273,6 +271,12 @@ _DOCUMENTS: Final[Mapping[str, Any]] = {
     "snapshot: state": _Head,
     "snapshot: subscription": _SubscriptionRow,
 }
+
+
+def _keys_of_records() -> dict[str, list[str]]:
+    metas = {one.json for one in REGISTRY if one.json is not None and one.event is not Settled}
+    keys = {key for meta in metas for key in keys_of_type(meta)}
+    return {"record: meta": sorted(keys), "record: outcome": keys_of_type(BY_CLASS[Settled].json)}
 
 
 def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -345,7 +349,7 @@ def _name(queue: int) -> str | None:
 
 def _united(tell: Callable[[Event], Any]) -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
-    for one in SAMPLES:
+    for one, *_ in SAMPLES:
         found.setdefault(type_of(one), set()).update(tell(one))
     return {name: sorted(keys) for name, keys in found.items()}
 

@@ -18,7 +18,8 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.explain_route import explain
 from ambermq.engine.errors import Refused
-from ambermq.engine.events import Acquired, Attached, Detached, Event, Published
+from ambermq.engine.events import Acquired, Attached, Detached, Event, Published, Reset
+from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.history.id_origins import Link, Origins
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, Track
 from ambermq.engine.history.past import Past, PastError, PastKind
@@ -26,7 +27,6 @@ from ambermq.engine.history.route_taken import Passage, routes_taken
 from ambermq.engine.model.state import State
 from ambermq.engine.records.index_keys import BROKER, bucket_key, node_key, touches_of
 from ambermq.engine.records.reader import events_of
-from ambermq.engine.records.types import RESET
 from ambermq.engine.routing.router import FieldsOf, Router, no_fields
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_reads import DAMAGED
@@ -37,7 +37,7 @@ __all__ = ["MessageLife", "Route", "find_message", "life_of", "open_search"]
 _NO_CONTENT = bytes(12)
 """Body length, meta length and id hash of a record that has none of them; the columns queue and ref follow."""
 
-_RESET = bytes(10) + bytes((RESET, 0))
+_RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
 """How a reset ends that is less than an hour younger than its batch: half its time, no count or aux, type, no flags."""
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "make_run",
     "make_words",
     "pack_words",
+    "ranges_of",
     "size_code",
     "size_of",
     "total_size",
@@ -74,6 +75,18 @@ def pack_words(words: Sequence[int]) -> bytes:
 def unpack_words(words: bytes) -> tuple[int, ...]:
     """Return packed words as integers."""
     return unpack(f"<{len(words) // WORD_BYTES}Q", words)
+
+
+def ranges_of(words: bytes) -> list[list[int]]:
+    """Return the entries of packed words as [first, last] of consecutive ones, in their order."""
+    ranges: list[list[int]] = []
+    for word in unpack_words(words):
+        entry = entry_of(word)
+        if ranges and entry == ranges[-1][1] + 1:
+            ranges[-1][1] = entry
+        else:
+            ranges.append([entry, entry])
+    return ranges
 
 
 def total_size(words: bytes) -> int:

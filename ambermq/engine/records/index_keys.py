@@ -14,21 +14,10 @@ from collections.abc import Iterator, Sequence
 from struct import Struct, unpack_from
 from typing import Final
 
+from ambermq.engine.events import Acquired
+from ambermq.engine.events.event_type import IndexKeys
+from ambermq.engine.events.registry import NUMBERS, REGISTRY
 from ambermq.engine.model.entry_word import WORD_BYTES
-from ambermq.engine.records.types import (
-    ACQUIRED,
-    ATTACHED,
-    CHUNKED,
-    CONSUMER_DETACHED,
-    DAMAGED,
-    DETACHED,
-    PUBLISHED,
-    PURGED,
-    QUEUE_DELETED,
-    RESET,
-    SETTLED,
-    STARTED,
-)
 from ambermq.log.format.batch import Batch
 
 __all__ = ["BROKER", "bucket_key", "node_key", "touches_of"]
@@ -42,10 +31,11 @@ _WORD_SHIFT: Final = 16 + _BUCKET_SHIFT
 _RECORD: Final = Struct("<I4xI4xqq8xIHBx")
 _RECORD_BYTES: Final = 48
 _TYPE_AT: Final = 46
-_BODIES_ALONE: Final = bytes((CHUNKED, PUBLISHED))
-_WITH_WORDS: Final = frozenset((ACQUIRED, SETTLED, DAMAGED))
-_ABOUT_ALL: Final = frozenset((STARTED, RESET))
-_ABOUT_NODES: Final = frozenset((STARTED, RESET, QUEUE_DELETED, ATTACHED, DETACHED, CONSUMER_DETACHED, PURGED))
+_ACQUIRED: Final = NUMBERS[Acquired]
+_BODIES_ALONE: Final = bytes(one.number for one in REGISTRY if one.layout.body)
+_WITH_WORDS: Final = frozenset(one.number for one in REGISTRY if one.keys is IndexKeys.WORDS)
+_ABOUT_ALL: Final = frozenset(one.number for one in REGISTRY if one.keys is IndexKeys.BROKER)
+_ABOUT_NODES: Final = _ABOUT_ALL | {one.number for one in REGISTRY if one.keys is IndexKeys.NODE}
 
 
 def bucket_key(entry: int) -> int:
@@ -66,7 +56,7 @@ def touches_of(batch: Batch) -> Iterator[tuple[int, int]]:
     for delta, meta_bytes, queue, ref, count, aux, kind in _RECORD.iter_unpack(batch.records):
         start, end = end, end + meta_bytes
         if kind in _WITH_WORDS:
-            if kind == ACQUIRED and aux > 1:
+            if kind == _ACQUIRED and aux > 1:
                 start += aux * WORD_BYTES
             for bucket in _buckets(unpack_from(f"<{count or 1}Q", meta, start)):
                 yield bucket, base + delta

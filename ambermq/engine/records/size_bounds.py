@@ -10,10 +10,12 @@ Rule 3. Settlements that were joined are a quarter of a batch at most (gathered.
 from typing import Final
 
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.events.event_type import SizeBound
+from ambermq.engine.events.json_meta import JSON_FACTOR
+from ambermq.engine.events.registry import REGISTRY
 from ambermq.engine.fold.lost_entries import RUN_WORDS_MAX
 from ambermq.engine.model.entry_word import WORD_BYTES
 from ambermq.engine.model.queue_template import QueueTemplate
-from ambermq.engine.records.meta import JSON_FACTOR
 from ambermq.log.format.record import RECORD
 
 __all__ = ["largest_record"]
@@ -32,13 +34,18 @@ def largest_record(
     `outcome_bytes_max` the JSON of what an outcome says.
     """
     templates = config.templates.ordered
-    # Each for a consumer of its own, which is named too.
-    acquired = 2 * WORD_BYTES * config.dispatch_messages_max
-    settled = WORD_BYTES * max(deliveries_max, config.dispatch_messages_max, RUN_WORDS_MAX) + outcome_bytes_max
     names = config.name_bytes_max + config.argument_bytes_max + link_bytes_max + max(map(_name_bytes, templates))
     arguments = max(request_bytes_max, *map(_argument_bytes, templates))
-    conditions = JSON_FACTOR * arguments + _KEYS_BYTES * config.conditions_max
-    return RECORD.size + _KEYS_BYTES + max(acquired, settled, JSON_FACTOR * names, conditions)
+    deliveries = max(deliveries_max, config.dispatch_messages_max, RUN_WORDS_MAX)
+    bounds = {
+        SizeBound.FIXED: 0,
+        # Each message for a consumer of its own, which is named too.
+        SizeBound.DEALT: 2 * WORD_BYTES * config.dispatch_messages_max,
+        SizeBound.SETTLED: WORD_BYTES * deliveries + outcome_bytes_max,
+        SizeBound.NAMES: JSON_FACTOR * names,
+        SizeBound.CONDITIONS: JSON_FACTOR * arguments + _KEYS_BYTES * config.conditions_max,
+    }
+    return RECORD.size + _KEYS_BYTES + max(bounds[one.bound] for one in REGISTRY)
 
 
 def _name_bytes(template: QueueTemplate) -> int:

@@ -16,19 +16,18 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ambermq.engine.events import (
+    ConsumerAttached,
+    ConsumerDetached,
+    ProducerAttached,
+    Published,
+    QueueDeclared,
+    Settled,
+)
+from ambermq.engine.events.messages import DURABLE, LARGE
+from ambermq.engine.events.registry import NUMBERS, TYPE_NAMES
 from ambermq.engine.model.entry_word import WORD_BYTES, unpack_words
 from ambermq.engine.model.outcome import OutcomeKind
-from ambermq.engine.records.types import (
-    CONSUMER_ATTACHED,
-    CONSUMER_DETACHED,
-    DURABLE,
-    LARGE,
-    PRODUCER_ATTACHED,
-    PUBLISHED,
-    QUEUE_DECLARED,
-    SETTLED,
-    TYPE_NAMES,
-)
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.compression import plain_bodies
@@ -46,7 +45,12 @@ __all__ = ["EVERYTHING", "Selection", "event_columns", "selection_between"]
 _ROWS_MAX: Final = 32_768
 _BYTES_MAX: Final = 2 << 20
 _FOREVER: Final = (1 << 63) - 1
-_NAMING: Final = (QUEUE_DECLARED, PRODUCER_ATTACHED, CONSUMER_ATTACHED)
+_PUBLISHED: Final = NUMBERS[Published]
+_SETTLED: Final = NUMBERS[Settled]
+_QUEUE_DECLARED: Final = NUMBERS[QueueDeclared]
+_CONSUMER_ATTACHED: Final = NUMBERS[ConsumerAttached]
+_CONSUMER_DETACHED: Final = NUMBERS[ConsumerDetached]
+_NAMING: Final = (_QUEUE_DECLARED, NUMBERS[ProducerAttached], _CONSUMER_ATTACHED)
 _OF_MESSAGES: Final = frozenset({"message_offset", "container", "count", "size"})
 _TYPES: Final = np.array([TYPE_NAMES.get(code, f"type {code}") for code in range(256)], dtype=object)
 _OUTCOMES: Final = np.array(["", *(kind.name.lower() for kind in sorted(OutcomeKind))], dtype=object)
@@ -138,7 +142,7 @@ class _Table:
         self._names = Names(lookup, known)
         types = selection.types
         with_bodies = not MESSAGE_COLUMNS.isdisjoint(columns)
-        self._with_bodies = with_bodies and (types is None or TYPE_NAMES[PUBLISHED] in types)
+        self._with_bodies = with_bodies and (types is None or TYPE_NAMES[_PUBLISHED] in types)
         self._codes = None if types is None else [code for code, name in TYPE_NAMES.items() if name in types]
         self._with_messages = not _OF_MESSAGES.isdisjoint(columns)
         self._contents = tuple(name for name in columns if name in CONTENT_COLUMNS)
@@ -213,7 +217,7 @@ class _Table:
         wanted = self._is_wanted(records)
         kept = None if wanted.all() else np.flatnonzero(wanted)
         rows = rows_of(records, kept, with_messages=self._with_messages)
-        for link in np.flatnonzero(rows.type == CONSUMER_DETACHED):
+        for link in np.flatnonzero(rows.type == _CONSUMER_DETACHED):
             rows.queue[link] = self._names.queue_of_link(int(rows.link[link]))
         if self._selection.queues is not None:
             rows = rows.where(self._is_about_queues(rows.queue))
@@ -226,10 +230,10 @@ class _Table:
         for index in map(int, np.flatnonzero(np.isin(records.columns["type"], _NAMING))):
             said = msgspec.json.decode(records.meta_of(index))
             offset, kind = int(records.offset[index]), int(records.columns["type"][index])
-            if kind == QUEUE_DECLARED:
+            if kind == _QUEUE_DECLARED:
                 self._names.hear(offset, said.get("name", ""), offset)
             else:
-                queue = int(records.columns["queue"][index]) if kind == CONSUMER_ATTACHED else 0
+                queue = int(records.columns["queue"][index]) if kind == _CONSUMER_ATTACHED else 0
                 self._names.hear(offset, said.get("container", ""), queue)
 
     def _is_wanted(self, records: Records) -> Any:
@@ -281,7 +285,7 @@ class _Columns:
         return _by_run(self._rows.type, lambda code: str(_TYPES[code]))
 
     def _outcome(self) -> pa.Array:
-        kinds = np.where(self._rows.type == SETTLED, self._records.columns["aux"][self._rows.index], 0)
+        kinds = np.where(self._rows.type == _SETTLED, self._records.columns["aux"][self._rows.index], 0)
         return _by_run(kinds, lambda kind: str(_OUTCOMES[kind]) if kind else None)
 
     def _message_offset(self) -> pa.Array:
@@ -295,7 +299,7 @@ class _Columns:
 
     def _durable(self) -> pa.Array:
         flags = self._records.columns["flags"][self._rows.index]
-        return pa.array(flags & DURABLE > 0, mask=self._rows.type != PUBLISHED)
+        return pa.array(flags & DURABLE > 0, mask=self._rows.type != _PUBLISHED)
 
     def _message_id(self) -> pa.Array:
         has_one = self._is_message() & (self._records.columns["id_hash"][self._rows.index] > 0)
@@ -318,7 +322,7 @@ class _Columns:
         return {name: pa.array(column, CONTENT_COLUMNS[name]) for name, column in zip(names, columns, strict=True)}
 
     def _is_message(self) -> Any:
-        return (self._rows.type == PUBLISHED) & self._records.is_readable[self._rows.index]
+        return (self._rows.type == _PUBLISHED) & self._records.is_readable[self._rows.index]
 
     def _payload(self, index: int, *, is_whole: bool) -> bytes | None:
         """Return a message, or its first piece; None where a piece is not there any more."""

@@ -13,21 +13,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ambermq.engine.events import Acquired, Chunked, Damaged, Published, QueueDeclared
+from ambermq.engine.events.event_type import IndexKeys, LinkColumn
+from ambermq.engine.events.messages import FANOUT, LARGE
+from ambermq.engine.events.registry import NUMBERS, REGISTRY
 from ambermq.engine.model.entry_word import WORD_BYTES
-from ambermq.engine.records.types import (
-    ACQUIRED,
-    CHUNKED,
-    CONSUMER_ATTACHED,
-    CONSUMER_DETACHED,
-    DAMAGED,
-    FANOUT,
-    LARGE,
-    PRODUCER_ATTACHED,
-    PRODUCER_DETACHED,
-    PUBLISHED,
-    QUEUE_DECLARED,
-    SETTLED,
-)
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.batch import BatchHeader
 
@@ -35,6 +25,15 @@ __all__ = ["Records", "RowBuilder", "Rows", "rows_of", "words_at"]
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+_ACQUIRED: Final = NUMBERS[Acquired]
+_CHUNKED: Final = NUMBERS[Chunked]
+_DAMAGED: Final = NUMBERS[Damaged]
+_PUBLISHED: Final = NUMBERS[Published]
+_QUEUE_DECLARED: Final = NUMBERS[QueueDeclared]
+_WITH_WORDS: Final = tuple(one.number for one in REGISTRY if one.keys is IndexKeys.WORDS)
+_WITH_LINK: Final = tuple(one.number for one in REGISTRY if one.link is LinkColumn.REF)
+_LINKS: Final = tuple(one.number for one in REGISTRY if one.link is LinkColumn.OFFSET)
 
 _RECORD: Final = np.dtype(
     [
@@ -179,7 +178,7 @@ def rows_of(records: Records, kept: Longs | None, *, with_messages: bool = True)
         _fill_published(records, rows, np.repeat(columns["body_length"].astype(np.int64), times), within)
         if with_messages:
             _fill_named(records, rows, within)
-    own = np.flatnonzero(rows.type == QUEUE_DECLARED)
+    own = np.flatnonzero(rows.type == _QUEUE_DECLARED)
     rows.queue[own] = records.offset[rows.index[own]]
     return rows
 
@@ -192,11 +191,11 @@ def _within(times: Longs) -> Longs:
 def _row_counts(columns: Any, kind: Any, flags: Any) -> Longs:
     """Return how many rows each record is."""
     times = np.ones(len(columns), np.int64)
-    names_messages = (kind == ACQUIRED) | (kind == SETTLED)
+    names_messages = np.isin(kind, _WITH_WORDS)
     times[names_messages] = columns["count"][names_messages]
-    damaged = kind == DAMAGED
+    damaged = kind == _DAMAGED
     times[damaged] = np.maximum(columns["count"][damaged], 1)
-    fans_out = (kind == PUBLISHED) & (flags & FANOUT > 0)
+    fans_out = (kind == _PUBLISHED) & (flags & FANOUT > 0)
     if fans_out.any():
         times[fans_out] = np.maximum(_fan_count(columns[fans_out]), 1)
     return times
@@ -211,17 +210,16 @@ def _fan_count(columns: Any) -> Longs:
 
 def _plain_links(columns: Any, kind: Any, offset: Longs) -> Longs:
     """Return the link of each record that has one."""
-    by_reference = np.isin(kind, (PUBLISHED, CHUNKED, ACQUIRED, SETTLED, PRODUCER_DETACHED, CONSUMER_DETACHED))
-    itself = np.isin(kind, (PRODUCER_ATTACHED, CONSUMER_ATTACHED))
+    by_reference, itself = np.isin(kind, _WITH_LINK), np.isin(kind, _LINKS)
     links: Longs = np.where(by_reference, columns["ref"], np.where(itself, offset, 0))
     return links
 
 
 def _fill_published(records: Records, rows: Rows, body_length: Longs, within: Longs) -> None:
     """Set message, size and queue of messages published, and the size of pieces."""
-    published = rows.type == PUBLISHED
+    published = rows.type == _PUBLISHED
     rows.message[published] = records.offset[rows.index[published]]
-    sized = published | (rows.type == CHUNKED)
+    sized = published | (rows.type == _CHUNKED)
     rows.size[sized] = body_length[sized]
     special = published & (records.columns["flags"][rows.index] & (LARGE | FANOUT) > 0)
     if not special.any():
@@ -241,12 +239,12 @@ def _fill_published(records: Records, rows: Rows, body_length: Longs, within: Lo
 
 def _fill_named(records: Records, rows: Rows, within: Longs) -> None:
     """Set message, size and link of the messages that acquisitions, settlements and damage name."""
-    at = np.flatnonzero(np.isin(rows.type, (ACQUIRED, SETTLED, DAMAGED)))
+    at = np.flatnonzero(np.isin(rows.type, _WITH_WORDS))
     if not len(at):
         return
     index, turn = rows.index[at], within[at]
     consumers = records.columns["aux"][index].astype(np.int64)
-    shared = (rows.type[at] == ACQUIRED) & (consumers > 1)
+    shared = (rows.type[at] == _ACQUIRED) & (consumers > 1)
     start = records.meta_start[index]
     words = words_at(records.meta, start + np.where(shared, consumers, 0) * WORD_BYTES + turn * WORD_BYTES)
     rows.message[at] = words.view(np.uint64) >> np.uint64(16)

@@ -6,25 +6,16 @@ Rule: names are learned from the log's beginning on; what was never heard of is 
 from dataclasses import dataclass
 
 from ambermq.engine.events import (
-    Attached,
     Chunked,
-    Compacted,
     ConsumerAttached,
     ConsumerDetached,
-    Detached,
-    Drawn,
     Event,
-    Lost,
     MuxerDeclared,
-    MuxerDeleted,
-    MuxerUpdated,
     ProducerAttached,
     ProducerDetached,
-    Published,
     QueueDeclared,
-    Reset,
-    Started,
 )
+from ambermq.engine.records.event_fields import queues_of
 
 __all__ = ["IdNames"]
 
@@ -83,23 +74,13 @@ class IdNames:
     def queues_of(self, event: Event) -> tuple[str, ...]:
         """Return the names of the queues that an event is about, a producer's destination among them."""
         match event:
-            case Published():
-                return tuple(self.queue(queue) for queue in event.queues)
-            case QueueDeclared():
-                return (event.name,)
             case ProducerAttached():
                 return (event.destination,)
             case ProducerDetached() | Chunked():
                 return self._node(event.producer)
             case ConsumerDetached():
                 return self._node(event.consumer)
-            case Started() | Lost() | Reset() | Compacted():
-                return ()
-            case MuxerDeclared() | MuxerUpdated() | MuxerDeleted() | Drawn():
-                return ()
-            case Attached() | Detached():
-                return (self.queue(event.member),)
-        return (self.queue(event.queue),)
+        return tuple(map(self.queue, queues_of(event)))
 
     def _node(self, link: int) -> tuple[str, ...]:
         known = self._links.get(link)

@@ -16,11 +16,11 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerEnded, Deliver, OutcomeApplied, PublishDone, RefusedCommand
+from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, SOON
 from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.outcome import ACCEPTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Settings
-from ambermq.engine.records.types import TYPE_NAMES
 from ambermq.log.errors import LogFailed
 from tests.engine.rig import COLD, Rig, delivered, held
 

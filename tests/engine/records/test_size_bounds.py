@@ -21,6 +21,8 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import PublishDone
+from ambermq.engine.events import Lost
+from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.model.attachment import Condition
@@ -31,7 +33,6 @@ from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.subscription import Subscribing
 from ambermq.engine.records.size_bounds import largest_record
-from ambermq.engine.records.types import LOST
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.recovery.verify import verify
@@ -213,7 +214,7 @@ def test_a_start_tells_of_any_number_of_lost_ranges() -> None:
     recovery = Recovery.open(rig.storage, DIRECTORY, rig.log_config, rig.now_us)
     types = [row[9] for batch in recovery.batches() for row in batch.rows()]
     recovery.close()
-    assert types.count(LOST) == count
+    assert types.count(NUMBERS[Lost]) == count
 
 
 def test_what_a_template_says_counts_too() -> None:

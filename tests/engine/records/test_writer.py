@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ambermq.engine.errors import EngineError
 from ambermq.engine.events import (
@@ -32,9 +33,10 @@ from ambermq.engine.events import (
     Started,
     Subscribed,
 )
+from ambermq.engine.events.registry import NUMBERS, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.attachment import Condition
-from ambermq.engine.model.entry_word import make_words, pack_words, total_size
+from ambermq.engine.model.entry_word import make_words, pack_words, size_of, total_size, unpack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
@@ -43,17 +45,18 @@ from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.model.subscription import Subscription
 from ambermq.engine.records.reader import events_of
-from ambermq.engine.records.types import ATTACHED, DETACHED, SKIPPABLE, TYPE_NAMES
 from ambermq.engine.records.writer import write_event
 from ambermq.log.config import LogConfig
 from ambermq.log.format.batch import Batch, decode_header, encode_batch
 from ambermq.log.write.draft import Draft
+from tests.engine.events.samples import SAMPLES, Sample
 from tests.engine.world import record_count
 from tests.golden import GOLDEN_DIRECTORY
 
 GOLDEN = GOLDEN_DIRECTORY / "events.hex"
 NOW_US = 1_700_000_000_000_000
 BASE = 1 << 20
+NEWER = [sample for sample in SAMPLES if sample.golden]
 
 
 def batch_of(draft: Draft) -> Batch:
@@ -178,7 +181,7 @@ def in_runs_of_one(events: list[Event]) -> list[Event]:
 def test_one_of_each_is_read_as_it_was_written() -> None:
     """Every type, every form."""
     events = one_of_each()
-    assert {type(event) for event in events} == set(Event.__args__)
+    assert {type(event) for event in events} | {type(one.event) for one in NEWER} == set(Event.__args__)
     assert in_runs_of_one(list(events_of(written(events)))) == in_runs_of_one(events)
 
 
@@ -187,13 +190,32 @@ def test_golden_bytes() -> None:
     batch = written(one_of_each())
     lines = [batch.records[at : at + 48].hex() for at in range(0, len(batch.records), 48)] + [batch.meta.hex()]
     assert "\n".join(lines) == GOLDEN.read_text().strip()
-    assert {row[9] for row in batch.rows()} == set(TYPE_NAMES)
+    assert {row[9] for row in batch.rows()} | {NUMBERS[type(one.event)] for one in NEWER} == set(TYPE_NAMES)
+
+
+def test_golden_bytes_of_newer_types() -> None:
+    """The record and meta that stand beside a sample."""
+    for sample in NEWER:
+        batch = written([replace(sample.event, offset=BASE)])
+        assert batch.records.hex() + batch.meta.hex() == sample.golden, sample
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: type(sample.event).__name__)
+def test_each_sample_is_read_as_it_was_written(sample: Sample) -> None:
+    """All that an event of its type can say; messages are of the sizes that their words tell."""
+    event = replace(sample.event, offset=BASE)
+    if type(event) is Published:
+        sizes = [size_of(word) for word in unpack_words(event.words)]
+        words = make_words(BASE, sizes)
+        bodies = [bytes(size) for size in sizes]
+        event = replace(event, words=words, size=sum(sizes), bodies=bodies, id_hashes=[0] * len(sizes))
+    assert in_runs_of_one(list(events_of(written([event])))) == in_runs_of_one([event])
 
 
 def test_attachments_of_version_0_1_are_read() -> None:
     """They named a destination in both directions; the one that went is the one with that destination."""
     draft = Draft(LogConfig(), next_offset=BASE)
-    for record_type in (ATTACHED, DETACHED):
+    for record_type in (NUMBERS[Attached], NUMBERS[Detached]):
         draft.add(record_type, timestamp_us=NOW_US, queue=5, ref=4, meta=b'{"destination":"q"}')
     attached, detached = events_of(batch_of(draft))
     assert attached == Attached(BASE, NOW_US, 4, 5, "q")

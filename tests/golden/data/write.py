@@ -16,7 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from ambermq.engine.records.types import DURABLE, FANOUT, LARGE, PUBLISHED, TYPE_NAMES
+from ambermq.engine.events import Published
+from ambermq.engine.events.messages import DURABLE, FANOUT, LARGE
+from ambermq.engine.events.registry import NUMBERS, TYPE_NAMES
 from ambermq.log.format.batch import COMPRESSED, KEPT
 from ambermq.log.manifest.manifest import snapshot_path
 from ambermq.log.read.log_reader import open_reader
@@ -106,7 +108,7 @@ def _check(answers: Answers, life: Life) -> None:
     assert kinds == TYPE_NAMES.keys(), f"no record of {[TYPE_NAMES[kind] for kind in TYPE_NAMES.keys() - kinds]}"
     flags = {int(flag) for one in answers.values() for flag in one["batches"]}
     assert KEPT | COMPRESSED in flags, f"no compressed batch: {flags}"
-    records = answers["default"]["records"][str(PUBLISHED)]
+    records = answers["default"]["records"][str(NUMBERS[Published])]
     assert {DURABLE, DURABLE | LARGE, DURABLE | FANOUT, LARGE | FANOUT} <= {int(flag) for flag in records}, records
     for name, one in answers.items():
         unknown = [offset for offset, (*_, digest) in one["messages"].items() if digest not in life.sent]

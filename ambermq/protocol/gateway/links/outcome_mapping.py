@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from ambermq.engine.effects import PublishDone
+from ambermq.engine.events.json_meta import JSON_FACTOR
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.engine.records.meta import JSON_FACTOR
 from ambermq.protocol.amqp10.performatives.classes import Accepted, DeliveryState, Error, Modified, Rejected, Released
 from ambermq.protocol.amqp10.types.decode import LIMITS
 from ambermq.protocol.amqp10.types.encode import encode

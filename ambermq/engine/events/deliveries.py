@@ -1,0 +1,268 @@
+"""Events of messages on queues: acquired, settled, purged, damaged. A run is one record, whatever its length."""
+
+from typing import Final, final
+
+from msgspec import Struct, json
+
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
+from ambermq.engine.events.json_meta import encode_json
+from ambermq.engine.events.story import Choice, Listed
+from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
+from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
+from ambermq.log.write.draft import Draft
+
+__all__ = ["Acquired", "Damaged", "Purged", "Settled"]
+
+_ACQUIRED: Final = 13
+_SETTLED: Final = 14
+_DAMAGED: Final = 16
+_PLAIN_OUTCOMES: Final = (ACCEPTED, REJECTED, RELEASED)
+
+
+@final
+class Acquired(Struct):
+    """A run of deliveries: `words` were dealt to `consumers`, one each in turn, beginning with the first."""
+
+    offset: int
+    time_us: int
+    queue: int
+    consumers: tuple[int, ...]
+    words: bytes
+
+
+def _write_acquired(draft: Draft, event: Acquired) -> int:
+    consumers, words = event.consumers, event.words
+    consumer_count = len(consumers)
+    return draft.add(
+        _ACQUIRED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        ref=consumers[0],
+        count=len(words) // WORD_BYTES,
+        aux=consumer_count,
+        meta=words if consumer_count == 1 else pack_words(consumers) + words,
+    )
+
+
+def _read_acquired(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Acquired:
+    split = 0 if row[8] == 1 else row[8] * WORD_BYTES
+    consumers = unpack_words(meta[:split]) if split else (row[5],)
+    return Acquired(offset, time_us, row[4], consumers, meta[split:])
+
+
+def _acquired_facts(event: Acquired) -> Facts:
+    consumers, offsets = list(event.consumers), ranges_of(event.words)
+    return {"count": len(event.words) // WORD_BYTES, "consumers": consumers, "offsets": offsets}
+
+
+@final
+class Settled(Struct):
+    """A consumer's outcome over a run of the deliveries that it held."""
+
+    offset: int
+    time_us: int
+    queue: int
+    consumer: int
+    outcome: Outcome
+    words: bytes
+
+
+class OutcomeRest(Struct, omit_defaults=True):
+    """The JSON behind the words of a Settled record; nothing is written for a plain outcome."""
+
+    delivery_failed: bool = False
+    undeliverable_here: bool = False
+    annotations: tuple[tuple[bytes, bytes], ...] = ()
+    condition: str = ""
+    description: str = ""
+
+
+_decode_rest: Final = json.Decoder(OutcomeRest).decode
+
+
+def _write_settled(draft: Draft, event: Settled) -> int:
+    outcome = event.outcome
+    rest = b""
+    if outcome not in _PLAIN_OUTCOMES:
+        rest = encode_json(
+            OutcomeRest(
+                outcome.delivery_failed,
+                outcome.undeliverable_here,
+                outcome.annotations,
+                outcome.condition,
+                outcome.description,
+            )
+        )
+    return draft.add(
+        _SETTLED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        ref=event.consumer,
+        count=len(event.words) // WORD_BYTES,
+        aux=outcome.kind,
+        meta=event.words + rest,
+    )
+
+
+def _read_settled(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Settled:
+    split = row[7] * WORD_BYTES
+    outcome = ACCEPTED
+    if row[8] != OutcomeKind.ACCEPTED or len(meta) > split:
+        rest = _decode_rest(meta[split:]) if len(meta) > split else OutcomeRest()
+        outcome = Outcome(
+            OutcomeKind(row[8]),
+            rest.delivery_failed,
+            rest.undeliverable_here,
+            rest.annotations,
+            rest.condition,
+            rest.description,
+        )
+    return Settled(offset, time_us, row[4], row[5], outcome, meta[:split])
+
+
+def _settled_facts(event: Settled) -> Facts:
+    outcome = event.outcome
+    facts: Facts = {"count": len(event.words) // WORD_BYTES, "bytes": total_size(event.words)}
+    facts |= {"consumer": event.consumer, "outcome": outcome.kind.name.lower(), "offsets": ranges_of(event.words)}
+    if outcome.kind is OutcomeKind.MODIFIED:
+        facts |= {"delivery_failed": outcome.delivery_failed, "undeliverable_here": outcome.undeliverable_here}
+    facts |= {"condition": outcome.condition} if outcome.condition else {}
+    return facts | ({"description": outcome.description} if outcome.description else {})
+
+
+def _annotation_count(event: Settled) -> Facts:
+    outcome = event.outcome
+    is_told = outcome.kind is OutcomeKind.MODIFIED and outcome.annotations
+    return {"annotations": len(outcome.annotations)} if is_told else {}
+
+
+@final
+class Purged(Struct):
+    """A queue's available entries below the offset `before` are gone."""
+
+    offset: int
+    time_us: int
+    queue: int
+    before: int
+
+
+@final
+class Damaged(Struct):
+    """The bytes of a run of messages cannot be read: their entries on the queue are set aside and never delivered."""
+
+    offset: int
+    time_us: int
+    queue: int
+    words: bytes
+
+
+def _write_damaged(draft: Draft, event: Damaged) -> int:
+    # A single one was written without a count before there were runs, and always is.
+    count = len(event.words) // WORD_BYTES
+    return draft.add(
+        _DAMAGED,
+        timestamp_us=event.time_us,
+        queue=event.queue,
+        count=count if count > 1 else 0,
+        meta=event.words,
+    )
+
+
+def _damaged_facts(event: Damaged) -> Facts:
+    count = len(event.words) // WORD_BYTES
+    return {"count": count, "bytes": total_size(event.words), "offsets": ranges_of(event.words)}
+
+
+DeliveryEvent = Acquired | Settled | Purged | Damaged
+
+TYPES: Final = (
+    EventType(
+        event=Acquired,
+        number=_ACQUIRED,
+        name="acquired",
+        layout=Layout(
+            queue="queue",
+            ref="first consumer",
+            count="words",
+            aux="consumers",
+            meta="consumer ids, where there are several; then the words",
+        ),
+        write=_write_acquired,
+        read=_read_acquired,
+        keys=IndexKeys.WORDS,
+        bound=SizeBound.DEALT,
+        link=LinkColumn.REF,
+        queue="queue",
+        facts=_acquired_facts,
+        facts_text="`queue` `queue_id` `count` `consumers` `offsets`",
+        story=("{count:messages} of {queue_id:queue} to {consumers:links}: {offsets:ranges}",),
+    ),
+    EventType(
+        event=Settled,
+        number=_SETTLED,
+        name="settled",
+        layout=Layout(
+            queue="queue",
+            ref="consumer",
+            count="words",
+            aux="outcome",
+            meta="the words; then JSON of what the outcome says besides",
+        ),
+        write=_write_settled,
+        read=_read_settled,
+        json=OutcomeRest,
+        keys=IndexKeys.WORDS,
+        bound=SizeBound.SETTLED,
+        link=LinkColumn.REF,
+        queue="queue",
+        facts=_settled_facts,
+        facts_text=(
+            "`queue` `queue_id` `count` `bytes` `consumer` `outcome` `offsets`; "
+            "`delivery_failed` `undeliverable_here` of the outcome modified; `condition` `description` of an error"
+        ),
+        story=(
+            "{count:messages} of {queue_id:queue} {outcome}",
+            Listed(
+                " ({})",
+                (
+                    Choice("delivery_failed", texts={True: "delivery failed", False: "delivery not failed"}),
+                    Choice("undeliverable_here", texts={True: "undeliverable here"}),
+                    Choice("annotations", "{annotations} annotations"),
+                    Choice("condition", "{condition}"),
+                    Choice("description", "{description}"),
+                ),
+            ),
+            " by {consumer:link}: {offsets:ranges}",
+        ),
+        story_facts=_annotation_count,
+    ),
+    EventType(
+        event=Purged,
+        number=15,
+        name="purged",
+        layout=Layout(queue="queue", ref="before: the offset before which"),
+        keys=IndexKeys.NODE,
+        queue="queue",
+        facts=field_facts("before"),
+        facts_text="`queue` `queue_id` `before`",
+        story=("{queue_id:queue} purged of what was waiting",),
+    ),
+    EventType(
+        event=Damaged,
+        number=_DAMAGED,
+        name="damaged",
+        layout=Layout(queue="queue", count="words; 0 for one", meta="the words"),
+        write=_write_damaged,
+        read=lambda offset, time_us, row, meta: Damaged(offset, time_us, row[4], meta),
+        keys=IndexKeys.WORDS,
+        bound=SizeBound.SETTLED,
+        queue="queue",
+        facts=_damaged_facts,
+        facts_text="`queue` `queue_id` `count` `bytes` `offsets`",
+        story=(
+            "{count:messages} of {queue_id:queue} cannot be read and ",
+            Choice("count", "are", {1: "is"}),
+            " set aside: {offsets:ranges}",
+        ),
+    ),
+)

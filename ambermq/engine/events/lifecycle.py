@@ -1,0 +1,127 @@
+"""Events of a whole virtual host and of its log: starts, resets, losses, compactions."""
+
+from typing import Final, final
+
+from msgspec import Struct
+
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, field_facts
+from ambermq.engine.events.story import Choice
+from ambermq.engine.model.entry_word import pack_words, unpack_words
+from ambermq.engine.model.vhost_mode import VhostMode
+
+__all__ = ["Compacted", "Lost", "Reset", "Started"]
+
+
+@final
+class Started(Struct):
+    """The broker started: everything acquired is available again with one more failed delivery; no link lives on."""
+
+    offset: int
+    time_us: int
+    epoch: int
+    mode: VhostMode = VhostMode.AUTOMATIC
+    """Of the virtual host: the first start sets it, later ones repeat it."""
+
+
+def _started_facts(event: Started) -> Facts:
+    return {"epoch": event.epoch} | ({"mode": event.mode.text} if event.mode else {})
+
+
+@final
+class Lost(Struct):
+    """Records from `first` up to but not including `end` are gone; references into the range mean nothing."""
+
+    offset: int
+    time_us: int
+    first: int
+    end: int
+
+
+@final
+class Reset(Struct):
+    """The virtual host is empty: no queue, message, muxer or link is left; epoch and time go on."""
+
+    offset: int
+    time_us: int
+
+
+@final
+class Compacted(Struct):
+    """History begins at `horizon` now: of what was written before, new segments keep the live messages alone."""
+
+    offset: int
+    time_us: int
+    horizon: int
+    segments_before: int
+    """Segments that were replaced ..."""
+    segments_after: int
+    """... and those that took their place."""
+    records_before: int
+    records_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+_COUNTS: Final = (
+    "segments_before",
+    "segments_after",
+    "records_before",
+    "records_after",
+    "bytes_before",
+    "bytes_after",
+)
+
+
+def _compacted_meta(event: Compacted) -> bytes:
+    return pack_words([getattr(event, name) for name in _COUNTS])
+
+
+LifecycleEvent = Started | Lost | Reset | Compacted
+
+TYPES: Final = (
+    EventType(
+        event=Started,
+        number=1,
+        name="started",
+        layout=Layout(ref="epoch", aux="mode: 0 automatic, 1 advanced"),
+        read=lambda offset, time_us, row, _: Started(offset, time_us, row[5], VhostMode(row[8])),
+        keys=IndexKeys.BROKER,
+        facts=_started_facts,
+        facts_text="`epoch`; `mode` if it is advanced",
+        story=("the broker started, epoch {epoch}", Choice("mode", ", in {mode} mode")),
+    ),
+    EventType(
+        event=Lost,
+        number=17,
+        name="lost",
+        layout=Layout(ref="first", meta="end as u64"),
+        meta=lambda event: pack_words([event.end]),
+        read=lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
+        facts=field_facts("first", "end"),
+        facts_text="`first` `end`",
+        story=("records {first} to {last} are lost",),
+        story_facts=lambda event: {"last": event.end - 1},
+    ),
+    EventType(
+        event=Reset,
+        number=18,
+        name="reset",
+        keys=IndexKeys.BROKER,
+        story=("the virtual host was reset: all queues, messages and links are gone",),
+    ),
+    EventType(
+        event=Compacted,
+        number=19,
+        name="compacted",
+        layout=Layout(ref="horizon", meta="u64 each: segments, records, bytes, before and after"),
+        meta=_compacted_meta,
+        read=lambda offset, time_us, row, meta: Compacted(offset, time_us, row[5], *unpack_words(meta)),
+        facts=field_facts("horizon", *_COUNTS),
+        facts_text=" ".join(f"`{name}`" for name in ("horizon", *_COUNTS)),
+        story=(
+            "compacted: history begins at {horizon}, {bytes_before:,} bytes became {bytes_after:,}",
+            # Whole segments that go are not read: the number of their records is unknown.
+            Choice("records_before", ", {records_before:,} records {records_after:,}", {0: ""}),
+        ),
+    ),
+)

@@ -1,0 +1,181 @@
+"""Events of links: producers and consumers come and go."""
+
+from typing import Final, final
+
+from msgspec import Struct, json
+
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
+from ambermq.engine.events.json_meta import encode_json
+from ambermq.engine.events.story import Choice
+from ambermq.engine.model.publish_options import PLAIN_SENDING, PublishOptions
+
+__all__ = ["ConsumerAttached", "ConsumerDetached", "ProducerAttached", "ProducerDetached"]
+
+
+@final
+class ProducerAttached(Struct):
+    """A peer may send; the producer's id is the event's offset."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    """Where it sends to; 0 for the address that each message names."""
+    destination: str
+    """The destination of its messages; empty where each of them names its own."""
+    container: str
+    link: str
+    sending: PublishOptions = PLAIN_SENDING
+    node: int = 0
+    """The queue or muxer with an end that it sends to, 0 for others."""
+    owns: int = 0
+    """The one that was made for it, 0 for none."""
+
+
+class _ProducerMeta(Struct, omit_defaults=True):
+    sending: PublishOptions | None = None
+    destination: str = ""
+    container: str = ""
+    link: str = ""
+    node: int = 0
+    owns: int = 0
+
+
+_decode_producer: Final = json.Decoder(_ProducerMeta).decode
+
+
+def _producer_meta(event: ProducerAttached) -> bytes:
+    sending = None if event.sending == PLAIN_SENDING else event.sending
+    names = (event.destination, event.container, event.link, event.node, event.owns)
+    return encode_json(_ProducerMeta(sending, *names))
+
+
+def _read_producer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
+    said = _decode_producer(meta)
+    names = (said.destination, said.container, said.link, said.sending or PLAIN_SENDING, said.node, said.owns)
+    return ProducerAttached(offset, time_us, row[5], *names)
+
+
+def _producer_facts(event: ProducerAttached) -> Facts:
+    facts: Facts = {"producer": event.offset, "muxer": event.muxer, "destination": event.destination}
+    facts |= {"container": event.container, "link": event.link}
+    return facts | ({"owns": event.owns} if event.owns else {})
+
+
+@final
+class ProducerDetached(Struct):
+    """A peer no longer sends."""
+
+    offset: int
+    time_us: int
+    producer: int
+
+
+@final
+class ConsumerAttached(Struct):
+    """A peer may receive; the consumer's id is the event's offset."""
+
+    offset: int
+    time_us: int
+    queue: int
+    container: str
+    link: str
+    selector: str = ""
+    """The messages of the queue that it takes, empty for all."""
+    owns: int = 0
+    """The queue or muxer that was made for it, 0 for none."""
+
+
+class _ConsumerMeta(Struct, omit_defaults=True):
+    container: str = ""
+    link: str = ""
+    selector: str = ""
+    owns: int = 0
+
+
+_decode_consumer: Final = json.Decoder(_ConsumerMeta).decode
+
+
+def _consumer_meta(event: ConsumerAttached) -> bytes:
+    return encode_json(_ConsumerMeta(event.container, event.link, event.selector, event.owns))
+
+
+def _read_consumer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
+    said = _decode_consumer(meta)
+    return ConsumerAttached(offset, time_us, row[4], said.container, said.link, said.selector, said.owns)
+
+
+def _consumer_facts(event: ConsumerAttached) -> Facts:
+    facts: Facts = {"consumer": event.offset, "container": event.container, "link": event.link}
+    facts |= {"selector": event.selector} if event.selector else {}
+    return facts | ({"owns": event.owns} if event.owns else {})
+
+
+@final
+class ConsumerDetached(Struct):
+    """A peer no longer receives; what it still held came back with one more failed delivery."""
+
+    offset: int
+    time_us: int
+    consumer: int
+
+
+LinkEvent = ProducerAttached | ProducerDetached | ConsumerAttached | ConsumerDetached
+
+TYPES: Final = (
+    EventType(
+        event=ProducerAttached,
+        number=7,
+        name="producer-attached",
+        layout=Layout(ref="muxer", meta="JSON `{destination, container, link, sending, node, owns}`"),
+        meta=_producer_meta,
+        json=_ProducerMeta,
+        read=_read_producer,
+        bound=SizeBound.NAMES,
+        link=LinkColumn.OFFSET,
+        facts=_producer_facts,
+        facts_text=(
+            "`producer` `muxer` `destination` `container` `link`; "
+            "`owns`, the id of a queue or muxer that was created for the link"
+        ),
+        story=("{container}/{link} sends to {destination!r}",),
+    ),
+    EventType(
+        event=ProducerDetached,
+        number=8,
+        name="producer-detached",
+        layout=Layout(ref="producer"),
+        link=LinkColumn.REF,
+        facts=field_facts("producer"),
+        facts_text="`producer`",
+        story=("{producer:link} sends no more",),
+    ),
+    EventType(
+        event=ConsumerAttached,
+        number=9,
+        name="consumer-attached",
+        layout=Layout(queue="queue", meta="JSON `{container, link, selector, owns}`"),
+        meta=_consumer_meta,
+        json=_ConsumerMeta,
+        read=_read_consumer,
+        bound=SizeBound.NAMES,
+        link=LinkColumn.OFFSET,
+        queue="queue",
+        facts=_consumer_facts,
+        facts_text=(
+            "`queue` `queue_id` `consumer` `container` `link`; `selector` if it has one; "
+            "`owns`, the id of a queue or muxer that was created for the link"
+        ),
+        story=("{container}/{link} receives from {queue_id:queue}", Choice("selector", " where {selector}")),
+    ),
+    EventType(
+        event=ConsumerDetached,
+        number=10,
+        name="consumer-detached",
+        layout=Layout(ref="consumer"),
+        keys=IndexKeys.NODE,
+        link=LinkColumn.REF,
+        facts=field_facts("consumer"),
+        facts_text="`consumer`",
+        story=("{consumer:link} receives no more",),
+    ),
+)

@@ -1,0 +1,181 @@
+"""Events of messages that come: published, or a chunk of a large one.
+
+A run of n messages is n records, each with its own offset; reading joins runs of alike messages again. Flags of a
+`published` record: 1 DURABLE; 2 LARGE: the meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
+4 FANOUT: the meta begins with u64 queue ids, and `queue` is 0. `id_hash` is a hash of the message-id, 0 for none.
+"""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from ambermq.engine.events.event_type import EventType, Facts, Layout, LinkColumn, field_facts
+from ambermq.engine.events.story import Choice
+from ambermq.engine.model.entry_word import (
+    WORD_BYTES,
+    make_run,
+    pack_words,
+    ranges_of,
+    size_code,
+    size_of,
+    unpack_words,
+)
+from ambermq.log.buffer import Buffer
+from ambermq.log.write.draft import Draft
+
+__all__ = ["Chunked", "Published"]
+
+DURABLE: Final = 1
+"""The sender asked for the message to be kept."""
+LARGE: Final = 2
+"""The message stands in chunks."""
+FANOUT: Final = 4
+"""The queues stand in the meta."""
+
+_CHUNKED: Final = 11
+_PUBLISHED: Final = 12
+_READ_BACK_COUNT: Final = 8
+"""Fields of Published that its record holds, the first ones."""
+
+
+@final
+class Chunked(Struct):
+    """A piece of a large message, named later by its publish record; garbage where that never comes."""
+
+    offset: int
+    time_us: int
+    producer: int
+    body: Buffer
+
+
+@final
+class Published(Struct, eq=False):
+    """A run of messages, stored once, at consecutive offsets, available on each of `queues`."""
+
+    offset: int
+    time_us: int
+    queues: tuple[int, ...]
+    producer: int
+    words: bytes
+    """The entries' words, packed."""
+    size: int
+    """Bytes that the words account for."""
+    durable: bool = True
+    chunks: tuple[int, ...] = ()
+    """Offsets of the chunk records before the body; only ever for a run of one."""
+    bodies: Sequence[Buffer] = ()
+    """The messages as they are written; empty in an event that was read back."""
+    id_hashes: Sequence[int] = ()
+    """A hash of each message-id, 0 for none; empty in an event that was read back."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is read back."""
+        return type(other) is Published and astuple(self)[:_READ_BACK_COUNT] == astuple(other)[:_READ_BACK_COUNT]
+
+    __hash__ = None  # type: ignore[assignment]  # mutable, like the others
+
+
+def _write_published(draft: Draft, event: Published) -> int:
+    flags = DURABLE if event.durable else 0
+    if len(event.queues) == 1 and not event.chunks:
+        return draft.add_bodies(
+            _PUBLISHED,
+            timestamp_us=event.time_us,
+            queue=event.queues[0],
+            bodies=event.bodies,
+            id_hashes=event.id_hashes,
+            flags=flags,
+            ref=event.producer,
+        )
+    fans_out = len(event.queues) != 1
+    return draft.add_bodies(
+        _PUBLISHED,
+        timestamp_us=event.time_us,
+        queue=0 if fans_out else event.queues[0],
+        bodies=event.bodies,
+        id_hashes=event.id_hashes,
+        flags=flags | (FANOUT if fans_out else 0) | (LARGE if event.chunks else 0),
+        ref=event.producer,
+        aux=len(event.chunks),
+        meta=(pack_words(event.queues) if fans_out else b"")
+        + (pack_words(event.chunks) + event.words[:2] if event.chunks else b""),
+    )
+
+
+def _read_published(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Published:
+    queues: tuple[int, ...] = (row[4],)
+    code = size_code(row[1])
+    chunks: tuple[int, ...] = ()
+    if row[10] & LARGE:
+        code = int.from_bytes(meta[-2:], "little")
+        meta = meta[:-2]
+        split = len(meta) - row[8] * WORD_BYTES
+        chunks = unpack_words(meta[split:])
+        meta = meta[:split]
+    if row[10] & FANOUT:
+        queues = unpack_words(meta)
+    word = offset << 16 | code
+    return Published(
+        offset, time_us, queues, row[5], pack_words([word]), size_of(word), bool(row[10] & DURABLE), chunks
+    )
+
+
+def published_run(first: int, base_time: int, like: tuple[int, int, int, int], sizes: list[int]) -> Published:
+    """Return the run of messages of these sizes at offsets from `first` on.
+
+    `like` has the columns queue, ref, time delta and flags, in which their records are alike: neither LARGE nor FANOUT.
+    """
+    queue, producer, time_delta, flags = like
+    words, size = make_run(first, sizes)
+    return Published(first, base_time + time_delta, (queue,), producer, words, size, bool(flags & DURABLE))
+
+
+def _published_facts(event: Published) -> Facts:
+    facts: Facts = {"count": len(event.words) // WORD_BYTES, "bytes": event.size, "durable": event.durable}
+    facts |= {"producer": event.producer, "offsets": ranges_of(event.words)}
+    return facts | ({"chunks": list(event.chunks)} if event.chunks else {})
+
+
+MessageEvent = Chunked | Published
+
+TYPES: Final = (
+    EventType(
+        event=Chunked,
+        number=_CHUNKED,
+        name="chunk",
+        layout=Layout(ref="producer", body="body: a piece of a large message"),
+        read=lambda offset, time_us, row, _: Chunked(offset, time_us, row[5], b""),
+        link=LinkColumn.REF,
+        facts=field_facts("producer"),
+        facts_text="`producer`",
+        story=("a piece of a large message from {producer:link}",),
+    ),
+    EventType(
+        event=Published,
+        number=_PUBLISHED,
+        name="published",
+        layout=Layout(
+            queue="queue; 0 with FANOUT",
+            ref="producer",
+            count="0",
+            aux="chunks, with LARGE",
+            meta="queue ids (FANOUT), chunk offsets and size code (LARGE)",
+            body="the message, or its last piece",
+        ),
+        write=_write_published,
+        read=_read_published,
+        link=LinkColumn.REF,
+        queue="queues",
+        facts=_published_facts,
+        facts_text=("`queues` `queue_ids` `count` `bytes` `durable` `producer` `offsets`; `chunks` of a large message"),
+        story=(
+            "{count:messages} to {queue_ids:queues}, {bytes:bytes}, ",
+            Choice("durable", texts={True: "durable", False: "not durable"}),
+            Choice("chunks", ", in {pieces} pieces"),
+            ", from {producer:link}",
+        ),
+        story_facts=lambda event: {"pieces": len(event.chunks) + 1},
+    ),
+)

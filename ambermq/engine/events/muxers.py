@@ -1,0 +1,243 @@
+"""Events of muxers: declared, updated, deleted, their attachments, and the draws of LOSSY ones."""
+
+from typing import Final, final
+
+from msgspec import Struct, json
+
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound, field_facts
+from ambermq.engine.events.json_meta import encode_json
+from ambermq.engine.events.story import LIFETIME, Choice
+from ambermq.engine.model.attachment import Argument, Condition
+from ambermq.engine.model.condition_text import argument_text
+from ambermq.engine.model.muxer import MuxerKind, Options
+
+__all__ = ["Attached", "Detached", "Drawn", "MuxerDeclared", "MuxerDeleted", "MuxerUpdated"]
+
+
+@final
+class MuxerDeclared(Struct):
+    """A muxer exists; its id is the event's offset."""
+
+    offset: int
+    time_us: int
+    name: str
+    kind: MuxerKind
+    options: Options = Options()
+
+
+class _MuxerMeta(Struct, omit_defaults=True):
+    name: str = ""
+    options: Options | None = None
+
+
+_decode_muxer: Final = json.Decoder(_MuxerMeta).decode
+
+
+def _declared_meta(event: MuxerDeclared) -> bytes:
+    return encode_json(_MuxerMeta(event.name, None if event.options == Options() else event.options))
+
+
+def _read_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerDeclared:
+    muxer = _decode_muxer(meta)
+    return MuxerDeclared(offset, time_us, muxer.name, MuxerKind(row[8]), muxer.options or Options())
+
+
+def _declared_facts(event: MuxerDeclared) -> Facts:
+    facts: Facts = {"muxer": event.name, "class": MuxerKind(event.kind).name}
+    options = event.options
+    facts |= {"separator": options.separator} if options.separator != "." else {}
+    facts |= {"probability": options.probability, "seed": options.seed} if event.kind == MuxerKind.LOSSY else {}
+    return facts | ({"lifetime": options.lifetime.name.lower()} if options.lifetime else {})
+
+
+@final
+class MuxerUpdated(Struct):
+    """A muxer has other options from now on; a LOSSY one goes on counting its draws."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    options: Options
+    """All of them, changed or not."""
+
+
+def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerUpdated:
+    return MuxerUpdated(offset, time_us, row[5], _decode_muxer(meta).options or Options())
+
+
+def _updated_facts(event: MuxerUpdated) -> Facts:
+    return {"muxer": event.muxer, "probability": event.options.probability, "seed": event.options.seed}
+
+
+@final
+class MuxerDeleted(Struct):
+    """A muxer is gone; its attachments are gone before it."""
+
+    offset: int
+    time_us: int
+    muxer: int
+
+
+@final
+class Attached(Struct):
+    """A member receives what the muxer passes on by an argument; the attachment's id is the event's offset."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    member: int
+    """A queue or a muxer."""
+    argument: Argument = None
+
+
+@final
+class Detached(Struct):
+    """An attachment is gone."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    member: int
+    attachment: int
+    """Its id; 0 in a record of version 0.1: there the argument tells which."""
+    argument: Argument = None
+
+
+class _AttachmentMeta(Struct, omit_defaults=True):
+    argument: str | None = None
+    conditions: tuple[Condition, ...] | None = None
+    attachment: int = 0
+    destination: str = ""
+    """The argument, as version 0.1 wrote it."""
+
+
+_decode_attachment: Final = json.Decoder(_AttachmentMeta).decode
+
+
+def _attachment_meta(event: Attached | Detached) -> bytes:
+    argument, attachment = event.argument, event.attachment if type(event) is Detached else 0
+    if isinstance(argument, tuple):
+        return encode_json(_AttachmentMeta(conditions=argument, attachment=attachment))
+    return encode_json(_AttachmentMeta(argument, attachment=attachment))
+
+
+def _argument_of(said: _AttachmentMeta) -> Argument:
+    return said.destination or (said.argument if said.conditions is None else said.conditions)
+
+
+def _read_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Attached:
+    return Attached(offset, time_us, row[5], row[4], _argument_of(_decode_attachment(meta)))
+
+
+def _read_detached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Detached:
+    said = _decode_attachment(meta)
+    return Detached(offset, time_us, row[5], row[4], said.attachment, _argument_of(said))
+
+
+def _attachment_facts(event: Attached | Detached) -> Facts:
+    return {"muxer": event.muxer, "member": event.member, "argument": argument_text(event.argument)}
+
+
+@final
+class Drawn(Struct):
+    """A LOSSY muxer has drawn for so many messages; the routes that came out are in what was published with it."""
+
+    offset: int
+    time_us: int
+    muxer: int
+    count: int
+
+
+_ARGUMENT: Final = Choice("argument", " for {argument!r}", {"": ""})
+_ATTACHMENT_FACTS: Final = "`muxer` `member` `argument`; `queue` `queue_id` if the member is a queue"
+
+MuxerEvent = MuxerDeclared | MuxerUpdated | MuxerDeleted | Attached | Detached | Drawn
+
+TYPES: Final = (
+    EventType(
+        event=MuxerDeclared,
+        number=4,
+        name="muxer-declared",
+        layout=Layout(aux="kind: the class", meta="JSON `{name, options}`"),
+        meta=_declared_meta,
+        json=_MuxerMeta,
+        read=_read_declared,
+        bound=SizeBound.NAMES,
+        facts=_declared_facts,
+        facts_text=(
+            "`muxer` `class`; `separator` if it is not a dot; `probability` `seed` of a LOSSY muxer; "
+            "`lifetime` if the muxer ends by itself"
+        ),
+        story=(
+            "muxer {muxer!r} of class {class} declared",
+            Choice("separator", ", separator {separator!r}"),
+            Choice("probability", ", probability {probability}, seed {seed}"),
+            LIFETIME,
+        ),
+    ),
+    EventType(
+        event=MuxerUpdated,
+        number=24,
+        name="muxer-updated",
+        layout=Layout(ref="muxer", meta="JSON `{options}`"),
+        meta=lambda event: encode_json(_MuxerMeta(options=event.options)),
+        json=_MuxerMeta,
+        read=_read_updated,
+        bound=SizeBound.NAMES,
+        facts=_updated_facts,
+        facts_text="`muxer` `probability` `seed`",
+        story=("muxer {muxer:muxer} updated, probability {probability}, seed {seed}",),
+    ),
+    EventType(
+        event=MuxerDeleted,
+        number=20,
+        name="muxer-deleted",
+        listed_after=4,
+        layout=Layout(ref="muxer"),
+        facts=field_facts("muxer"),
+        facts_text="`muxer`",
+        story=("muxer {muxer:muxer} deleted",),
+    ),
+    EventType(
+        event=Attached,
+        number=5,
+        name="attached",
+        layout=Layout(
+            queue="member", ref="muxer", meta="JSON `{argument}` or `{conditions}`; `{destination}` in version 0.1"
+        ),
+        meta=_attachment_meta,
+        json=_AttachmentMeta,
+        read=_read_attached,
+        keys=IndexKeys.NODE,
+        bound=SizeBound.CONDITIONS,
+        queue="member",
+        facts=_attachment_facts,
+        facts_text=_ATTACHMENT_FACTS,
+        story=("{member:member} attached to {muxer:muxer}", _ARGUMENT),
+    ),
+    EventType(
+        event=Detached,
+        number=6,
+        name="detached",
+        layout=Layout(queue="member", ref="muxer", meta="the same, with `attachment`, its id"),
+        meta=_attachment_meta,
+        json=_AttachmentMeta,
+        read=_read_detached,
+        keys=IndexKeys.NODE,
+        bound=SizeBound.CONDITIONS,
+        queue="member",
+        facts=_attachment_facts,
+        facts_text=_ATTACHMENT_FACTS,
+        story=("{member:member} detached from {muxer:muxer}", _ARGUMENT),
+    ),
+    EventType(
+        event=Drawn,
+        number=21,
+        name="drawn",
+        listed_after=6,
+        layout=Layout(ref="muxer", count="count: draws"),
+        facts=field_facts("muxer", "count"),
+        facts_text="`muxer` `count`",
+        story=("{muxer:muxer} drew for {count:messages}",),
+    ),
+)

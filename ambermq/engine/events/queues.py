@@ -1,0 +1,178 @@
+"""Events of queues: declared, updated, deleted, subscribed to a topic."""
+
+from typing import Final, final
+
+from msgspec import Struct, json
+
+from ambermq.engine.errors import EngineError
+from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound
+from ambermq.engine.events.json_meta import encode_json
+from ambermq.engine.events.story import LIFETIME, Choice
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.subscription import Subscription
+
+__all__ = ["QueueDeclared", "QueueDeleted", "QueueUpdated", "Subscribed"]
+
+
+@final
+class QueueDeclared(Struct):
+    """A queue exists; its id is the event's offset."""
+
+    offset: int
+    time_us: int
+    name: str
+    settings: Settings
+    lifetime: Lifetime = Lifetime.PERMANENT
+
+
+class _QueueMeta(Struct, omit_defaults=True):
+    name: str = ""
+    settings: Settings | None = None
+
+
+_decode_queue: Final = json.Decoder(_QueueMeta).decode
+
+
+def _read_declared(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueDeclared:
+    queue = _decode_queue(meta)
+    return QueueDeclared(offset, time_us, queue.name, queue.settings or Settings(), Lifetime(row[8]))
+
+
+def _declared_facts(event: QueueDeclared) -> Facts:
+    facts: Facts = {"messages_max": event.settings.messages_max}
+    return facts | ({"lifetime": event.lifetime.name.lower()} if event.lifetime else {})
+
+
+@final
+class QueueUpdated(Struct):
+    """A queue has other settings from now on; what is on it stays."""
+
+    offset: int
+    time_us: int
+    queue: int
+    settings: Settings
+    """All of them, changed or not."""
+
+
+def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueUpdated:
+    return QueueUpdated(offset, time_us, row[4], _decode_queue(meta).settings or Settings())
+
+
+@final
+class QueueDeleted(Struct):
+    """A queue is gone with all that was on it, its attachments, the links to it, and the subscription that it was."""
+
+    offset: int
+    time_us: int
+    queue: int
+
+
+@final
+class Subscribed(Struct):
+    """A queue is that of a subscription; the subscription ends with the queue."""
+
+    offset: int
+    time_us: int
+    queue: int
+    subscription: Subscription
+
+
+class _SubscriptionMeta(Struct, omit_defaults=True):
+    subscription: Subscription | None = None
+
+
+_decode_subscription: Final = json.Decoder(_SubscriptionMeta).decode
+
+
+def _read_subscribed(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Subscribed:
+    subscription = _decode_subscription(meta).subscription
+    if subscription is None:
+        raise EngineError(f"record {offset} of type {row[9]} names no subscription")
+    return Subscribed(offset, time_us, row[4], subscription)
+
+
+def _subscribed_facts(event: Subscribed) -> Facts:
+    one = event.subscription
+    facts: Facts = {"topic": one.topic, "subscription": one.name}
+    facts |= {"shared": one.is_shared, "durable": not one.is_volatile}
+    facts |= {"container": one.container} if one.container is not None else {}
+    facts |= {"selector": one.selector} if one.selector else {}
+    return facts | {"no_local": one.is_no_local}
+
+
+QueueEvent = QueueDeclared | QueueUpdated | QueueDeleted | Subscribed
+
+TYPES: Final = (
+    EventType(
+        event=QueueDeclared,
+        number=2,
+        name="queue-declared",
+        layout=Layout(aux="lifetime", meta="JSON `{name, settings}`"),
+        meta=lambda event: encode_json(_QueueMeta(event.name, event.settings)),
+        json=_QueueMeta,
+        read=_read_declared,
+        bound=SizeBound.NAMES,
+        queue="offset",
+        facts=_declared_facts,
+        facts_text="`queue` `queue_id` `messages_max`; `lifetime` if the queue ends by itself",
+        story=(
+            "queue {queue!r} declared",
+            Choice("messages_max", ", at most {messages_max:,} messages", {0: ""}),
+            LIFETIME,
+        ),
+    ),
+    EventType(
+        event=QueueUpdated,
+        number=23,
+        name="queue-updated",
+        layout=Layout(queue="queue", meta="JSON `{settings}`"),
+        meta=lambda event: encode_json(_QueueMeta(settings=event.settings)),
+        json=_QueueMeta,
+        read=_read_updated,
+        bound=SizeBound.NAMES,
+        queue="queue",
+        facts=lambda event: {"messages_max": event.settings.messages_max},
+        facts_text="`queue` `queue_id` `messages_max`",
+        story=(
+            "queue {queue_id:queue} updated, at most ",
+            Choice("messages_max", "{messages_max:,} messages", {0: "as many messages as the broker takes"}),
+        ),
+    ),
+    EventType(
+        event=QueueDeleted,
+        number=3,
+        name="queue-deleted",
+        layout=Layout(queue="queue"),
+        keys=IndexKeys.NODE,
+        queue="queue",
+        facts_text="`queue` `queue_id`",
+        story=("queue {queue_id:queue} deleted",),
+    ),
+    EventType(
+        event=Subscribed,
+        number=22,
+        name="subscribed",
+        layout=Layout(queue="queue", meta="JSON `{subscription}`"),
+        meta=lambda event: encode_json(_SubscriptionMeta(event.subscription)),
+        json=_SubscriptionMeta,
+        read=_read_subscribed,
+        bound=SizeBound.NAMES,
+        queue="queue",
+        facts=_subscribed_facts,
+        facts_text=(
+            "`queue` `queue_id` `topic` `subscription` `shared` `durable` `no_local`; "
+            "`container` `selector` if there are any"
+        ),
+        story=(
+            "{queue_id:queue} subscribes ",
+            Choice("container", "{container}/"),
+            "{subscription} to topic {topic!r}",
+            Choice("selector", " where {selector}"),
+            Choice("durable", texts={True: " (durable", False: " (volatile"}),
+            Choice("shared", texts={True: ", shared"}),
+            ")",
+            Choice("no_local", texts={True: ", but for its own messages"}),
+        ),
+    ),
+)

@@ -1,0 +1,180 @@
+"""Events of each type that together say all that an event of the type can say, each with its line in a history.
+
+What belongs to a type is tested by these: its codec, facts, story, tables of the docs, and list of the public surface.
+The golden bytes of the first 24 types lie in tests/golden/events.hex; a later type has its own here.
+"""
+
+from typing import Final, NamedTuple
+
+from ambermq.engine.events import (
+    Acquired,
+    Attached,
+    Chunked,
+    Compacted,
+    ConsumerAttached,
+    ConsumerDetached,
+    Damaged,
+    Detached,
+    Drawn,
+    Event,
+    Lost,
+    MuxerDeclared,
+    MuxerDeleted,
+    MuxerUpdated,
+    ProducerAttached,
+    ProducerDetached,
+    Published,
+    Purged,
+    QueueDeclared,
+    QueueDeleted,
+    QueueUpdated,
+    Reset,
+    Settled,
+    Started,
+    Subscribed,
+)
+from ambermq.engine.model.attachment import Condition
+from ambermq.engine.model.entry_word import make_words, pack_words
+from ambermq.engine.model.lifetime import Lifetime
+from ambermq.engine.model.muxer import MuxerKind, Options
+from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
+from ambermq.engine.model.publish_options import PublishOptions, Unroutable
+from ambermq.engine.model.queue import Settings
+from ambermq.engine.model.subscription import Subscription
+from ambermq.engine.model.vhost_mode import VhostMode
+
+__all__ = ["MUXER", "QUEUE", "SAMPLES", "TIME_US", "WIRING", "WORDS", "Sample"]
+
+
+class Sample(NamedTuple):
+    """One event."""
+
+    event: Event
+    words: str
+    """Its line, where WIRING happened before."""
+    golden: str = ""
+    """Its record and meta at offset 2^20 in hex, where tests/golden/events.hex has none of its type."""
+
+
+TIME_US: Final = 1_700_000_000_000_001
+MUXER: Final = 1
+QUEUE: Final = 2
+"""The one queue whose name is known."""
+WORDS: Final = make_words(10, [100, 100, 100])
+GAPS: Final = pack_words([offset << 16 | 1 for offset in range(20, 36, 2)])
+ONE: Final = make_words(9, [1])
+MODIFIED: Final = Outcome(OutcomeKind.MODIFIED, True, True, ((b"k", b"v"),))
+NOT_FAILED: Final = Outcome(OutcomeKind.MODIFIED)
+REJECTED: Final = Outcome(OutcomeKind.REJECTED, condition="amqp:decode-error", description="no JSON")
+SENDING: Final = PublishOptions(Unroutable.REJECT, True, True)
+LOSSY: Final = Options(separator="/", probability=0.5, seed=7, lifetime=Lifetime.ON_CLOSE)
+
+WIRING: Final[tuple[Event, ...]] = (
+    MuxerDeclared(1, TIME_US, "QUEUE", MuxerKind.DESTINATION),
+    QueueDeclared(2, TIME_US, "orders", Settings(messages_max=1000)),
+    ProducerAttached(3, TIME_US, 1, "orders", "shop", "out"),
+    ConsumerAttached(4, TIME_US, 2, "store", "in"),
+)
+
+SAMPLES: Final = (
+    Sample(Started(0, TIME_US, 3), "the broker started, epoch 3"),
+    Sample(Started(0, TIME_US, 1, VhostMode.ADVANCED), "the broker started, epoch 1, in advanced mode"),
+    Sample(WIRING[1], "queue 'orders' declared, at most 1,000 messages"),
+    Sample(
+        QueueDeclared(2, TIME_US, "orders", Settings(), Lifetime.ON_CLOSE),
+        "queue 'orders' declared, until its link closes",
+    ),
+    Sample(QueueUpdated(5, TIME_US, 2, Settings(messages_max=2000)), "queue 'orders' updated, at most 2,000 messages"),
+    Sample(
+        QueueUpdated(5, TIME_US, 2, Settings()),
+        "queue 'orders' updated, at most as many messages as the broker takes",
+    ),
+    Sample(QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
+    Sample(
+        Subscribed(23, TIME_US, 2, Subscription("news.#", "mine", "c", False, False, "a = 1", True)),
+        "'orders' subscribes c/mine to topic 'news.#' where a = 1 (durable), but for its own messages",
+    ),
+    Sample(
+        Subscribed(23, TIME_US, 2, Subscription("news", "ours", None, True, True)),
+        "'orders' subscribes ours to topic 'news' (volatile, shared)",
+    ),
+    Sample(WIRING[0], "muxer 'QUEUE' of class DESTINATION declared"),
+    Sample(
+        MuxerDeclared(24, TIME_US, "net", MuxerKind.LOSSY, Options(probability=0.5, seed=7)),
+        "muxer 'net' of class LOSSY declared, probability 0.5, seed 7",
+    ),
+    Sample(
+        MuxerDeclared(24, TIME_US, "none", MuxerKind.LOSSY, Options(probability=0.0)),
+        "muxer 'none' of class LOSSY declared, probability 0.0, seed 0",
+    ),
+    Sample(
+        MuxerDeclared(24, TIME_US, "all", MuxerKind.LOSSY, LOSSY),
+        "muxer 'all' of class LOSSY declared, separator '/', probability 0.5, seed 7, until its link closes",
+    ),
+    Sample(
+        MuxerDeclared(24, TIME_US, "paths", MuxerKind.WILD_PROPERTY, Options(separator="/")),
+        "muxer 'paths' of class WILD_PROPERTY declared, separator '/'",
+    ),
+    Sample(
+        MuxerUpdated(5, TIME_US, 1, Options(probability=0.25, seed=-7)),
+        "muxer 'QUEUE' updated, probability 0.25, seed -7",
+    ),
+    Sample(MuxerDeleted(5, TIME_US, 1), "muxer 'QUEUE' deleted"),
+    Sample(Attached(5, TIME_US, 1, 2, "orders"), "queue 'orders' attached to 'QUEUE' for 'orders'"),
+    Sample(
+        Attached(5, TIME_US, 1, 2, (Condition("a", True, 1), Condition("{b}"))),
+        "queue 'orders' attached to 'QUEUE' for 'a=1 and {b}'",
+    ),
+    Sample(Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
+    Sample(Drawn(5, TIME_US, 1, 3), "'QUEUE' drew for 3 messages"),
+    Sample(WIRING[2], "shop/out sends to 'orders'"),
+    Sample(
+        ProducerAttached(3, TIME_US, 1, "orders", "container", "link", SENDING, 2, 2),
+        "container/link sends to 'orders'",
+    ),
+    Sample(ProducerDetached(18, TIME_US, 3), "shop/out sends no more"),
+    Sample(WIRING[3], "store/in receives from 'orders'"),
+    Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
+    Sample(ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
+    Sample(Chunked(6, TIME_US, 3, b""), "a piece of a large message from shop/out"),
+    Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
+    Sample(
+        Published(10, TIME_US, (2, 99), 98, make_words(10, [1]), 3 << 20, False, (6, 7)),
+        "1 message to 'orders', 'queue 99', 3.0 MiB, not durable, in 3 pieces, from link 98",
+    ),
+    Sample(Acquired(13, TIME_US, 2, (4,), WORDS), "3 messages of 'orders' to store/in: 10 to 12"),
+    Sample(Acquired(13, TIME_US, 2, (4, 98), WORDS), "3 messages of 'orders' to store/in, link 98: 10 to 12"),
+    Sample(Settled(14, TIME_US, 2, 4, ACCEPTED, WORDS), "3 messages of 'orders' accepted by store/in: 10 to 12"),
+    Sample(
+        Settled(14, TIME_US, 2, 4, ACCEPTED, GAPS),
+        "8 messages of 'orders' accepted by store/in: 20, 22, 24, 26, 28, 30 and 2 more",
+    ),
+    Sample(
+        Settled(14, TIME_US, 2, 4, MODIFIED, ONE),
+        "1 message of 'orders' modified (delivery failed, undeliverable here, 1 annotations) by store/in: 9",
+    ),
+    Sample(
+        Settled(14, TIME_US, 2, 4, NOT_FAILED, ONE),
+        "1 message of 'orders' modified (delivery not failed) by store/in: 9",
+    ),
+    Sample(
+        Settled(14, TIME_US, 2, 4, REJECTED, ONE),
+        "1 message of 'orders' rejected (amqp:decode-error, no JSON) by store/in: 9",
+    ),
+    Sample(Purged(15, TIME_US, 2, 12), "'orders' purged of what was waiting"),
+    Sample(Damaged(16, TIME_US, 2, make_words(11, [5])), "1 message of 'orders' cannot be read and is set aside: 11"),
+    Sample(
+        Damaged(16, TIME_US, 2, make_words(11, [5, 6])),
+        "2 messages of 'orders' cannot be read and are set aside: 11 to 12",
+    ),
+    Sample(Lost(17, TIME_US, 5, 9), "records 5 to 8 are lost"),
+    Sample(Reset(21, TIME_US), "the virtual host was reset: all queues, messages and links are gone"),
+    Sample(
+        Compacted(22, TIME_US, 20, 3, 1, 5000, 12, 90_000, 4_200),
+        "compacted: history begins at 20, 90,000 bytes became 4,200, 5,000 records 12",
+    ),
+    Sample(
+        Compacted(22, TIME_US, 20, 3, 0, 0, 0, 90_000, 0),
+        "compacted: history begins at 20, 90,000 bytes became 0",
+    ),
+)
