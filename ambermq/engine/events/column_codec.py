@@ -45,10 +45,11 @@ def _column_writer(number: int, layout: Layout, meta: Callable[[Any], bytes]) ->
 
 
 def _column_reader(event: type[Any], layout: Layout) -> Read:
-    fields = [(name, at) for column, at in _COLUMNS.items() if (name := _field(layout, column))]
+    where = {_field(layout, column): at for column, at in _COLUMNS.items()}
+    columns = [where[name] for name in event.__struct_fields__[2:]]
 
     def read(offset: int, time_us: int, row: tuple[int, ...], _meta: bytes) -> Any:
-        return event(offset=offset, time_us=time_us, **{name: row[at] for name, at in fields})
+        return event(offset, time_us, *[row[at] for at in columns])
 
     return read
 

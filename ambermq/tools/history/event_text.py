@@ -7,8 +7,9 @@ Rule 3. The words are templates that stand beside each event, in engine/events. 
         names, units, ranges.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from string import Formatter
 from typing import Any, Final
 
@@ -55,7 +56,7 @@ def tell(event: Event, names: IdNames) -> Line:
     return Line(event.offset, iso_time(event.time_us), one.name, text, facts)
 
 
-class _Words(Formatter):
+class _Words:
     """The parts of one story, filled in."""
 
     def __init__(self, names: IdNames, facts: Mapping[str, Any]) -> None:
@@ -65,23 +66,38 @@ class _Words(Formatter):
     def part(self, part: str | Choice | Listed) -> str:
         """Return the text of a part."""
         match part:
+            case str():
+                return self._filled(part)
             case Choice():
                 return self._chosen(part)
-            case Listed():
-                texts = [text for one in part.parts if (text := self._chosen(one))]
-                return part.frame.format(", ".join(texts)) if texts else ""
-        return self.vformat(part, (), self._facts)
+        texts = [text for one in part.parts if (text := self._chosen(one))]
+        return part.frame.format(", ".join(texts)) if texts else ""
 
     def _chosen(self, choice: Choice) -> str:
         if choice.name not in self._facts:
             return ""
-        text = choice.texts.get(self._facts[choice.name], choice.text) if choice.texts else choice.text
-        return self.vformat(text, (), self._facts)
+        # Without texts the value may be a list, which no table can be asked for.
+        return self._filled(choice.texts.get(self._facts[choice.name], choice.text) if choice.texts else choice.text)
 
-    def format_field(self, value: Any, format_spec: str) -> Any:
-        """Return a field in the form that its template names."""
-        form = _FORMS.get(format_spec)
-        return super().format_field(value, format_spec) if form is None else form(self._names, value)
+    def _filled(self, text: str) -> str:
+        shown = []
+        for literal, name, form, conversion in _parsed(text):
+            shown.append(literal)
+            if name is not None:
+                shown.append(self._field(self._facts[name], form or "", conversion))
+        return "".join(shown)
+
+    def _field(self, value: Any, form: str, conversion: str | None) -> str:
+        named = _FORMS.get(form)
+        if named is not None:
+            return named(self._names, value)
+        return repr(value) if conversion == "r" else format(value, form)
+
+
+@cache
+def _parsed(text: str) -> Sequence[tuple[str, str | None, str | None, str | None]]:
+    """Return the fields of a template as `str.format` reads them, each with the text before it; they are few."""
+    return tuple(Formatter().parse(text))
 
 
 def _queues(names: IdNames, queues: list[int]) -> str:
