@@ -15,7 +15,7 @@ How to add an event:
 4. Return it from a decision in decide/.
 5. Add a sample of it to tests/engine/events/samples.py, with its line and its bytes, and a test of the decision.
 6. Run `python -m tests.docs.event_tables` and `python -m tests.surface --write`: they write it into docs/ and into the
-   list of the public surface. Tell of it in CHANGELOG.md.
+   list of the public surface. Tell of it in CHANGELOG.md. The next golden data directory holds a record of it.
 """
 
 from ambermq.engine.events import deliveries, lifecycle, links, messages, muxers, queues
