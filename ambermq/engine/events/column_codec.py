@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ambermq.engine.events.event_type import EventType, Layout, Read, Write
-from ambermq.log.write.draft import Draft
+from ambermq.engine.events.record_draft import RecordDraft
 
 __all__ = ["reader_of", "writer_of"]
 
@@ -29,7 +29,7 @@ def _column_writer(number: int, layout: Layout, meta: Callable[[Any], bytes]) ->
     queue, ref, count, aux = (_field(layout, column) for column in _COLUMNS)
     body = _field(layout, "body")
 
-    def write(draft: Draft, event: Any, /) -> int:
+    def write(draft: RecordDraft, event: Any, /) -> int:
         return draft.add(
             number,
             timestamp_us=event.time_us,

@@ -6,10 +6,10 @@ from msgspec import Struct, json
 
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
+from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.engine.events.story import Choice, Listed
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
-from ambermq.log.write.draft import Draft
 
 __all__ = ["Acquired", "Damaged", "Purged", "Settled"]
 
@@ -30,7 +30,7 @@ class Acquired(Struct):
     words: bytes
 
 
-def _write_acquired(draft: Draft, event: Acquired) -> int:
+def _write_acquired(draft: RecordDraft, event: Acquired) -> int:
     consumers, words = event.consumers, event.words
     consumer_count = len(consumers)
     return draft.add(
@@ -80,7 +80,7 @@ class OutcomeRest(Struct, omit_defaults=True):
 _decode_rest: Final = json.Decoder(OutcomeRest).decode
 
 
-def _write_settled(draft: Draft, event: Settled) -> int:
+def _write_settled(draft: RecordDraft, event: Settled) -> int:
     outcome = event.outcome
     rest = b""
     if outcome not in _PLAIN_OUTCOMES:
@@ -156,7 +156,7 @@ class Damaged(Struct):
     words: bytes
 
 
-def _write_damaged(draft: Draft, event: Damaged) -> int:
+def _write_damaged(draft: RecordDraft, event: Damaged) -> int:
     # A single one was written without a count before there were runs, and always is.
     count = len(event.words) // WORD_BYTES
     return draft.add(

@@ -17,14 +17,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.engine.events.story import Story
-from ambermq.log.write.draft import Draft
 
 __all__ = ["EventType", "Facts", "IndexKeys", "Layout", "LinkColumn", "Read", "SizeBound", "Write", "field_facts"]
 
 Facts = dict[str, Any]
 """Values that a program can read: int, float, bool, str, and lists of those."""
-Write = Callable[[Draft, Any], int]
+Write = Callable[[RecordDraft, Any], int]
 """(draft, event) -> the offset of the first record; it adds the event's records to the draft."""
 Read = Callable[[int, int, tuple[int, ...], bytes], Any]
 """(offset, time, columns as `RECORD` unpacks them, meta) -> event."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ambermq.engine.events.event_type import EventType, Facts, Layout, LinkColumn, field_facts
+from ambermq.engine.events.record_draft import RecordDraft
 from ambermq.engine.events.story import Choice
 from ambermq.engine.model.entry_word import (
     WORD_BYTES,
@@ -23,7 +24,6 @@ from ambermq.engine.model.entry_word import (
     unpack_words,
 )
 from ambermq.log.buffer import Buffer
-from ambermq.log.write.draft import Draft
 
 __all__ = ["Chunked", "Published"]
 
@@ -77,7 +77,7 @@ class Published(Struct, eq=False):
     __hash__ = None  # type: ignore[assignment]  # mutable, like the others
 
 
-def _write_published(draft: Draft, event: Published) -> int:
+def _write_published(draft: RecordDraft, event: Published) -> int:
     flags = DURABLE if event.durable else 0
     if len(event.queues) == 1 and not event.chunks:
         return draft.add_bodies(
