@@ -69,7 +69,7 @@ def test_who_asks_the_broker_does_not(run: Run, steps: list[int]) -> None:
 
 def test_it_steps_back_before_it_imports(steps: list[int]) -> None:
     """A command that is not there yet is imported by one that has stepped back; what is there already is not."""
-    group = ReadingGroup(name="group", lazy={"lazy": ("tools.nothing:such", "None.")})
+    group = ReadingGroup(name="group", lazy={"lazy": ("ambermq.tools.nothing:such", "None.")})
     group.add_command(click.Command("eager"))
     context = click.Context(group)
     assert group.resolve_command(context, ["eager"])[0] == "eager"
