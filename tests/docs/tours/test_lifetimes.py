@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.consoles import check_consoles
 from tests.docs.pages import rows
+from tests.docs.tours.consoles import check_consoles
 
 _PAGE = "docs/lifetimes.md"
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ambermq.tools.cli import main
 from tests.docs.pages import steps
-from tests.docs.test_readme import Tour
+from tests.docs.tours.test_readme import Tour
 
 __all__ = ["check_consoles"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import blocks
-from tests.docs.test_readme import Tour
+from tests.docs.tours.test_readme import Tour
 
 _PAGE = "docs/history.md"
 _TOLD = (

@@ -12,8 +12,8 @@ from ambermq.engine.matching.muxer_index import MuxerIndex
 from ambermq.engine.model.attachment import Argument, Attachment, Condition
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.patterns.pattern import PATTERN_LENGTH_MAX, SEPARATOR_LENGTH_MAX, WORDS_MAX
-from tests.docs.consoles import check_consoles
 from tests.docs.pages import rows, text_of
+from tests.docs.tours.consoles import check_consoles
 from tests.engine.routing.naive import Given
 
 _PAGE = "docs/muxers.md"

@@ -1,0 +1,1 @@
+"""Pages whose commands run against a broker, each compared with what the page shows."""
