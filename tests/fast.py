@@ -21,7 +21,13 @@ from typing import Final
 from tests.deadline import END_VARIABLE
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SMOKE: Final = ("tests/golden", "tests/model", "tests/docs/test_pages.py", "tests/test_layers.py")
+SMOKE: Final = (
+    "tests/golden",
+    "tests/model",
+    "tests/docs/test_pages.py",
+    "tests/test_layers.py",
+    "tests/test_rooms.py",
+)
 _SECONDS: Final = 90.0
 _LAST_START_SECONDS: Final = 70.0
 """The longest test takes twenty seconds."""
