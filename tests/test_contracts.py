@@ -49,7 +49,7 @@ TYPE_ONLY: Final = {
         "ambermq.protocol.server.server",
         "protocol/server: order of modules",
     ),
-    "ambermq/engine/records/types.py": ("ambermq.engine.records.reader", NO_CYCLES),
+    "ambermq/engine/events/event_type.py": ("ambermq.engine.events.registry", NO_CYCLES),
     "ambermq/engine/errors.py": ("ambermq.tools.terminal.errors", "the house: one way down"),
 }
 """As UPWARD, below TYPE_CHECKING: among them one arrow of each circle that protocol/ once had."""

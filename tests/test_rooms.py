@@ -12,7 +12,9 @@ ROOT: Final = Path(__file__).parent.parent
 MODULES_MAX: Final = 15
 """Of a room, `__init__.py` aside."""
 LINES: Final = range(3, 13)
-"""Of a room's docstring."""
+"""Of a room's docstring, as far as it is about the room; what one does there may follow behind `How to`."""
+FACES: Final = {"ambermq/engine/events"}
+"""Rooms that export what their modules define: an event is imported without its family, which is a file's business."""
 
 ROOMS: Final = [
     path.parent.relative_to(ROOT).as_posix()
@@ -77,7 +79,7 @@ def test_no_room_has_more_modules_than_one_looks_over(root: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_opens_with_one_sentence(room: str) -> None:
     """Its docstring does; those of the package and of the bench go on to the rules, and stay short."""
-    first, *rest = docstring(room).splitlines() or [""]
+    first, *rest = docstring(room).partition("\n\nHow to ")[0].splitlines() or [""]
     assert first.endswith(".")
     assert first[0].isupper() or first[0] == "`"
     if not room.startswith("tests"):
@@ -102,7 +104,7 @@ def test_a_room_has_the_names_that_it_tells(room: str) -> None:
 
 
 def test_no_room_has_names_of_its_own() -> None:
-    """A module is imported by its own name: nothing is exported again."""
+    """A module is imported by its own name: nothing is exported again, but by a few faces."""
     bodies = {room: parsed(ROOT / room / "__init__.py").body for room in ROOMS if not room.startswith("tests")}
     imported = ast.ImportFrom | ast.Import
-    assert [room for room, body in bodies.items() if any(isinstance(node, imported) for node in body)] == []
+    assert {room for room, body in bodies.items() if any(isinstance(node, imported) for node in body)} == FACES

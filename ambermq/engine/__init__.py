@@ -7,5 +7,5 @@ Rule 4. A run of n equals n runs of one. Time, offsets and limits are arguments.
 
 Imports: engine/model, engine/patterns, engine/selectors, log.
 Imported by: protocol, tools.
-Names: Command, Event, Effect, EngineConfig, Refused, parse_address.
+Names: Command, Effect, EngineConfig, Refused, parse_address.
 """

@@ -6,6 +6,10 @@ Rule 3. `offset` is that of the run's first record: it is the identity of what t
 Rule 4. A family's module holds everything about its events: class, number, name, record layout, codec, index keys,
         facts, story line. It is pure, and imports the model and `log`'s draft, and nothing of records, fold or tools.
 
+Imports: engine, engine/model, log.
+Imported by: the rooms of engine above it, protocol/gateway, tools.
+Names: Event, EventType, Published, Acquired, Settled, QueueDeclared.
+
 How to add an event:
 
 1. Choose its family here. Write the class, with `offset` and `time_us` first, and add it to the family's union.

@@ -5,7 +5,7 @@ Rule 2. A message visits a muxer once, whatever the number of ways to it.
 Rule 3. Indexes and remembered routes are derived, volatile and bounded; a change of the wiring drops them.
 Rule 4. Wiring is walked with a list, never by recursion.
 
-Imports: engine, engine/matching, engine/model, engine/selectors, log, snapshot.
+Imports: engine, engine/events, engine/matching, engine/model, engine/selectors, log, snapshot.
 Imported by: engine/decide, engine/dispatch, engine/history, engine/loop, protocol/management, tools/wiring.
 Names: Router, Route, Hop, ReverseWiring.
 """

@@ -1,0 +1,1 @@
+"""Tests of ambermq/engine/events: each event described whole, and its bytes."""

@@ -5,7 +5,8 @@ Rule 2. A message goes out byte for byte as it came; only a redelivered one gets
 Rule 3. What a peer asks for otherwise than we can is adjusted and reported, or refused.
 Rule 4. A link knows of its connection what link_peer.py says, and no more.
 
-Imports: engine, engine/model, engine/records, engine/selectors, protocol, protocol/amqp10/*, protocol/gateway.
+Imports: engine, engine/events, engine/model, engine/records, engine/selectors, protocol, protocol/amqp10/*,
+    protocol/gateway.
 Imported by: protocol/gateway, protocol/server, tools.
 Names: ProducerLink, ConsumerLink, LinkPeer, RoutingFields, producing_terms, consuming_terms.
 """

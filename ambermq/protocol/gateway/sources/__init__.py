@@ -4,7 +4,7 @@ Rule 1. A turn hands out a bounded number of messages and bytes, for all such li
 Rule 2. Nothing is sent before the moment that it shows is durable.
 Rule 3. A browser shows one immutable queue; browsing changes nothing and writes no event.
 
-Imports: engine, engine/history, engine/model, engine/records, engine/selectors, protocol/amqp10/*,
+Imports: engine, engine/events, engine/history, engine/model, engine/records, engine/selectors, protocol/amqp10/*,
     protocol/gateway/links.
 Imported by: protocol/gateway.
 Names: SourceScheduler, QueueBrowser, EventSource, Source, TurnBudget.
