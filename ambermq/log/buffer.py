@@ -1,4 +1,4 @@
-"""The bytes that go in: whatever `os.pwritev` and the CRC take without a copy."""
+"""The type of the bytes that the log writes: `os.pwritev` and the CRC accept them without a copy."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""The limits of a log. Everything has one, and each has its name here."""
+"""The configuration of a log: every limit has a name, a default value and a check."""
 
 from dataclasses import dataclass, fields
 
@@ -11,45 +11,48 @@ _KIB = 1024
 _MIB = 1024 * _KIB
 _PAGE_BYTES = 4096
 BATCH_OVERHEAD_BYTES = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
-"""What a batch has beside its records, at most."""
+"""The most bytes that a batch adds to its records: header and padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Sizes in bytes, times in milliseconds. Raises LogError with one clear message where a value cannot work."""
+    """The limits of one log: sizes in bytes, times in milliseconds. Raises LogError if a value cannot work."""
 
     segment_bytes_max: int = 64 * _MIB
-    """A segment is sealed before a batch would take it past this size; a batch larger than it gets one to itself."""
+    """A segment is sealed before a batch would make it larger than this. A larger batch gets its own segment."""
 
     segment_bytes_min: int = 4 * _MIB
-    """The first segment of a young log; each next one is twice as large, up to `segment_bytes_max`."""
+    """The size of the first segment of a new log. Each next one is twice as large, up to `segment_bytes_max`."""
 
     segment_age_ms_max: int = 3_600_000
-    """A segment with records is sealed at the first write after this age."""
+    """A segment that has records is sealed at the first write after this age."""
 
     batch_bytes_target: int = 1 * _MIB
-    """A batch is closed at the end of the command that reaches it."""
+    """A batch is closed at the end of the command whose records reach this size."""
 
     batch_bytes_max: int = 4 * _MIB
-    """No batch is larger; readers refuse a larger claim before they use it."""
+    """The largest batch. A reader refuses a header that claims more, before it allocates memory for it."""
 
     hot_large_bytes_max: int = 24 * _MIB
-    """Recently written bodies that are views of read buffers, kept until they are delivered."""
+    """Memory for recently written bodies that are views of read buffers, until they are delivered."""
 
     hot_bytes_max: int = 8 * _MIB
-    """Recently written bodies kept in memory, their overhead included."""
+    """Memory for recently written bodies, their overhead included."""
 
     cold_bytes_max: int = 16 * _MIB
-    """Batches read back from segments and kept in memory, decompressed."""
+    """Memory for batches that were read from segments, decompressed."""
 
     cached_bytes_max: int = 1 * _MIB
-    """Page cache left to what was synced last; what is older leaves it, so that its pages go round."""
+    """Page cache left to the bytes synced last. Older bytes leave the cache, so that the kernel reuses their pages."""
 
     unsynced_bytes_max: int = 8 * _MIB
-    """Written and not yet synced; the reading of transports stops there, else single syncs grow to 700 ms."""
+    """The most bytes written and not yet synced. At this limit the server stops reading its sockets.
+
+    Without the limit a single sync grows to 700 ms.
+    """
 
     ballast_bytes: int = 128 * _MIB
-    """Disk space held back from publishing for settlements, snapshots and recovery; 0 holds none."""
+    """Disk space reserved for settlements, snapshots and recovery; publishing cannot use it. 0 reserves none."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -67,7 +70,10 @@ class LogConfig:
 
     @property
     def record_bytes_max(self) -> int:
-        """The largest record that fits in any case: behind others of its command, which are less than the target."""
+        """The largest record that always fits in a batch, behind the earlier records of its command.
+
+        Those records have fewer bytes than `batch_bytes_target`.
+        """
         return self.batch_bytes_max - self.batch_bytes_target - BATCH_OVERHEAD_BYTES
 
     def _require(self, name: str, *, at_least: int = 0, at_most: int | None = None, reason: str = "") -> None:

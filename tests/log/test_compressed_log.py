@@ -95,7 +95,7 @@ def test_the_loop_decompresses_nothing() -> None:
     ((part, _),) = [one for one in compressed_parts(storage) if one[1]]
     positions = SparsePositions(part.header.salt_crc, end=part.size)
     for header in (walk := part.walk()):
-        positions.note(header.base_offset, walk.position)
+        positions.add(header.base_offset, walk.position)
     wanted = sorted(expected)[4]
     with pytest.raises(NotNow):
         read_batches(part.file.read, positions, wanted, batch_bytes_max=CONFIG.batch_bytes_max, decompresses=False)
@@ -117,7 +117,7 @@ def test_reading_ahead_is_bounded_by_what_comes_of_it() -> None:
     ((part, places),) = [one for one in compressed_parts(storage) if one[1]]
     assert part.size < 4096 + (16 << 10)
     positions = SparsePositions(part.header.salt_crc, end=part.size)
-    positions.note(0, places[0])
+    positions.add(0, places[0])
     batches = read_batches(part.file.read, positions, 1, batch_bytes_max=CONFIG.batch_bytes_max)
     assert 2 <= len(batches) < len(places)
     assert sum(one.cost_bytes for one in batches[:-1]) < (64 << 10) + 400 * len(batches)

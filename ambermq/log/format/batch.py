@@ -1,29 +1,32 @@
-"""One batch: what one write added to the log, believed or refused as a whole.
+"""One batch: the records of one write. A reader accepts or refuses it as a whole.
 
     offset width field
-     0     u32   magic             "AMBB"; zero where nothing was ever written
+     0     u32   magic             "AMBB"; zero if nothing was ever written here
      4     u32   length            of the whole batch: this header, records, meta, bodies and padding
      8     u32   head_crc          CRC-32C(salt as u32, header[0:8], header[12:64], records, meta)
-    12     u32   body_crc          CRC-32C(bodies as they lie here)
+    12     u32   body_crc          CRC-32C(bodies as stored)
     16     i64   base_offset
     24     i64   base_timestamp    microseconds UTC
-    32     i64   durable_end       what was durable when this was written
-    40     u32   count             of records
-    44     u32   flags             1 KEPT: records that were picked from a longer log, not to be folded
+    32     i64   durable_end       the durable end of the log when this batch was written
+    40     u32   count             number of records
+    44     u32   flags             1 KEPT: records that a compaction selected from a longer log; not to be folded
                                    2 COMPRESSED: the bodies are one zstandard frame (see compression.py)
     48     u32   meta_bytes
-    52     u32   body_bytes        as they lie here
+    52     u32   body_bytes        as stored
     56     u32   epoch
-    60     u32   plain_bytes       what the frame holds, with COMPRESSED; else 0
+    60     u32   plain_bytes       decompressed size of the frame, with COMPRESSED; else 0
     64     count x 48 bytes        records (see record.py)
            meta_bytes              the metas, in record order
            body_bytes              the bodies, in record order, or the frame that holds them
            0 to 7 zeros            so that the next batch starts at a multiple of 8
 
-Little-endian. Rules: the head CRC starts with the segment's random salt, so a batch of another segment never passes;
-it covers magic and length too, for a flipped bit there once cut half a log silently. Bodies have a CRC of their own, so
-that a fold never reads them. Every length is held against its bound before it is used. Padding belongs to no CRC and
-is checked to be zero.
+Little-endian.
+
+Rule 1. The head CRC starts with the segment's random salt, so a batch of another segment never passes the check.
+Rule 2. The head CRC covers magic and length too: a flipped bit in either must not end the log silently.
+Rule 3. Bodies have a CRC of their own, so that a fold never reads them.
+Rule 4. Every length is compared with its bound before it is used.
+Rule 5. No CRC covers the padding; a check that it is zero does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +60,7 @@ BATCH_MAGIC = int.from_bytes(b"AMBB", "little")
 BATCH_HEADER_BYTES = 64
 BATCH_ALIGNMENT = 8
 KEPT = 1
-"""The flag of a batch whose records were picked from others (pick.py): what was between them is gone."""
+"""The flag of a batch that a compaction wrote: it holds selected records, and those between them are gone."""
 COMPRESSED = 2
 """The flag of a batch whose bodies are one zstandard frame."""
 
@@ -67,7 +70,7 @@ _CRC = Struct("<I")
 _REST = Struct("<IqqqIIIIII")
 _PADDING = tuple(bytes(-length % BATCH_ALIGNMENT) for length in range(BATCH_ALIGNMENT))
 _JOIN_BODY_BYTES_MAX = 4096
-"""Bodies of at most this mean size are joined before the CRC and the write; larger ones are worth a call each."""
+"""Bodies up to this mean size are joined before the CRC and the write. Larger ones get a call each."""
 
 
 class BatchHeader(NamedTuple):
@@ -80,7 +83,7 @@ class BatchHeader(NamedTuple):
     base_offset: int
     base_timestamp_us: int
     durable_end: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
+    count: int  # type: ignore[assignment]  # hides tuple.count, which has no caller
     flags: int
     meta_bytes: int
     body_bytes: int
@@ -89,29 +92,29 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was ever written here: the batches of the segment end."""
+        """Whether nothing was ever written here: the segment has no further batch."""
         return self.magic == 0
 
     @property
     def head_bytes(self) -> int:
-        """Bytes of header, records and meta: all that a fold reads, and where the bodies begin."""
+        """The bytes of header, records and meta. A fold reads no more; the bodies begin here."""
         return BATCH_HEADER_BYTES + self.count * RECORD.size + self.meta_bytes
 
     @property
     def bodies_bytes(self) -> int:
-        """Bytes of the bodies themselves, whether or not they lie compressed."""
+        """The decompressed size of the bodies."""
         return self.plain_bytes if self.flags & COMPRESSED else self.body_bytes
 
 
 class Mismatch(NamedTuple):
-    """How a batch differs from what was written, for a person."""
+    """The difference between a batch and what was written, as text for an error message."""
 
     expected: str
     found: str
 
 
 class Batch(NamedTuple):
-    """One batch as read back, without its bodies."""
+    """One batch that was read from a segment, without its bodies."""
 
     header: BatchHeader
     records: bytes
@@ -120,22 +123,22 @@ class Batch(NamedTuple):
     meta: bytes
     file_id: int
     position: int
-    """Of the batch's first byte in its segment."""
+    """The position of the batch's first byte in its segment."""
 
     @property
     def next_offset(self) -> int:
-        """The offset after its last record; the base offset where it has none."""
+        """The offset after the last record; the base offset if the batch has no record."""
         if not self.records:
             return self.header.base_offset
         (last_delta,) = _CRC.unpack_from(self.records, len(self.records) - RECORD.size)
         return self.header.base_offset + int(last_delta) + 1
 
     def rows(self) -> Iterator[tuple[int, ...]]:
-        """Each record's columns in the order of RECORD, deltas as they are."""
+        """Return an iterator over each record's columns in the order of RECORD, with deltas unchanged."""
         return RECORD.iter_unpack(self.records)
 
     def record_list(self) -> list[Record]:
-        """Each record with its absolute offset and time, its meta, and where its body lies in the plain batch."""
+        """Return each record with its absolute offset and time, its meta, and the position of its body."""
         base_offset, base_timestamp_us = self.header.base_offset, self.header.base_timestamp_us
         records = []
         meta_at, body_at = 0, self.header.head_bytes
@@ -151,37 +154,37 @@ class Batch(NamedTuple):
 
 
 class DraftBatch(msgspec.Struct):
-    """One batch that is to be written; one is made every tick."""
+    """One batch to be written. Every tick makes one."""
 
     base_offset: int
     base_timestamp_us: int = 0
     count: int = 0
-    """Of records; a draft sets it when the batch is closed."""
+    """Number of records. A draft sets it when it closes the batch."""
 
     records: list[bytes] = msgspec.field(default_factory=list)
     meta: list[bytes] = msgspec.field(default_factory=list)
     bodies: list[Buffer] = msgspec.field(default_factory=list)
-    """As they will lie there: those of the records, or with COMPRESSED one frame."""
+    """The bodies as they will be stored: those of the records, or with COMPRESSED one frame."""
 
     body_bytes: int = 0
     """The summed length of `bodies`."""
 
     flags: int = 0
     plain_bytes: int = 0
-    """What the frame holds, with COMPRESSED."""
+    """The decompressed size of the frame, with COMPRESSED."""
 
     runs: list[tuple[int, Sequence[Buffer], int]] = msgspec.field(default_factory=list)
     """(first offset, bodies of consecutive records, their summed length), for the hot cache."""
 
     size: int = BATCH_HEADER_BYTES
-    """Bytes on the disk, padding included; a draft sets it when the batch is closed."""
+    """Bytes on the disk, padding included. A draft sets it when it closes the batch."""
 
 
 def encode_batch(batch: DraftBatch, *, salt_crc: int, durable_end: int, epoch: int) -> list[Buffer]:
-    """Encode one batch as buffers to be written one after the other.
+    """Return one batch as buffers to be written one after the other.
 
-    `salt_crc` is the CRC-32C of the segment's salt as a u32 (`SegmentHeader.salt_crc`). Small bodies come back joined,
-    large ones as they are.
+    `salt_crc` is the CRC-32C of the segment's salt as a u32 (`SegmentHeader.salt_crc`). Small bodies are joined into
+    one buffer; large ones keep their own.
     """
     bodies, body_bytes, meta = batch.bodies, batch.body_bytes, b"".join(batch.meta)
     length = BATCH_HEADER_BYTES + batch.count * RECORD.size + len(meta) + body_bytes
@@ -212,12 +215,12 @@ def encode_batch(batch: DraftBatch, *, salt_crc: int, durable_end: int, epoch: i
 
 
 def decode_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Decode the 64 bytes at `position` of `buffer`, checking nothing of them."""
+    """Return the header in the 64 bytes at `position` of `buffer`, without any check."""
     return BatchHeader._make(_HEADER.unpack_from(buffer, position))
 
 
 def check_bounds(header: BatchHeader, *, batch_bytes_max: int) -> Mismatch | None:
-    """Tell what cannot be right about the numbers of `header`, before any of them is used to read on; None: nothing."""
+    """Return the first number of `header` that is out of bounds, or None; called before any number is used."""
     if header.magic != BATCH_MAGIC:
         return Mismatch(f"batch magic {BATCH_MAGIC:#010x}", f"{header.magic:#010x}")
     if not BATCH_HEADER_BYTES <= header.length <= batch_bytes_max or header.length % BATCH_ALIGNMENT:
@@ -234,17 +237,16 @@ def check_bounds(header: BatchHeader, *, batch_bytes_max: int) -> Mismatch | Non
 
 
 def check(salt_crc: int, head: Buffer, *, batch_bytes_max: int) -> Mismatch | None:
-    """Tell what is wrong with a batch's header, records and meta; None when they are what was written.
+    """Return what is wrong with a batch's header, records and meta, or None if they are what was written.
 
-    `head` begins at the batch and holds at least `header.head_bytes` of it, or what there was before the end
-    of the file.
+    `head` begins at the batch. It holds at least `header.head_bytes`, or fewer if the file ends before.
     """
     if len(head) < BATCH_HEADER_BYTES:
         return Mismatch(f"{BATCH_HEADER_BYTES} bytes of batch header", f"{len(head)} before the end of the file")
     header = decode_header(head)
-    wrong = check_bounds(header, batch_bytes_max=batch_bytes_max)
-    if wrong:
-        return wrong
+    mismatch = check_bounds(header, batch_bytes_max=batch_bytes_max)
+    if mismatch:
+        return mismatch
     if len(head) < header.head_bytes:
         return Mismatch(
             f"{header.head_bytes} bytes of header, records and meta", f"{len(head)} before the end of the file"
@@ -257,10 +259,10 @@ def check(salt_crc: int, head: Buffer, *, batch_bytes_max: int) -> Mismatch | No
 
 
 def check_bodies(header: BatchHeader, bodies: Buffer) -> Mismatch | None:
-    """Tell what is wrong with the bodies of a batch whose head is right; None when they are what was written.
+    """Return what is wrong with the bodies of a batch whose head is right, or None if they are what was written.
 
-    Compressed ones are taken as they lie; compression.py reads them. `bodies` is the batch from `header.head_bytes` to
-    `header.length`, padding included, or what there was before the end of the file.
+    Compressed bodies are checked as stored; compression.py decompresses them. `bodies` is the batch from
+    `header.head_bytes` to `header.length`, padding included, or fewer bytes if the file ends before.
     """
     size = header.length - header.head_bytes
     if len(bodies) < size:

@@ -1,7 +1,7 @@
-r"""Text files that say by their last line whether they are whole, and the documents in them.
+r"""Text files whose last line is a checksum, and the JSON documents in them.
 
 The last line is `crc32c XXXXXXXX\n`: CRC-32C of every byte before it, in 8 hex digits. A document is a JSON object with
-a `version`, which is looked at before anything else: what a later program writes may have any fields.
+a `version`. The version is checked before anything else, because a later version may have any fields.
 """
 
 import json
@@ -19,20 +19,20 @@ Document = TypeVar("Document")
 _CRC_LINE: Final = re.compile(rb"crc32c ([0-9a-f]{8})\n\Z")
 
 
-def json_with_crc_line(value: Any, **instead: Any) -> bytes:
-    """Return a dataclass as JSON, a value a line, some fields written otherwise, with the line behind it."""
-    # A manifest names every segment and is written at each roll. C lays it out: with `indent` json would, in Python.
-    document = msgspec.to_builtins(value, builtin_types=(bytes,)) | instead
+def json_with_crc_line(value: Any, **overrides: Any) -> bytes:
+    """Return a dataclass as JSON with one value a line and a CRC line; `overrides` replace fields by name."""
+    # A manifest names every segment and is written at each roll. msgspec indents in C; json.dumps(indent=1) is Python.
+    document = msgspec.to_builtins(value, builtin_types=(bytes,)) | overrides
     return with_crc_line(msgspec.json.format(json.dumps(document), indent=1).encode() + b"\n")
 
 
 def with_crc_line(text: bytes) -> bytes:
-    """Return a text with the line behind it."""
+    """Return `text` with its CRC line appended."""
     return text + b"crc32c %08x\n" % crc32c(text)
 
 
 def without_crc_line(text: bytes, *, file: str) -> bytes:
-    """Return what stands before the line; DamageError naming `file` where it is missing or wrong."""
+    """Return `text` without its CRC line. Raises DamageError naming `file` if that line is missing or wrong."""
     line = _CRC_LINE.search(text)
     if line is None:
         raise DamageError(file, len(text), "a last line with a CRC", f"{text[-20:]!r}")
@@ -46,9 +46,10 @@ def without_crc_line(text: bytes, *, file: str) -> bytes:
 def read_document(
     text: bytes, type_: type[Document], *, file: str, what: str, version: int, hex_field: str | None = None
 ) -> Document:
-    """Return the document before the line, which people call `what`; `hex_field` names bytes told in hex digits.
+    """Return the document before the CRC line; error messages call it `what`.
 
-    Raises DamageError naming `file` where it is not what was written, ForeignError where it is of another version.
+    `hex_field` names a field of bytes that is stored as hex digits. Raises DamageError naming `file` if the document is
+    not what was written, and ForeignError if it has another version.
     """
     body = without_crc_line(text, file=file)
     try:

@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), by the fastest implementation that is installed.
 
-Package `crc32c` uses the processor's instruction (80 ns a call, 25 GB/s); `crcmod` is the fallback (0.43 GB/s with its
-C extension, 14 MB/s without, which is why `IS_FAST` is public: the broker warns when it starts without).
+Package `crc32c` uses the processor's instruction (80 ns a call, 25 GB/s). `crcmod` is the fallback: 0.43 GB/s with its
+C extension, 14 MB/s without it. `IS_FAST` is public because the broker logs a warning at start if it is false.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ __all__ = ["IS_FAST", "crc32c"]
 
 
 def _crc32c_of_crcmod() -> tuple[Callable[[Buffer, int], int], bool]:
-    import crcmod  # noqa: PLC0415 - only where `crc32c` is missing
+    import crcmod  # noqa: PLC0415 - needed only if `crc32c` is missing
     import crcmod.predefined  # noqa: PLC0415
 
     update = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
@@ -20,14 +20,14 @@ def _crc32c_of_crcmod() -> tuple[Callable[[Buffer, int], int], bool]:
     def crc32c_by_crcmod(buffer: Buffer, crc: int = 0, /) -> int:
         return int(update(buffer, crc))
 
-    return crc32c_by_crcmod, bool(crcmod.crcmod._usingExtension)  # noqa: SLF001 - its only way to tell
+    return crc32c_by_crcmod, bool(crcmod.crcmod._usingExtension)  # noqa: SLF001 - crcmod has no public name for it
 
 
 crc32c: Callable[..., int]
 """crc32c(buffer, crc=0) -> int: the CRC of `buffer`, continued from `crc`; positional arguments only."""
 
 IS_FAST: bool
-"""Whether a compiled implementation is in use."""
+"""Whether the implementation in use is compiled."""
 
 try:
     from crc32c import crc32c as _crc32c_of_package

@@ -1,16 +1,16 @@
-"""The bodies of a batch as they were, whether they lie plain or as one zstandard frame.
+"""Compression of the bodies of a batch: plain, or one zstandard frame.
 
-    plain_bodies   what every reader of bodies calls: checked, and decompressed where need be
-    decompressed   one frame of a size that is known
-    Compressor     what a compaction writes them with
+    plain_bodies   check the bodies and decompress them if needed; every reader of bodies calls it
+    decompress     decompress one frame of a known size
+    Compressor     compress bodies; a compaction writes with it
 
-Rule 1. The CRC is of what lies on the disk and is checked first: only bytes that were written are given to zstandard,
-and who copies a batch needs none of it.
-Rule 2. Nothing is allocated for a claim. The header's is bounded before (`check_bounds`), the frame's must be the same,
-and that is all the memory there is for the outcome.
+Rule 1. The CRC covers the stored bytes and is checked first. So zstandard reads only bytes that were written, and a
+copy of a batch needs no zstandard.
+Rule 2. No memory is allocated for an unchecked size. `check_bounds` limits the size in the header, the size in the
+frame must equal it, and the result gets no more memory than that.
 Rule 3. The same bodies give the same bytes on every machine: level, parameters and the number of threads are fixed
-here. (Another version of zstandard may write others, which all versions read.)
-Rule 4. What would not become smaller by an eighth stays as it is: to read it costs nothing then.
+here. Another version of zstandard may write other bytes; all versions read them.
+Rule 4. Bodies that would not shrink by an eighth stay plain: reading them then costs nothing.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ import zstandard
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.batch import COMPRESSED, BatchHeader, Mismatch, check_bodies
 
-__all__ = ["Compressor", "decompressed", "plain_bodies"]
+__all__ = ["Compressor", "decompress", "plain_bodies"]
 
 _LEVEL: Final = 3
 _WORTH_DIVISOR: Final = 8
 
 
 class Compressor:
-    """Compresses the bodies of one batch after the other; for one thread."""
+    """A compressor for the bodies of one batch after the other. Only one thread may use it."""
 
     __slots__ = ("_zstandard",)
 
@@ -38,34 +38,34 @@ class Compressor:
         )
 
     def compress(self, bodies: Sequence[Buffer]) -> bytes | None:
-        """Return the frame of the bodies, back to back; None where it is not worth it."""
+        """Return the bodies, joined, as one frame; None if the frame saves less than an eighth."""
         plain = b"".join(bodies)
         frame = self._zstandard.compress(plain)
         return frame if len(frame) <= len(plain) - len(plain) // _WORTH_DIVISOR - 1 else None
 
 
 def plain_bodies(header: BatchHeader, stored: Buffer) -> Buffer | Mismatch:
-    """Return the bodies of a batch whose head is right, back to back; where they are not what was written, say how.
+    """Return the joined bodies of a batch whose head is right, or a Mismatch if they are not what was written.
 
-    `stored` is the batch from `header.head_bytes` to `header.length`, padding included, or what there was before the
-    end of the file. The outcome has `header.bodies_bytes`.
+    `stored` is the batch from `header.head_bytes` to `header.length`, padding included, or fewer bytes if the file ends
+    before. The result has `header.bodies_bytes` bytes.
     """
-    wrong = check_bodies(header, stored)
-    if wrong is not None:
-        return wrong
-    lying = memoryview(stored)[: header.body_bytes]
-    return decompressed(lying, header.plain_bytes) if header.flags & COMPRESSED else lying
+    mismatch = check_bodies(header, stored)
+    if mismatch is not None:
+        return mismatch
+    stored_bodies = memoryview(stored)[: header.body_bytes]
+    return decompress(stored_bodies, header.plain_bytes) if header.flags & COMPRESSED else stored_bodies
 
 
-def decompressed(frame: Buffer, plain_bytes: int) -> bytes | Mismatch:
-    """Return what one frame holds, which must be `plain_bytes`, claimed by the frame itself; else say what is wrong."""
+def decompress(frame: Buffer, plain_bytes: int) -> bytes | Mismatch:
+    """Return the content of one frame; a Mismatch if its size field or its content is not `plain_bytes` long."""
     expected = f"one zstandard frame of {plain_bytes} bytes"
     try:
         claimed = zstandard.frame_content_size(frame)
         if claimed != plain_bytes:
-            return Mismatch(expected, "one that does not tell its size" if claimed < 0 else f"one of {claimed}")
-        # A decompressor serves one thread at a time; one for each batch costs a hundredth of the work.
+            return Mismatch(expected, "a frame without its size" if claimed < 0 else f"a frame of {claimed} bytes")
+        # A decompressor serves one thread at a time. Making one for each batch costs 1 % of the decompression.
         plain = zstandard.ZstdDecompressor().decompress(frame, allow_extra_data=False)
     except zstandard.ZstdError as error:
         return Mismatch(expected, str(error))
-    return plain if len(plain) == plain_bytes else Mismatch(expected, f"one of {len(plain)}")
+    return plain if len(plain) == plain_bytes else Mismatch(expected, f"{len(plain)} bytes")

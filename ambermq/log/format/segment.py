@@ -1,18 +1,18 @@
-"""One segment: a file of batches, named by its file id alone.
+"""One segment: a file of batches. The file id alone is its name.
 
     offset width field
      0     8 B   magic         "AMBERSEG"
-     8     u32   version       1; 2 where batches may be COMPRESSED (see batch.py)
+     8     u32   version       1; 2 if batches may be COMPRESSED (see batch.py)
     12     u32   salt          random; begins the head CRC of every batch in the file
     16     16 B  log id
     32     u64   file id
     40     i64   base offset   of the first record
-    48     u32   epoch         in which the segment was begun
+    48     u32   epoch         the epoch at the start of the segment
     52     u32   crc           CRC-32C of bytes 0 to 52
     56     zeros up to 4096, then the batches back to back
 
-Little-endian. The file exists, allocated and full of zeros, before it is needed; this header is written in one call
-with the first batch, so a file whose header is zeros is a spare that was never used. File ids are never used twice.
+Little-endian. The file exists, allocated and full of zeros, before the log needs it. One call writes this header with
+the first batch, so a file whose header is zeros is an unused spare. No file id is used twice.
 """
 
 from struct import Struct
@@ -34,10 +34,10 @@ __all__ = [
 
 SEGMENT_HEADER_BYTES = 4096
 PLAIN_VERSION = 1
-"""Of a segment none of whose batches is compressed."""
+"""The version of a segment without a compressed batch."""
 
 COMPRESSIBLE_VERSION = 2
-"""Of one whose batches may be: who cannot decompress refuses it as a whole."""
+"""The version of a segment whose batches may be compressed. A reader without zstandard refuses the whole file."""
 
 _MAGIC = b"AMBERSEG"
 _HEADER = Struct("<8sII16sQqI")
@@ -45,25 +45,25 @@ _CRC = Struct("<I")
 
 
 def segment_path(directory: str, file_id: int) -> str:
-    """Where the segment lies below the log's directory."""
+    """Return the path of a segment of the log in `directory`."""
     return f"{directory}/segments/{file_id:016x}.log"
 
 
 def index_path(directory: str, file_id: int) -> str:
-    """Where the segment's index lies, which is derived and may be missing."""
+    """Return the path of a segment's index. An index is derived data and may be missing."""
     return f"{directory}/segments/{file_id:016x}.index"
 
 
 class Segment(NamedTuple):
-    """A sealed segment: its file and the offsets that it holds, compacted ones included."""
+    """A sealed segment: its file and its range of offsets, compacted ones included."""
 
     file_id: int
     base_offset: int
     next_offset: int
-    """The offset after its last one; the base of the segment that follows."""
+    """The offset after the last one; the base offset of the next segment."""
 
     size: int
-    """Bytes up to the end of its last batch, header included; the file may be longer."""
+    """Bytes up to the end of the last batch, header included. The file may be longer."""
 
     path: str
 
@@ -82,25 +82,25 @@ class SegmentHeader(NamedTuple):
 
     @property
     def is_compressible(self) -> bool:
-        """Whether its batches may be compressed."""
+        """Whether the batches may be compressed."""
         return self.version == COMPRESSIBLE_VERSION
 
     @property
     def salt_crc(self) -> int:
-        """What the head CRCs of the segment's batches continue from."""
+        """The CRC of the salt; the head CRC of every batch in the segment continues from it."""
         return crc32c(_CRC.pack(self.salt))
 
     def encode(self) -> bytes:
-        """Encode it as 4096 bytes."""
+        """Return the header as 4096 bytes."""
         fields = _HEADER.pack(_MAGIC, self.version, *self[:-1])
         return (fields + _CRC.pack(crc32c(fields))).ljust(SEGMENT_HEADER_BYTES, b"\0")
 
     @classmethod
     def decode(cls, buffer: Buffer, file: str) -> "SegmentHeader | None":
-        """Read it back; None where nothing was written yet.
+        """Return the header in `buffer`, or None if nothing was written yet.
 
-        `buffer` holds the first 4096 bytes of `file`, or fewer where it is shorter. Raises ForeignError where it is no
-        segment or of a newer version, and DamageError where it is one but not as it was written.
+        `buffer` holds the first 4096 bytes of `file`, or fewer if the file is shorter. Raises ForeignError if the file
+        is no segment or has a newer version, and DamageError if the header is not what was written.
         """
         head = bytes(buffer[:SEGMENT_HEADER_BYTES])
         if not any(head):

@@ -239,12 +239,12 @@ def load_positions(file: File, path: str, segment: Segment | None, *, batch_byte
     index = None if segment is None else Index.open(path_of_index(segment), segment, header)
     if index is not None:
         for base_offset, position in index.batches():
-            positions.note(base_offset, position)
+            positions.add(base_offset, position)
         index.close()
         return positions
     walk = _walk(file, header, end, batch_bytes_max)
     for batch in walk:
-        positions.note(batch.base_offset, walk.position)
+        positions.add(batch.base_offset, walk.position)
     return positions
 
 

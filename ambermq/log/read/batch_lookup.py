@@ -93,7 +93,7 @@ class BatchLookup:
             return None
         opened = self._open(index)
         part, positions = opened.part, opened.positions
-        end = min(part.end, positions.following(offset) or part.end)
+        end = min(part.end, positions.locate_next(offset) or part.end)
         walk = part.walk(positions.locate(offset) or SEGMENT_HEADER_BYTES, end=end)
         for header in walk:
             if header.base_offset > offset:

@@ -165,7 +165,7 @@ class BodyStore:
     def wrote(self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()) -> None:
         """Note where a batch lies in the active segment, and keep its bodies, runs as those of a DraftBatch."""
         if position >= self._active.next_position:
-            self._active.note(base_offset, position)
+            self._active.add(base_offset, position)
         for first_offset, bodies, body_bytes in runs:
             # Views of read buffers are large and few: with a bound of their own neither kind crowds out the other.
             hot = self._hot_large if type(bodies[0]) is memoryview else self._hot

@@ -132,7 +132,7 @@ class Search:
     def _batches_holding(self, patterns: list[bytes], first_offset: int, last_offset: int) -> Iterator[Batch]:
         for part in self._parts_within(first_offset, last_offset):
             start = part.positions.locate(first_offset) or SEGMENT_HEADER_BYTES
-            yield from _holding(part, patterns, start, part.positions.following(last_offset) or part.end)
+            yield from _holding(part, patterns, start, part.positions.locate_next(last_offset) or part.end)
 
 
 def _holding(part: SegmentReader, patterns: list[bytes], start: int, end: int) -> Iterator[Batch]:

@@ -175,7 +175,7 @@ def _follow(found: TailSurvey, manifest: Manifest, part: SegmentReader, walk: Ba
             _note_all(found, walk)
             return Mismatch(f"base offset {found.valid_end}", f"{base_offset}")
         found.valid_end = _note(found, walk, header)
-        part.positions.note(base_offset, walk.position)
+        part.positions.add(base_offset, walk.position)
         part.end = walk.position + header.length
     return None
 

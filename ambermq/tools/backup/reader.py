@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, Self
 from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.checksum import crc32c
-from ambermq.log.format.compression import decompressed
+from ambermq.log.format.compression import decompress
 from ambermq.tools.backup.format import (
     FRAME_HEADER_BYTES,
     HEADER_BYTES,
@@ -94,7 +94,7 @@ class BackupReader:
         check_frame(frame, payload, name, position)
         if frame.part != number:
             raise DamageError(name, position, f"a frame of part {number}", f"one of part {frame.part}")
-        content = decompressed(payload, frame.length)
+        content = decompress(payload, frame.length)
         if isinstance(content, Mismatch):
             raise DamageError(name, position, content.expected, content.found)
         return content, FRAME_HEADER_BYTES + frame.stored

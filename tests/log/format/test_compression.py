@@ -150,7 +150,7 @@ def test_a_claim_is_bounded_before_it_is_used() -> None:
     """What a header says that a frame holds is part of the largest batch, and nothing is decompressed for more."""
     room_bytes = BATCH_BYTES_MAX - BATCH_HEADER_BYTES
     frame = zstandard.ZstdCompressor().compress(bytes(room_bytes))
-    assert read(batch_of([], frame)) == Mismatch("one zstandard frame of 0 bytes", f"one of {room_bytes}")
+    assert read(batch_of([], frame)) == Mismatch("one zstandard frame of 0 bytes", f"a frame of {room_bytes} bytes")
     assert read(batch_of([], frame, plain_bytes=room_bytes)) == bytes(room_bytes)
     frame = zstandard.ZstdCompressor().compress(bytes(room_bytes + 1))
     expected = f"at most {room_bytes} bytes of bodies in a compressed batch"

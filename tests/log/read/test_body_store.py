@@ -52,7 +52,7 @@ def test_positions_lead_at_or_before_and_near(lengths: list[int]) -> None:
     """A batch at or before the offset is found, less than 16 KiB of batches away."""
     positions, position, where = SparsePositions(0), 4096, []
     for offset, length in enumerate(lengths):
-        positions.note(offset, position)
+        positions.add(offset, position)
         where.append(position)
         position += length
     for offset, there in enumerate(where):

@@ -124,7 +124,7 @@ def test_a_frame_that_claims_too_much_is_refused(backup: bytes, tmp_path: Path) 
     payload = claiming.ljust(frame.stored, b"\0")
     hostile = b"".join(encode_frame(payload, length=frame.length, part=0))
     error = _refused(str(tmp_path), backup[:HEADER_BYTES] + hostile + backup[HEADER_BYTES + len(hostile) :])
-    assert f"expected one zstandard frame of {frame.length} bytes, found one of {1 << 40}" in str(error)
+    assert f"expected one zstandard frame of {frame.length} bytes, found a frame of {1 << 40} bytes" in str(error)
 
 
 def test_foreign_and_newer_backups_are_named_as_such(backup: bytes, tmp_path: Path) -> None:

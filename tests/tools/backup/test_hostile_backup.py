@@ -16,7 +16,7 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.checked_document import with_crc_line
-from ambermq.log.format.compression import decompressed
+from ambermq.log.format.compression import decompress
 from ambermq.snapshot.block_file import Block, BlockKind
 from ambermq.tools.backup import format as backup_format
 from ambermq.tools.backup import reader as backup_reader
@@ -120,9 +120,9 @@ def test_a_part_ends_where_it_holds_more_than_was_said(
 
     def counted(frame: Buffer, length: int) -> bytes | Mismatch:
         lengths.append(length)
-        return decompressed(frame, length)
+        return decompress(frame, length)
 
-    monkeypatch.setattr(backup_reader, "decompressed", counted)
+    monkeypatch.setattr(backup_reader, "decompress", counted)
     claims = {"length": 3 * FRAME_BYTES_MAX}
     path = tmp_path / "backup"
     path.write_bytes(with_first_part(before, table, frames, **claims))
