@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from ambermq.log.buffer import Buffer
 from ambermq.log.errors import LockedError
 
-__all__ = ["SECTOR_BYTES", "SimulatedFile", "SimulatedHold", "SimulatedLock", "SimulatedStorage"]
+__all__ = ["SECTOR_BYTES", "SimulatedFile", "SimulatedFileLock", "SimulatedLock", "SimulatedStorage"]
 
 SECTOR_BYTES = 512
 
@@ -187,8 +187,8 @@ class SimulatedLock:
         self._storage.locks.pop(self._path, None)
 
 
-class SimulatedHold:
-    """See log.storage.Hold; `share` gives one to a reader too, which outlives the broker."""
+class SimulatedFileLock:
+    """See FileLock; `share` returns one for a reader too, which outlives the broker."""
 
     def __init__(self, holders: list[Inode], inode: Inode) -> None:
         self._holders = holders
@@ -249,9 +249,9 @@ class SimulatedStorage:
             self._holders.clear()
             self._failures.clear()
 
-    def share(self, path: str) -> SimulatedHold:
+    def share(self, path: str) -> SimulatedFileLock:
         """Lock a file as a reader in another process does."""
-        return SimulatedHold(self.readers, self._names[path])
+        return SimulatedFileLock(self.readers, self._names[path])
 
     def fail(self, error: int, *, after: int = 0, operation: str = "") -> None:
         """Let one call raise OSError(`error`): of `operation`, or of any, after so many good ones."""
@@ -372,7 +372,7 @@ class SimulatedStorage:
                 self._change(path, {path: Inode()})
             return SimulatedLock(self, path)
 
-    def hold(self, path: str) -> SimulatedHold | None:
+    def try_lock(self, path: str) -> SimulatedFileLock | None:
         with self.mutex:
             self.count_call("hold")
             if path not in self._names:
@@ -380,7 +380,7 @@ class SimulatedStorage:
             inode = self._names[path]
             if any(each is inode for each in (*self._holders, *self.readers)):
                 return None
-            return SimulatedHold(self._holders, inode)
+            return SimulatedFileLock(self._holders, inode)
 
     def free_bytes(self, path: str) -> int:
         with self.mutex:

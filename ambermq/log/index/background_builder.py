@@ -18,7 +18,7 @@ from ambermq.log.format.segment import Segment
 from ambermq.log.index.segment_index import IndexBuilder
 from ambermq.log.index.tables import TouchesOf
 from ambermq.log.storage.interface import File, Storage
-from ambermq.log.storage.malloc_trim import give_back_memory
+from ambermq.log.storage.malloc_trim import release_free_memory
 
 __all__ = ["BackgroundBuilder"]
 
@@ -65,7 +65,7 @@ class BackgroundBuilder:
             pass
         self.close()
         self._waiting.popleft()
-        give_back_memory()
+        release_free_memory()
 
     def close(self) -> None:
         """Give up the build that is under way: what was begun is removed, and begun again by the next step."""

@@ -22,7 +22,7 @@ from typing import Any, Final
 from ambermq.log.errors import DamageError, LogError, LogFailed
 from ambermq.log.format.checked_document import json_with_crc_line, read_document
 from ambermq.log.format.segment import Segment, segment_path
-from ambermq.log.storage.interface import Hold, Storage
+from ambermq.log.storage.interface import FileLock, Storage
 
 __all__ = [
     "MANIFEST_NAME",
@@ -236,12 +236,12 @@ def store(storage: Storage, directory: str, manifest: Manifest) -> None:
         raise LogFailed(f"{directory} could not be synced when its manifest was replaced: {error}") from error
 
 
-def _hold_or_link(storage: Storage, directory: str, generation: int) -> Hold | None:
+def _hold_or_link(storage: Storage, directory: str, generation: int) -> FileLock | None:
     """Hold the manifest that is about to be replaced, or where readers hold it give it a name by which to find them."""
     path = manifest_path(directory)
     if not storage.exists(path):
         return None
-    hold = storage.hold(path)
+    hold = storage.try_lock(path)
     if hold is None:
         _link(storage, path, f"{path}.{generation}")
     return hold

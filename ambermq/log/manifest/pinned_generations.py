@@ -46,7 +46,7 @@ class PinnedGenerations:
     def _held(self) -> Iterator[Manifest]:
         for generation in self.generations():
             path = f"{self._directory}/{MANIFEST_NAME}.{generation}"
-            hold = self._storage.hold(path)
+            hold = self._storage.try_lock(path)
             if hold is None:
                 # What cannot be decoded was refused by its reader too, who is about to let go of it.
                 with suppress(DamageError, ForeignError):

@@ -1,4 +1,4 @@
-"""The real disk behind the storage seam: plain files by descriptor, and no state but those descriptors."""
+"""The storage interface on the machine's file system: plain files by descriptor, and no other state."""
 
 import errno
 import fcntl
@@ -12,10 +12,10 @@ from pathlib import Path
 from ambermq.log.buffer import Buffer
 from ambermq.log.errors import LockedError
 
-__all__ = ["DiskFile", "DiskHold", "DiskLock", "DiskStorage"]
+__all__ = ["DiskFile", "DiskFileLock", "DiskLock", "DiskStorage"]
 
 _BUFFERS_MAX = 1024
-"""IOV_MAX of Linux: what one pwritev takes."""
+"""IOV_MAX of Linux: the most buffers for one pwritev."""
 
 _BLOCK_BYTES = 4096
 _ZEROS = bytes(1024 * 1024)
@@ -27,10 +27,10 @@ class DiskFile:
     __slots__ = ("_fd", "is_direct")
 
     def __init__(self, fd: int, *, is_direct: bool = False) -> None:
-        """Own `fd`; `is_direct` where it was opened with O_DIRECT, whose reads must be of whole blocks."""
+        """Own `fd`. `is_direct` says that it was opened with O_DIRECT, which reads whole blocks only."""
         self._fd = fd
         self.is_direct = is_direct
-        """Reads are of whole blocks, past the page cache."""
+        """Whether reads bypass the page cache and read whole blocks."""
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         """See File."""
@@ -46,7 +46,7 @@ class DiskFile:
             self._write_rest(buffers, position, written)
 
     def _write_rest(self, buffers: Sequence[Buffer], position: int, written: int) -> None:
-        """Go on after `written` bytes: a short write, or more buffers than one call takes."""
+        """Write what follows the first `written` bytes, after a short write or for too many buffers for one call."""
         rest = [memoryview(buffer) for buffer in buffers if len(buffer)]
         skip, done = written, 0
         while True:
@@ -59,7 +59,7 @@ class DiskFile:
             position += written
             skip = written = os.pwritev(self._fd, rest[done : done + _BUFFERS_MAX], position)
             if not written:
-                raise OSError(errno.EIO, "the disk took no byte")
+                raise OSError(errno.EIO, "the disk accepted no byte")
 
     def read(self, length: int, position: int) -> bytes:
         """See File."""
@@ -80,7 +80,7 @@ class DiskFile:
         block_bytes = end + -end % _BLOCK_BYTES - start
         if not length:
             return b""
-        with mmap.mmap(-1, block_bytes) as block:  # anonymous maps are page-aligned, as O_DIRECT wants it
+        with mmap.mmap(-1, block_bytes) as block:  # an anonymous map is page-aligned, which O_DIRECT needs
             count = 0
             while count < block_bytes and count % _BLOCK_BYTES == 0:
                 with memoryview(block) as view, view[count:] as target:
@@ -138,7 +138,7 @@ class DiskFile:
 
 
 class DiskLock:
-    """A held flock."""
+    """An flock on a lock file."""
 
     __slots__ = ("_fd",)
 
@@ -152,15 +152,15 @@ class DiskLock:
         os.pwrite(self._fd, text.encode(), 0)
 
     def release(self) -> None:
-        """See Lock. The text goes first, so that a later holder is never taken for this one."""
+        """See Lock. The text is removed first, so that it never describes a later process that locks."""
         if self._fd >= 0:
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = -1
 
 
-class DiskHold:
-    """An exclusive flock on a file that is read by others, so nothing is written to it."""
+class DiskFileLock:
+    """An exclusive flock on a file that readers lock too, so nothing is written to it."""
 
     __slots__ = ("_fd",)
 
@@ -169,16 +169,16 @@ class DiskHold:
         self._fd = fd
 
     def is_at(self, path: str) -> bool:
-        """Whether `path` names what is held: it may have been renamed or removed before it was locked."""
-        held = os.fstat(self._fd)
+        """Return whether `path` names the locked file, which may have been renamed or removed before the lock."""
+        locked = os.fstat(self._fd)
         try:
-            found = os.stat(path)  # noqa: PTH116 - as fstat
+            found = os.stat(path)  # noqa: PTH116 - like fstat above
         except FileNotFoundError:
             return False
-        return (held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)
+        return (locked.st_dev, locked.st_ino) == (found.st_dev, found.st_ino)
 
     def release(self) -> None:
-        """See Hold."""
+        """See FileLock."""
         os.close(self._fd)
 
 
@@ -257,7 +257,7 @@ class DiskStorage:
             raise
         return DiskLock(fd)
 
-    def hold(self, path: str) -> DiskHold | None:
+    def try_lock(self, path: str) -> DiskFileLock | None:
         """See Storage."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -268,7 +268,7 @@ class DiskStorage:
         except OSError:
             os.close(fd)
             raise
-        return DiskHold(fd)
+        return DiskFileLock(fd)
 
     def free_bytes(self, path: str) -> int:
         """See Storage."""

@@ -1,11 +1,11 @@
-"""Group commit: one run of fdatasync after the other, beside the loop.
+"""Group commit: one fdatasync run after the other, in parallel with the event loop.
 
-The loop replaces `target` whole, the syncer replaces `synced` whole; neither waits for the other. A target is taken
-before the first file is synced, so that what is written meanwhile counts with the next one only. Files are synced in
-log order, so that what is durable is always the log up to some offset.
+Rule 1. The loop replaces `target` as a whole, the sync lane replaces `synced` as a whole. Neither waits for the other.
+Rule 2. The lane reads the target before it syncs the first file. Bytes written during the run count for the next one.
+Rule 3. Files are synced in log order, so the durable part is always the log up to some offset.
 
-`run` does it all in a thread that does nothing else. A lane that goes in steps (sync_lane.py) takes the target, syncs
-its files and then sets `synced`.
+`run` does the whole work in a thread that does nothing else. `SyncLane` (sync_lane.py) does the same in steps: it reads
+the target, syncs its files and then sets `synced`.
 """
 
 from msgspec import Struct
@@ -16,25 +16,25 @@ __all__ = ["GroupCommit", "SyncTarget"]
 
 
 class SyncTarget(Struct, frozen=True):
-    """What one sync makes durable."""
+    """The part of the log that one sync makes durable."""
 
     end: int
-    """The log's end when it was asked for."""
+    """The log's end when the sync was requested."""
 
     written_bytes: int
-    """Bytes that the log had written by then, since it was opened."""
+    """Bytes that the log had written until then, since it was opened."""
 
     file: File
-    """What was written to last."""
+    """The file that was written last."""
 
     earlier: tuple[tuple[File, int], ...] = ()
-    """The files before it that may hold unsynced bytes, in log order: each with `written_bytes` at its end."""
+    """Earlier files that may have unsynced bytes, in log order: each with `written_bytes` at its end."""
 
     def unsynced_files(self, synced_bytes: int) -> list[File]:
-        """Return the files to sync, in order, where `synced_bytes` of all that was written are durable.
+        """Return the files to sync, in order, if `synced_bytes` of the written bytes are durable already.
 
-        None of those whose end is: they may be closed by now. So may the last one, where the run before has taken this
-        target already.
+        A file whose end is durable is not returned: it may be closed. The list is empty if an earlier run has synced
+        this target.
         """
         if self.written_bytes <= synced_bytes:
             return []
@@ -44,19 +44,19 @@ class SyncTarget(Struct, frozen=True):
 
 
 class GroupCommit:
-    """`run` is the function of the sync lane."""
+    """The target and the result of the syncs of one log. `run` is the function of the sync lane."""
 
     __slots__ = ("synced", "target")
 
     def __init__(self, end: int, file: File) -> None:
-        """Begin where everything below `end` is durable, and `file` is written to."""
+        """Start with everything below `end` durable; the log writes to `file`."""
         self.target = SyncTarget(end, 0, file)
-        """What the loop wants durable next."""
+        """The part of the log that the loop wants durable next."""
         self.synced = self.target
-        """What is durable."""
+        """The part of the log that is durable."""
 
     def run(self) -> None:
-        """Make the present target durable. Raises OSError, and must not be run again then."""
+        """Make the current target durable. After an OSError it must not be called again."""
         target = self.target
         for file in target.unsynced_files(self.synced.written_bytes):
             file.datasync()

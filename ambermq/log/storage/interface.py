@@ -1,9 +1,12 @@
-"""The seam between the log and a disk; everything that touches files goes through it.
+"""The interface between the log and a disk. Every access to a file goes through it.
 
-There are two of it: `DiskStorage` (disk.py) and the simulated disk of the tests, which forgets what was not synced in
-every legal way. Rules: paths are text; every method may raise OSError, which the caller translates once; what was
-written is durable after `datasync` of its file, what was created, renamed or unlinked after `sync_directory` of its
-directory.
+There are two implementations: `DiskStorage` (disk.py) and the simulated disk of the tests, which loses unsynced bytes
+in every legal way.
+
+Rule 1. Paths are text.
+Rule 2. Every method may raise OSError; the caller translates it once.
+Rule 3. Written bytes are durable after `datasync` of their file. A created, renamed or unlinked name is durable after
+`sync_directory` of its directory.
 """
 
 from collections.abc import Sequence
@@ -11,105 +14,105 @@ from typing import Protocol
 
 from ambermq.log.buffer import Buffer
 
-__all__ = ["File", "Hold", "Lock", "Storage"]
+__all__ = ["File", "FileLock", "Lock", "Storage"]
 
 
 class File(Protocol):
-    """One open file. Its methods may be called by several threads, each on ranges of its own."""
+    """One open file. Several threads may call its methods, each on its own ranges."""
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
-        """Write all of `buffers`, one after the other, from `position` on; the file grows where it must."""
+        """Write all of `buffers`, one after the other, from `position` on. The file grows if needed."""
 
     def read(self, length: int, position: int) -> bytes:
-        """Read `length` bytes, fewer only at the end of the file. May wait for the disk."""
+        """Return `length` bytes, fewer only at the end of the file. May wait for the disk."""
 
     def read_now(self, length: int, position: int) -> bytes | None:
-        """Read `length` bytes without waiting for the disk; None where that cannot be done."""
+        """Return `length` bytes without waiting for the disk, or None if that is impossible."""
 
     def fileno(self) -> int:
-        """Return the descriptor, for the kernel's own sync; -1 where there is no kernel behind the file."""
+        """Return the descriptor, for a sync by the kernel; -1 if the file is simulated."""
 
     def datasync(self) -> None:
-        """Return when all that was written before the call is durable, the file's size included."""
+        """Make every byte written before the call durable, the file's size included; return when it is."""
 
     def sync(self) -> None:
-        """As `datasync`, and all of the file's metadata too."""
+        """Make the bytes and all metadata of the file durable; return when they are."""
 
     def allocate(self, position: int, length: int, *, zero: bool) -> None:
-        """Take disk space for a range: by writing zeros, or by promise alone; it reads as zeros either way.
+        """Reserve disk space for a range: write zeros, or reserve only. The range reads as zeros either way.
 
-        The range must lie at or beyond what was written. Raises OSError (ENOSPC) where there is no room.
+        The range must begin at or after the end of the written bytes. Raises OSError (ENOSPC) if the disk is full.
         """
 
     def drop_cache(self, position: int, length: int) -> None:
-        """Let the page cache forget a range that is durable; `length` 0 is to the end."""
+        """Drop a durable range from the page cache. `length` 0 means to the end of the file."""
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the size of the file in bytes."""
 
     def close(self) -> None:
-        """Give the file back; says nothing about durability."""
+        """Close the file. This makes nothing durable."""
 
 
 class Lock(Protocol):
-    """A held lock. It ends with the process, however that ends."""
+    """The lock of a directory. The kernel releases it when the process ends."""
 
     def write(self, text: str) -> None:
-        """Say who holds it, for those who find it held."""
+        """Write the text that another process reads when it cannot get the lock."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
 
 
-class Hold(Protocol):
-    """A file that nobody else has locked, not even to read, until this is released or the process ends."""
+class FileLock(Protocol):
+    """An exclusive lock on one file. It excludes readers' locks too, until it is released or the process ends."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
 
 
 class Storage(Protocol):
     """A disk with directories."""
 
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> File:
-        """Open to read and write. `create` makes it when missing.
+        """Return a file opened for reading and writing. `create` makes a missing file.
 
-        `direct` reads past the page cache where the disk can. Raises FileNotFoundError where it is missing and is
-        not to be created.
+        `direct` reads past the page cache if the file system can. Raises FileNotFoundError if the file is missing and
+        `create` is false.
         """
 
     def rename(self, source: str, target: str) -> None:
-        """Rename in one step, over `target` where it exists."""
+        """Rename a file in one step. An existing `target` is replaced."""
 
     def link(self, source: str, target: str) -> None:
-        """Give a file a second name. Raises FileExistsError where `target` is there already."""
+        """Add a second name to a file. Raises FileExistsError if `target` exists."""
 
     def unlink(self, path: str) -> None:
         """Remove a file's name."""
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory with all that is in it; no error where it is missing. Cut short, it can be done again."""
+        """Remove a directory and everything in it; a missing one is no error. An interrupted call can be repeated."""
 
     def listdir(self, path: str) -> list[str]:
-        """List the names in a directory, sorted."""
+        """Return the sorted names in a directory."""
 
     def makedirs(self, path: str) -> None:
-        """Make a directory and those above it; no error where it exists. New names are durable on return."""
+        """Make a directory and its parents. An existing directory is no error; new names are durable on return."""
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file or a directory of that name."""
+        """Return whether a file or a directory has that path."""
 
     def size(self, path: str) -> int:
-        """Bytes in a file that need not be open."""
+        """Return the size in bytes of a file, open or not."""
 
     def sync_directory(self, path: str) -> None:
-        """Return when names created, renamed and removed in the directory are durable."""
+        """Make created, renamed and removed names in the directory durable; return when they are."""
 
     def lock(self, path: str) -> Lock:
-        """Take the lock without waiting, creating its file. Raises LockedError with its text where another holds it."""
+        """Lock without waiting; create the lock file if needed. Raises LockedError with its text if it is locked."""
 
-    def hold(self, path: str) -> Hold | None:
-        """Hold a file for oneself without waiting; None where a reader has locked it, or somebody holds it."""
+    def try_lock(self, path: str) -> FileLock | None:
+        """Lock a file exclusively without waiting, or return None if another process or a reader has locked it."""
 
     def free_bytes(self, path: str) -> int:
-        """Bytes that an ordinary process can still allocate on the disk that holds the directory."""
+        """Return the bytes that an unprivileged process can still allocate on the disk of the directory."""

@@ -1,9 +1,9 @@
-"""The lane that syncs the log: small syncs are the kernel's work, large ones a thread's, one at a time.
+"""The lane that syncs the log, one sync at a time: the kernel runs small syncs, a thread runs large ones.
 
-Rule 1. A small sync is told to the kernel (kernel_sync.py): one context switch instead of four, 25 to 46 us of CPU
-instead of 117 to 127. Where the kernel offers that not, there is no lane like this, and a thread does them all.
-Rule 2. A large one goes to a thread that does nothing else. The kernel's worker runs on the core that has asked, which
-is the loop's: at 64 KiB a message that took a tenth of its turn. A thread goes where there is room.
+Rule 1. The kernel runs a small sync (linux_aio.py): one context switch instead of four, 25 to 46 us of CPU instead of
+117 to 127 us. If the kernel has no AIO, this lane is not used and a thread runs every sync.
+Rule 2. A thread that does nothing else runs a large sync. The kernel's worker runs on the core that submitted, which is
+the loop's core: with messages of 64 KiB it took a tenth of the loop's time. A thread runs on any free core.
 Rule 3. An error is final: nothing is synced after it.
 """
 
@@ -17,21 +17,21 @@ from ambermq.log.storage.linux_aio import LinuxAio
 __all__ = ["LARGE_SYNC_BYTES", "SyncLane", "SyncThread"]
 
 LARGE_SYNC_BYTES: Final = 256 * 1024
-"""A sync of so many bytes goes to the thread."""
+"""A sync of at least this many bytes runs in the thread."""
 
 
 class SyncThread(Protocol):
-    """The thread for large syncs: a lane of its own."""
+    """The lane whose thread runs large syncs."""
 
     error: Exception | None
-    """What ended it, if anything did."""
+    """The exception that ended the lane, if any."""
 
     def wake(self) -> None:
-        """Ask for one more run."""
+        """Request one more run."""
 
 
 class SyncLane:
-    """Runs a syncer; goes on in `collect`, after the kernel or the thread has told."""
+    """A lane that runs the group commit. It continues in `collect`, when the kernel or the thread has finished."""
 
     __slots__ = (
         "_files",
@@ -49,17 +49,17 @@ class SyncLane:
     def __init__(
         self, syncer: GroupCommit, kernel: LinuxAio, open_thread: Callable[[Callable[[], None]], SyncThread]
     ) -> None:
-        """Wait for the first wake. `open_thread` opens the thread for a function, at the first large sync."""
+        """Create the lane. `open_thread` opens a lane with a thread for a function; the first large sync calls it."""
         self.error: Exception | None = None
         self._syncer = syncer
         self._kernel = kernel
         self._thread: SyncThread | Callable[[Callable[[], None]], SyncThread] = open_thread
         self._target = syncer.target
         self._files: list[File] = []
-        """What the kernel has still to sync for that, the file under way first."""
+        """The files of the target that the kernel has not yet synced. The first one's sync is in progress."""
         self._is_awake = False
         self._is_busy = False
-        """A sync is under way, or has failed: none may begin."""
+        """Whether a sync is in progress or has failed: none may begin."""
         self._is_threaded = False
         self._has_ended = False
 
@@ -70,24 +70,24 @@ class SyncLane:
             self._begin()
 
     def pause(self, seconds: float) -> bool:
-        """See Lane; nothing waits here."""
+        """See Lane; this lane runs no function that waits."""
         raise NotImplementedError
 
-    def rest(self, seconds: float) -> bool:
-        """See Lane; nothing waits here."""
+    def wait_for_wake(self, seconds: float) -> bool:
+        """See Lane; this lane runs no function that waits."""
         raise NotImplementedError
 
-    def tell(self) -> None:
-        """See Lane; no function runs here."""
+    def notify(self) -> None:
+        """See Lane; this lane runs no function that could call it."""
         raise NotImplementedError
 
     def collect(self) -> None:
-        """Take the end of a sync, and begin the next where one is wanted."""
+        """Process the end of a sync, and begin the next one if needed."""
         if not self._is_busy:
             return
         try:
             if self._is_threaded:
-                self._take_thread()
+                self._collect_thread()
             elif self._kernel.has_ended():
                 self._is_busy = False
                 del self._files[0]
@@ -99,18 +99,18 @@ class SyncLane:
             self._begin()
 
     def close(self) -> None:
-        """Wait for the kernel's sync under way; the thread is closed by whoever opened it."""
+        """Wait for the kernel's sync in progress. The owner of the thread's lane closes the thread."""
         try:
             self._kernel.close()
         except OSError as error:
             self.error = self.error or error
 
-    def closed(self) -> None:
-        """Take the end of the thread's last sync, once the thread has ended."""
+    def collect_thread_end(self) -> None:
+        """Process the end of the thread's last sync. The thread has ended before."""
         if self._is_threaded and not callable(self._thread):
             self.error = self.error or self._thread.error
 
-    def _take_thread(self) -> None:
+    def _collect_thread(self) -> None:
         assert not callable(self._thread)
         if self._thread.error is not None:
             self.error = self._thread.error
@@ -118,7 +118,7 @@ class SyncLane:
             self._is_busy = self._is_threaded = False
 
     def _begin(self) -> None:
-        """Begin to sync the next file, the first of the present target where none is left of the last one."""
+        """Begin to sync the next file: of the last target if it has one left, else of the current target."""
         self._is_busy = True
         try:
             if not self._files:
@@ -138,10 +138,10 @@ class SyncLane:
 
     def _begin_thread(self) -> None:
         if callable(self._thread):
-            self._thread = self._thread(self._run)
+            self._thread = self._thread(self._sync_target)
         self._is_threaded, self._has_ended = True, False
         self._thread.wake()
 
-    def _run(self) -> None:
+    def _sync_target(self) -> None:
         self._syncer.run()
         self._has_ended = True

@@ -1,12 +1,14 @@
-"""The threads beside the loop, and their stand-in for tests that step by hand.
+"""The worker threads of a log, and their replacement for tests that run them step by step.
 
-A lane runs one function, each time it was woken: wakes that come while it runs ride the next run, so many requests for
-a sync cost one. After each run the loop is told through one eventfd. Rule 1: a function that raised is never run again,
-for a sync that fails must not be retried; its error stays for the loop to find. Rule 2: a lane shares nothing with the
-loop but objects that are replaced whole, or appended to at one end.
+A lane runs one function each time it is woken. All wakes that come during a run start one more run, so many requests
+for a sync cost one sync. After each run the lane notifies the loop through one eventfd.
 
-Syncs are the kernel's work where it offers that (sync_lane.py). Else a thread does nothing but wait and fdatasync: one
-that also runs Python waits 5 ms at a time for the GIL.
+Rule 1. A function that raised is never run again, because a failed sync must not be retried. The loop reads the error
+from the lane.
+Rule 2. A lane and the loop share only objects that are replaced as a whole or appended to at one end.
+
+The kernel does the syncs if it can (sync_lane.py). Otherwise a thread does nothing but wait and fdatasync: a thread
+that also runs other Python code waits 5 ms at a time for the GIL.
 """
 
 import os
@@ -24,45 +26,45 @@ __all__ = ["InlineLane", "InlineWorkers", "Lane", "ThreadLane", "ThreadWorkers",
 
 
 class Lane(Protocol):
-    """One function that runs when it was woken."""
+    """One function that runs when it is woken."""
 
     error: Exception | None
-    """What ended it, if anything did."""
+    """The exception that ended the lane, if any."""
 
     def wake(self) -> None:
-        """Ask for one more run, which begins after this call."""
+        """Request one more run, which begins after this call."""
 
     def pause(self, seconds: float) -> bool:
-        """Wait, called by the function itself; tell, at once, when the lane is being closed."""
+        """Wait inside a run; return true, and at once, if the lane is closing."""
 
-    def rest(self, seconds: float) -> bool:
-        """Wait, called by the function itself; tell, at once, when it was woken or the lane is being closed."""
+    def wait_for_wake(self, seconds: float) -> bool:
+        """Wait inside a run; return true, and at once, if the lane was woken or is closing."""
 
-    def tell(self) -> None:
-        """Let the loop look now, called by the function itself: the end of its run is far."""
+    def notify(self) -> None:
+        """Notify the loop inside a long run, before its end."""
 
 
 class Workers(Protocol):
-    """Whoever runs the lanes of one log."""
+    """The lanes of one log."""
 
     def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> Lane:
-        """Open a lane; with `period_s` it also runs when nobody woke it for so long."""
+        """Open a lane. With `period_s` it also runs after that time without a wake."""
 
     def sync_lane(self, syncer: GroupCommit) -> Lane:
-        """Open the lane that runs a syncer."""
+        """Open the lane that runs the group commit."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when a run has ended since the last `collect`."""
 
     def collect(self) -> None:
-        """Make it unreadable; inline lanes run now."""
+        """Make the descriptor unreadable; inline lanes run now."""
 
     def close(self) -> None:
-        """End all lanes, each after its run, and give the descriptor back."""
+        """End all lanes, each after its run, and close the descriptor."""
 
 
 class ThreadLane:
-    """A lane with a thread of its own."""
+    """A lane that has its own thread."""
 
     __slots__ = ("_closing", "_done_fd", "_period_ms", "_poll", "_run", "_thread", "_wake_fd", "error")
 
@@ -87,11 +89,11 @@ class ThreadLane:
         """See Lane."""
         return self._closing.wait(seconds)
 
-    def rest(self, seconds: float) -> bool:
+    def wait_for_wake(self, seconds: float) -> bool:
         """See Lane."""
         return bool(self._poll.poll(1000 * seconds))
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """See Lane."""
         os.eventfd_write(self._done_fd, 1)
 
@@ -110,7 +112,7 @@ class ThreadLane:
                 return
             try:
                 self._run()
-            except Exception as error:  # noqa: BLE001 - whatever it was, the loop has to hear of it
+            except Exception as error:  # noqa: BLE001 - the loop must get every exception
                 self.error = error
                 return
             finally:
@@ -118,7 +120,7 @@ class ThreadLane:
 
 
 class ThreadWorkers:
-    """Lanes of a running broker: threads, but for the sync lane where the kernel can do its work."""
+    """The lanes of a running broker: threads, except that the kernel runs the sync lane if it can."""
 
     __slots__ = ("_fd", "_has_kernel_sync", "_lanes", "_sync_lane")
 
@@ -152,7 +154,7 @@ class ThreadWorkers:
 
     def collect(self) -> None:
         """See Workers."""
-        try:  # noqa: SIM105 - once a tick: `suppress` is three calls more
+        try:  # noqa: SIM105 - called once a tick; `suppress` costs three more calls
             os.eventfd_read(self._fd)
         except BlockingIOError:
             pass
@@ -167,7 +169,7 @@ class ThreadWorkers:
             lane.close()
         self._lanes.clear()
         if self._sync_lane is not None:
-            self._sync_lane.closed()
+            self._sync_lane.collect_thread_end()
             self._sync_lane = None
         if self._fd >= 0:
             os.close(self._fd)
@@ -175,7 +177,7 @@ class ThreadWorkers:
 
 
 class InlineLane:
-    """A lane that runs when it is told to."""
+    """A lane without a thread: it runs when `run` is called."""
 
     __slots__ = ("_done_fd", "_is_awake", "_run", "error")
 
@@ -191,31 +193,31 @@ class InlineLane:
         self._is_awake = True
         os.eventfd_write(self._done_fd, 1)
 
-    def pause(self, seconds: float) -> bool:  # noqa: ARG002 - time stands still here
+    def pause(self, seconds: float) -> bool:  # noqa: ARG002 - no time passes here
         """See Lane."""
         return False
 
-    def rest(self, seconds: float) -> bool:  # noqa: ARG002 - as above
+    def wait_for_wake(self, seconds: float) -> bool:  # noqa: ARG002 - as above
         """See Lane."""
         return self._is_awake
 
-    def tell(self) -> None:
-        """See Lane; whoever runs it looks when it has ended."""
+    def notify(self) -> None:
+        """See Lane; the caller of `run` needs no notification."""
 
     def run(self) -> bool:
-        """Run once if it was woken, and tell whether it did."""
+        """Run once if the lane was woken; return whether it ran."""
         if not self._is_awake or self.error:
             return False
         self._is_awake = False
         try:
             self._run()
-        except Exception as error:  # noqa: BLE001 - as on a thread
+        except Exception as error:  # noqa: BLE001 - as in ThreadLane
             self.error = error
         return True
 
 
 class InlineWorkers:
-    """Lanes that run in `collect`, one after the other in the order they were opened, without threads or time."""
+    """Lanes that run in `collect`, in the order they were opened, without threads or time."""
 
     __slots__ = ("_fd", "_lanes")
 
@@ -225,11 +227,11 @@ class InlineWorkers:
         self._lanes: list[InlineLane] = []
 
     def __del__(self) -> None:
-        # Whoever steps a life by hand may also end it by hand, as a crash does.
+        # A test that simulates a crash does not call `close`.
         self.close()
 
     def lane(self, name: str, run: Callable[[], None], *, period_s: float | None = None) -> InlineLane:  # noqa: ARG002
-        """See Workers; nothing runs by period."""
+        """See Workers; `period_s` has no effect."""
         lane = InlineLane(run, done_fd=self._fd)
         self._lanes.append(lane)
         return lane

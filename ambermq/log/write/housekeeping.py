@@ -236,7 +236,7 @@ class Housekeeper:
             self._place(self._placements.popleft())
         while self._adoptions:
             self._adopt(self._adoptions.popleft())
-        self.lane.tell()
+        self.lane.notify()
 
     def _commit(self, change: Callable[[Manifest], Manifest]) -> None:
         try:
@@ -397,7 +397,7 @@ class Housekeeper:
         """
         before, count, pauses = self._written_bytes(), 0, 1
         while pauses > count:
-            if self.lane.rest(_INDEX_PAUSE_S * (pauses - count)):
+            if self.lane.wait_for_wake(_INDEX_PAUSE_S * (pauses - count)):
                 return True
             count, written_bytes = pauses, self._written_bytes() - before
             if written_bytes:

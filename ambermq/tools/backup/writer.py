@@ -20,7 +20,7 @@ import zstandard
 
 from ambermq.log.buffer import Buffer
 from ambermq.log.format.checksum import crc32c
-from ambermq.log.storage.disk import DiskFile, DiskHold, DiskStorage
+from ambermq.log.storage.disk import DiskFile, DiskFileLock, DiskStorage
 from ambermq.tools.backup.format import (
     FRAME_BYTES_MAX,
     PARTS_MAX,
@@ -62,7 +62,7 @@ class BackupWriter:
         self._head = head
         self._output: _Output | None = None
         _refuse_target(self._target, as_directory=as_directory)
-        self._hold: DiskHold | None = _prepared(self._temporary, as_directory=as_directory)
+        self._hold: DiskFileLock | None = _prepared(self._temporary, as_directory=as_directory)
         try:
             # One that has just ended has let go of the lock by giving what it wrote its name.
             _refuse_target(self._target, as_directory=as_directory)
@@ -231,7 +231,7 @@ def _refuse_target(target: Path, *, as_directory: bool) -> None:
         raise ToolError("no such directory", where=str(target.absolute().parent), advice="make it first")
 
 
-def _prepared(temporary: Path, *, as_directory: bool) -> DiskHold:
+def _prepared(temporary: Path, *, as_directory: bool) -> DiskFileLock:
     """Return the lock of what a backup is written to, which is empty."""
     try:
         for _ in range(_TRIES):
@@ -243,12 +243,12 @@ def _prepared(temporary: Path, *, as_directory: bool) -> DiskHold:
     raise _written_by_another(temporary)
 
 
-def _held(temporary: Path, *, as_directory: bool) -> DiskHold | None:
+def _held(temporary: Path, *, as_directory: bool) -> DiskFileLock | None:
     """Lock what lies at `temporary`, made where it is missing, and empty it; None where that is to be tried again."""
     if not temporary.exists():
         _make(temporary, as_directory=as_directory)
     try:
-        hold = DiskStorage().hold(str(temporary))
+        hold = DiskStorage().try_lock(str(temporary))
     except FileNotFoundError:
         return None
     if hold is None:

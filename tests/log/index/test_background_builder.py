@@ -53,13 +53,13 @@ def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytes
     life = Life(DiskStorage(), str(tmp_path))
     rested_s = 0.0
 
-    def rest(lane: InlineLane, seconds: float) -> bool:
+    def wait_for_wake(lane: InlineLane, seconds: float) -> bool:
         nonlocal rested_s
         rested_s += seconds
         life.log.written_bytes += 1 << 30
         return False
 
-    monkeypatch.setattr(InlineLane, "rest", rest)
+    monkeypatch.setattr(InlineLane, "wait_for_wake", wait_for_wake)
     _write_segments(life)
     assert len(_sealed(tmp_path)) > 1
     assert all(map(_has_index, _sealed(tmp_path)))
@@ -77,12 +77,12 @@ def test_a_builder_rests_by_how_much_is_written(
     life = Life(DiskStorage(), str(tmp_path))
     rests: list[float] = []
 
-    def rest(lane: InlineLane, seconds: float) -> bool:
+    def wait_for_wake(lane: InlineLane, seconds: float) -> bool:
         rests.append(seconds)
         life.log.written_bytes += bytes_each_time
         return False
 
-    monkeypatch.setattr(InlineLane, "rest", rest)
+    monkeypatch.setattr(InlineLane, "wait_for_wake", wait_for_wake)
     assert not life.log._housekeeper._rests()
     assert sum(rests) == pytest.approx(0.005 * expected)
     assert len(rests) <= 2
@@ -96,12 +96,12 @@ def test_a_builder_that_has_rested_for_little_rests_on_where_much_is_written(
     life = Life(DiskStorage(), str(tmp_path))
     rests: list[float] = []
 
-    def rest(lane: InlineLane, seconds: float) -> bool:
+    def wait_for_wake(lane: InlineLane, seconds: float) -> bool:
         rests.append(seconds)
         life.log.written_bytes += 1000 if len(rests) == 1 else 1 << 24
         return False
 
-    monkeypatch.setattr(InlineLane, "rest", rest)
+    monkeypatch.setattr(InlineLane, "wait_for_wake", wait_for_wake)
     assert not life.log._housekeeper._rests()
     assert rests == pytest.approx([0.005, 0.045, 0.15])
     life.log.close()
@@ -112,13 +112,13 @@ def test_a_build_rests_until_the_thread_is_woken(tmp_path: Path, monkeypatch: py
     life = Life(DiskStorage(), str(tmp_path))
     asked: list[bool] = []
 
-    def rest(lane: InlineLane, seconds: float) -> bool:
+    def wait_for_wake(lane: InlineLane, seconds: float) -> bool:
         asked.append(len(asked) % 4 == 3)
         if asked[-1]:
             lane.wake()
         return asked[-1]
 
-    monkeypatch.setattr(InlineLane, "rest", rest)
+    monkeypatch.setattr(InlineLane, "wait_for_wake", wait_for_wake)
     _write_segments(life)
     assert any(asked)
     assert all(map(_has_index, _sealed(tmp_path)))

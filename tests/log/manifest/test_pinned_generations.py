@@ -17,7 +17,7 @@ from ambermq.log.storage.interface import Storage
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.log.write.log import Log
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
-from tests.log.simulated import SimulatedHold, SimulatedStorage
+from tests.log.simulated import SimulatedFileLock, SimulatedStorage
 
 
 def _remove_oldest(manifest: Manifest) -> Manifest:
@@ -148,7 +148,7 @@ def test_what_a_held_manifest_names_is_there(steps: list[str], chance: random.Ra
     """Whatever readers, brokers and removals do, in any order; and nothing is left behind when all readers are gone."""
     storage = SimulatedStorage()
     life = Life(storage)
-    readers: list[tuple[SimulatedHold, Manifest]] = []
+    readers: list[tuple[SimulatedFileLock, Manifest]] = []
     for step in steps:
         if step == "read":
             manifest = load(storage, DIRECTORY)

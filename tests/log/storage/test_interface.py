@@ -265,14 +265,14 @@ def test_one_alone_holds_a_file(place: tuple[Storage, str]) -> None:
     file, path = _make(storage, directory)
     file.write([b"bytes"], 0)
     storage.link(path, f"{path}.7")
-    hold = storage.hold(path)
+    hold = storage.try_lock(path)
     assert hold is not None
-    assert storage.hold(f"{path}.7") is None
+    assert storage.try_lock(f"{path}.7") is None
     hold.release()
-    again = storage.hold(f"{path}.7")
+    again = storage.try_lock(f"{path}.7")
     assert again is not None
     again.release()
     assert file.read(10, 0) == b"bytes"
     file.close()
     with pytest.raises(FileNotFoundError):
-        storage.hold(f"{path}.8")
+        storage.try_lock(f"{path}.8")

@@ -103,9 +103,9 @@ def test_a_rest_ends_when_the_lane_is_woken_and_it_runs_again() -> None:
     began = threading.Semaphore(0)
 
     def run() -> None:
-        told.append(lane.rest(0))
+        told.append(lane.wait_for_wake(0))
         began.release()
-        told.append(lane.rest(3600))
+        told.append(lane.wait_for_wake(3600))
 
     lane = workers.lane("test", run)
     lane.wake()

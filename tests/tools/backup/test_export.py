@@ -242,7 +242,7 @@ def test_an_export_removes_what_an_earlier_one_left(as_directory: bool, tmp_path
         (partial / "snapshot.part").write_bytes(b"half")
     else:
         partial.write_bytes(b"half")
-    other = DiskStorage().hold(str(partial))
+    other = DiskStorage().try_lock(str(partial))
     assert other is not None
     with pytest.raises(ToolError, match="another export is writing"):
         export_backup(str(tmp_path / "source"), "one", str(tmp_path / "backup"), as_directory=as_directory)
