@@ -1,19 +1,22 @@
-"""The index of a sealed segment: one immutable LMDB file beside it, derived from it and rebuilt where it is missing.
+"""The index of a sealed segment: one immutable LMDB file beside it, derived from it and rebuilt if it is missing.
 
     batches   base offset u64 -> position u64               one entry per 16 KiB of the segment
     times     base timestamp u64 (us) -> base offset u64    of the same batches
-    ids       id hash u32 -> offset u64, many a key         one entry a record whose id_hash is not 0
-    touches   key u64 -> offset u64, many a key             the records that name something, by what they name
+    ids       id hash u32 -> offset u64, many a key         one entry for each record whose id_hash is not 0
+    touches   key u64 -> offset u64, many a key             the records that refer to a thing, by the key of the thing
 
-    behind LMDB's last page, 64 bytes:
+    after LMDB's last page, 64 bytes:
      0  magic 8 B "AMBERIDX"   8  version u32    12 salt u32 of the segment   16 file id u64
     24  base offset i64       32  next offset i64   40 segment size i64       48 bytes before this i64
     56  crc u32 of those      60  crc u32 of bytes 0 to 60 here
 
-Keys and values in LMDB are native integers, the trailer is little-endian. Rules: it is built under a temporary name
-and renamed, so there is no half an index; it is never synced, for the trailer tells what survived; it is opened
-read-only without a lock, for it never changes. What the keys of `touches` are is said by who gave the function that
-reads them out of a batch; version 1 had no such table, and is rebuilt.
+Keys and values in LMDB are native integers, the trailer is little-endian.
+
+Rule 1. An index is built under a temporary name and then renamed, so a file of that name is never half an index.
+Rule 2. An index is never synced: the trailer shows whether all of it survived.
+Rule 3. An index is opened read-only without a lock, because it never changes.
+Rule 4. The caller defines the keys of `touches` by the function that reads them from a batch. Version 1 had no such
+table; an index of version 1 is rebuilt.
 """
 
 import os
@@ -46,15 +49,15 @@ _READ_BYTES: Final = 1 << 20
 
 
 def path_of_index(segment: Segment) -> str:
-    """Return where the segment's index lies."""
+    """Return the path of the segment's index."""
     return segment.path.removesuffix(".log") + ".index"
 
 
 class IndexBuilder:
-    """Builds one index, where the one that is there does not fit, a step at a time: each is about a millisecond.
+    """The build of one index in steps of about a millisecond, unless the existing index fits the segment.
 
-    All steps must run in one thread. Raises OSError and lmdb.Error where the disk refuses, ValueError where the
-    segment is damaged.
+    All steps must run in one thread. Raises OSError and lmdb.Error if the disk fails, and ValueError if the segment is
+    damaged.
     """
 
     def __init__(
@@ -63,16 +66,16 @@ class IndexBuilder:
         self._steps = _build_steps(file, segment, batch_bytes_max, touches_of)
 
     def step(self) -> bool:
-        """Do a little; tell whether there is more to do."""
+        """Run one step; return whether there are more."""
         return next(self._steps, True) is None
 
     def close(self) -> None:
-        """Give up: what was begun is removed."""
+        """Abort the build and remove its file."""
         self._steps.close()
 
 
 def build(file: File, segment: Segment, *, batch_bytes_max: int, touches_of: TouchesOf = no_touches) -> None:
-    """Build the index of `segment`, whose bytes are read from `file`, in one go."""
+    """Build the index of `segment`, whose bytes are read from `file`, without a pause."""
     builder = IndexBuilder(file, segment, batch_bytes_max=batch_bytes_max, touches_of=touches_of)
     while builder.step():
         pass
@@ -129,7 +132,7 @@ def _identity(segment: Segment, header: SegmentHeader) -> tuple[bytes, int, int,
 
 
 def check_index(path: str, segment: Segment, header: SegmentHeader) -> Mismatch | None:
-    """Tell why the index at `path` is not that of the segment: missing, cut, damaged or stale; None when it fits."""
+    """Return why the index at `path` does not fit the segment (missing, cut, damaged or stale), or None if it fits."""
     try:
         with Path(path).open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size - _TRAILER_BYTES
@@ -141,28 +144,29 @@ def check_index(path: str, segment: Segment, header: SegmentHeader) -> Mismatch 
     except FileNotFoundError:
         return Mismatch("an index", "no file")
     if len(trailer) < _TRAILER_BYTES or trailer[60:] != _CRC.pack(crc32c(trailer[:60])):
-        return Mismatch("an index's last 64 bytes", "others")
-    *identity, told_bytes, told_crc = _TRAILER.unpack_from(trailer)
+        return Mismatch("a valid trailer in the last 64 bytes of the index", "other bytes")
+    *identity, trailer_bytes, trailer_crc = _TRAILER.unpack_from(trailer)
     if tuple(identity) != _identity(segment, header):
-        return Mismatch(f"the index of {_identity(segment, header)}", f"that of {tuple(identity)}")
-    if (told_bytes, told_crc) != (size_bytes, crc):
-        return Mismatch(f"{told_bytes} bytes with CRC {told_crc:#010x}", f"{size_bytes} bytes with CRC {crc:#010x}")
+        return Mismatch(f"the index of {_identity(segment, header)}", f"the index of {tuple(identity)}")
+    if (trailer_bytes, trailer_crc) != (size_bytes, crc):
+        expected = f"{trailer_bytes} bytes with CRC {trailer_crc:#010x}"
+        return Mismatch(expected, f"{size_bytes} bytes with CRC {crc:#010x}")
     return None
 
 
 class Index:
-    """An open index; close it when done. Its look-ups tell where to look: what they name is read and compared."""
+    """An open index; the caller closes it. A lookup returns candidates, which the caller reads and compares."""
 
     def __init__(self, path: str) -> None:
-        """Open without checking; `open` checks."""
-        # The file may be shorter than the map it was written with; a read-only map beyond its end is never touched.
+        """Open the index without a check; `open` checks it."""
+        # The file may be shorter than the map size. LMDB never reads a read-only map after the end of the file.
         self._environment = lmdb.open(
             path, subdir=False, readonly=True, lock=False, max_dbs=_TABLES, create=False, map_size=_MAP_BYTES_MAX
         )
 
     @classmethod
     def open(cls, path: str, segment: Segment, header: SegmentHeader) -> "Index | None":
-        """Open the index at `path`, None where it is missing or does not fit: it is to be rebuilt then."""
+        """Return the open index at `path`, or None if it is missing or does not fit and must be rebuilt."""
         if check_index(path, segment, header) is not None:
             return None
         try:
@@ -171,11 +175,11 @@ class Index:
             return None
 
     def locate(self, offset: int) -> int | None:
-        """Return the position of a batch at or before `offset`, less than 16 KiB of batches before it."""
+        """Return the position of a batch at or before `offset`, at most 16 KiB before that of `offset`."""
         return self._at_or_before(b"batches", offset)
 
     def at(self, timestamp_us: int) -> int | None:
-        """Return the base offset of a batch at or before a time, less than 16 KiB of batches before the last such."""
+        """Return the base offset of a batch at or before a time, at most 16 KiB of batches before the last such one."""
         return self._at_or_before(b"times", timestamp_us)
 
     def ids(self, id_hash: int) -> list[int]:
@@ -184,7 +188,7 @@ class Index:
 
     @property
     def has_touches(self) -> bool:
-        """Whether it was built by somebody who knows what records name."""
+        """Whether the index has the table `touches`: its builder had a function for the keys."""
         with self._environment.begin() as transaction:
             try:
                 return self._table(transaction, b"touches") is not None
@@ -192,7 +196,7 @@ class Index:
                 return False
 
     def touches(self, key: int) -> list[int]:
-        """Return the offsets of all records that touch a key, in order."""
+        """Return the offsets of all records that refer to a key, in order."""
         return self._many(b"touches", U64.pack(key))
 
     def _many(self, name: bytes, key: bytes) -> list[int]:
@@ -210,7 +214,7 @@ class Index:
             return [(U64.unpack(key)[0], U64.unpack(value)[0]) for key, value in cursor]
 
     def close(self) -> None:
-        """Close the file; look-ups are over."""
+        """Close the file; no lookup may follow."""
         self._environment.close()
 
     def _at_or_before(self, name: bytes, key: int) -> int | None:
@@ -228,10 +232,10 @@ class Index:
 
 
 def load_positions(file: File, path: str, segment: Segment | None, *, batch_bytes_max: int) -> SparsePositions:
-    """Return the table of positions of a segment: from its index where that fits, else by reading the segment.
+    """Return the table of positions of a segment, from its index if that fits, else from the segment.
 
-    `segment` is None where nobody knows yet how it was sealed, and so whether an index fits. Raises DamageError or
-    ValueError where the segment's own header is not valid.
+    `segment` is None while the segment's final size is unknown, and so whether an index fits. Raises DamageError or
+    ValueError if the segment's header is invalid.
     """
     header = _header_of(file, path)
     end = file.size() if segment is None else segment.size
@@ -262,7 +266,7 @@ def _walk(file: File, header: SegmentHeader, end: int, batch_bytes_max: int) -> 
 def _header_of(file: File, path: str) -> SegmentHeader:
     header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
     if header is None:
-        raise ValueError(f"{path} has no header")
+        raise ValueError(f"{path} has no segment header")
     return header
 
 

@@ -1,9 +1,9 @@
-"""The tables of an index while it is built: what a walk of the segment adds up to, then the rows of LMDB in key order.
+"""The tables of an index during its build: collected from a walk of the segment, then written to LMDB in key order.
 
-Rule 1: rows go in sorted and are appended, which is several times as fast as rows in any order.
-Rule 2: everything is a generator that yields about once a millisecond, so that no single call holds the interpreter.
-Rule 3: what a touch means is not known here: whoever asks for an index gives the function that reads keys of u64 out of
-a batch, and looks the same keys up.
+Rule 1. Rows are sorted and appended, which is several times as fast as unsorted inserts.
+Rule 2. Every method is a generator that yields about once a millisecond, so that no call holds the interpreter longer.
+Rule 3. This module does not know what a touch means. The caller of a build gives the function that reads u64 keys from
+a batch, and looks up the same keys later.
 """
 
 from array import array
@@ -18,7 +18,7 @@ from ambermq.log.segments.batch_walk import BatchWalk
 __all__ = ["U32", "U64", "Tables", "TouchesOf", "no_touches"]
 
 TouchesOf = Callable[[Batch], Iterable[tuple[int, int]]]
-"""Yields (key, record offset) of a batch, each pair once; offsets rise."""
+"""A function that yields the (key, record offset) pairs of a batch, each pair once, with rising offsets."""
 
 U64: Final = Struct("=Q")
 U32: Final = Struct("=I")
@@ -26,30 +26,30 @@ _DELTA_AND_HASH: Final = Struct("<I8xI32x")
 _PUTS_A_STEP: Final = 1024
 _RECORDS_A_STEP: Final = 2048
 _RECORDS_A_BATCH: Final = 16
-"""What stepping to a batch costs, in records."""
-_OF_MANY: Final = {"integerkey": True, "dupsort": True, "integerdup": True, "dupfixed": True}
+"""The cost of reading one batch, in records."""
+_DUPLICATE_KEYS: Final = {"integerkey": True, "dupsort": True, "integerdup": True, "dupfixed": True}
 
 
 def no_touches(_batch: Batch) -> Iterator[tuple[int, int]]:
-    """Yield nothing: for a log whose records nobody looks up by what they name."""
+    """Yield nothing. For a log whose records are never looked up by a key."""
     return iter(())
 
 
 class Tables:
-    """Collects the rows of one segment, then puts them into a new environment."""
+    """The rows of one segment: collected from its batches, then written to a new LMDB environment."""
 
     def __init__(self, first_offset: int, touches_of: TouchesOf) -> None:
-        """Begin empty; `first_offset` is the segment's base."""
+        """Start empty; `first_offset` is the segment's base offset."""
         self._first_offset = first_offset
         self._touches_of = touches_of
-        # Sorting a million at once would take too long: hashes are sorted in 256 small heaps.
+        # Sorting a million hashes in one call would take too long, so they are sorted in 256 small lists.
         self._heaps: list[list[int]] = [[] for _ in range(256)]
         self._touches: dict[int, array[int]] = {}
         self._batches: list[tuple[int, int]] = []
         self._times: dict[int, int] = {}
 
     def collect(self, walk: BatchWalk) -> Iterator[None]:
-        """Take in every batch of a walk; raise ValueError where it does not reach its end."""
+        """Add every batch of a walk. Raises ValueError if the walk does not reach its end."""
         next_position = work = 0
         for header in walk:
             if walk.position >= next_position:
@@ -57,15 +57,15 @@ class Tables:
                 self._batches.append((header.base_offset, walk.position))
                 self._times[header.base_timestamp_us] = header.base_offset
             if header.count:
-                self._take(walk.batch())
+                self._add_batch(walk.batch())
             work += _RECORDS_A_BATCH + header.count
             if work >= _RECORDS_A_STEP:
                 work = 0
                 yield
         if walk.mismatch is not None or walk.position < walk.end:
-            raise ValueError(f"the segment is not valid beyond position {walk.position}")
+            raise ValueError(f"the segment is invalid from position {walk.position} on")
 
-    def _take(self, batch: Batch) -> None:
+    def _add_batch(self, batch: Batch) -> None:
         heaps, distance = self._heaps, batch.header.base_offset - self._first_offset
         for delta, id_hash in _DELTA_AND_HASH.iter_unpack(batch.records):
             if id_hash:
@@ -78,12 +78,12 @@ class Tables:
             known.append(offset)
 
     def put(self, environment: Any, transaction: Any) -> Iterator[None]:
-        """Write all tables."""
-        yield from _put(environment, transaction, b"batches", dict(self._batches).items())
-        yield from _put(environment, transaction, b"times", sorted(self._times.items()))
-        yield from self._put_ids(transaction.cursor(environment.open_db(b"ids", txn=transaction, **_OF_MANY)))
+        """Write all tables to LMDB."""
+        yield from _put_table(environment, transaction, b"batches", dict(self._batches).items())
+        yield from _put_table(environment, transaction, b"times", sorted(self._times.items()))
+        yield from self._put_ids(transaction.cursor(environment.open_db(b"ids", txn=transaction, **_DUPLICATE_KEYS)))
         if self._touches_of is not no_touches:
-            table = environment.open_db(b"touches", txn=transaction, **_OF_MANY)
+            table = environment.open_db(b"touches", txn=transaction, **_DUPLICATE_KEYS)
             yield from self._put_touches(transaction.cursor(table))
 
     def _put_ids(self, cursor: Any) -> Iterator[None]:
@@ -109,7 +109,7 @@ class Tables:
         cursor.putmulti(rows, append=True)
 
 
-def _put(environment: Any, transaction: Any, name: bytes, rows: Iterable[tuple[int, int]]) -> Iterator[None]:
+def _put_table(environment: Any, transaction: Any, name: bytes, rows: Iterable[tuple[int, int]]) -> Iterator[None]:
     cursor = transaction.cursor(environment.open_db(name, txn=transaction, integerkey=True))
     packed = [(U64.pack(key), U64.pack(value)) for key, value in rows]
     for start in range(0, len(packed), _PUTS_A_STEP):

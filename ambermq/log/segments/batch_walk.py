@@ -1,13 +1,12 @@
-"""Walking the batches of one segment, from a position to the first that is not valid.
+"""A walk over the batches of one segment, from a position to the first invalid batch.
 
-Rule 1. A walk yields only batches whose head (header, records, meta) is what was written; it ends at the first other
-one and says why.
-Rule 2. Small batches are read many at a time; where bodies are large they are stepped over, for a fold never needs
-them.
-Rule 3. A walk decides nothing: whether its end is the tail or damage depends on the durable end, which recovery
+Rule 1. A walk yields only batches whose head (header, records, meta) is what was written. It ends at the first other
+one and keeps the reason.
+Rule 2. One read returns many small batches. Large bodies are skipped, because a fold never needs them.
+Rule 3. A walk does not decide whether its end is the tail or damage. That depends on the durable end, which recovery
 knows.
-Rule 4. Beyond an invalid batch, valid ones are found by their magic at multiples of 8 and believed by their head CRC
-alone.
+Rule 4. Valid batches after an invalid one are found by their magic at multiples of 8. Their head CRC alone is the
+proof.
 """
 
 from collections.abc import Iterator
@@ -38,10 +37,10 @@ _MAGIC: Final = BATCH_MAGIC.to_bytes(4, "little")
 
 
 class BatchWalk:
-    """Iterates the headers of valid batches in [position, end) of a segment.
+    """An iterator over the headers of valid batches in [position, end) of a segment.
 
-    While it iterates, `position` is that of the current batch; `batch()`, `parts()`, `next_offset()` and `bodies()` are
-    of it. When it has ended, `position` is where, and `mismatch` why: None at `end`, or where nothing was ever written.
+    During the iteration `position`, `batch()`, `parts()`, `next_offset()` and `bodies()` describe the current batch.
+    After the end `position` is the end of the walk and `mismatch` the reason: None at `end`, or at unwritten space.
     """
 
     __slots__ = (
@@ -74,7 +73,7 @@ class BatchWalk:
         self._at = 0
 
     def __iter__(self) -> Iterator[BatchHeader]:
-        # One long loop: recovery runs it for every batch of the log, and a call a step would halve its speed.
+        # One long loop: recovery runs it for every batch of the log, and one call a batch would halve its speed.
         position, end = self.position, self.end
         salt_crc, batch_bytes_max = self.salt_crc, self.batch_bytes_max
         piece_bytes = _FIRST_PIECE_BYTES
@@ -99,7 +98,7 @@ class BatchWalk:
             self.position, self.header, self._at = position, header, at
             yield header
             position += header.length
-            # Long bodies are passed over, room for a head like this one is read; else pieces grow.
+            # Before long bodies the next read covers only a head like this one. Otherwise reads grow.
             head_room = (head_end - at) * 2 | _PAGE_MASK
             piece_bytes = head_room + 1 if header.body_bytes > 2 * head_room else min(2 * piece_bytes, _PIECE_BYTES)
         self.position, self.header = position, None
@@ -114,18 +113,18 @@ class BatchWalk:
         return Batch(header, bytes(records), bytes(meta), self._file_id, self.position)
 
     def parts(self) -> tuple[Buffer, Buffer]:
-        """Return records and metas of the current batch as `batch` has them, where nothing else of it is wanted."""
+        """Return records and metas of the current batch without making a Batch."""
         header, data = self._current(), self._data
         start = self._at + BATCH_HEADER_BYTES
         records_end = start + header.count * RECORD.size
         return data[start:records_end], data[records_end : records_end + header.meta_bytes]
 
     def head(self) -> bytes:
-        """Return the current batch's header, records and metas as they lie in the file."""
+        """Return the current batch's header, records and metas as stored in the file."""
         return bytes(self._data[self._at : self._at + self._current().head_bytes])
 
     def next_offset(self) -> int:
-        """Return the offset after the current batch's last record; its base offset where it has none."""
+        """Return the offset after the current batch's last record; its base offset if it has no record."""
         header = self._current()
         if not header.count:
             return header.base_offset
@@ -133,7 +132,7 @@ class BatchWalk:
         return header.base_offset + int.from_bytes(self._data[last : last + 4], "little") + 1
 
     def bodies(self) -> bytes:
-        """Read the current batch's bodies and padding, fewer where the file ends before; their CRC is not checked."""
+        """Return the current batch's bodies and padding, fewer if the file ends before. Their CRC is not checked."""
         header = self._current()
         head_bytes = header.head_bytes
         first, last = self._at + head_bytes, self._at + header.length
@@ -153,19 +152,19 @@ class BatchWalk:
         left = self.end - position
         if left < BATCH_HEADER_BYTES:
             rest = self._file.read(left, position) if left > 0 else b""
-            return Mismatch("a batch header, or zeros", f"{left} bytes that are neither") if any(rest) else None
+            return Mismatch("a batch header or zeros", f"{left} bytes of neither") if any(rest) else None
         start = self._file.read(BATCH_HEADER_BYTES, position)
         if not any(start):
             return None
         length = min(self.batch_bytes_max, left)
         head = self._file.read(length, position)
         return check(self.salt_crc, head, batch_bytes_max=self.batch_bytes_max) or Mismatch(
-            "a batch that reads the same twice", "other bytes"
+            "the same bytes in two reads of a batch", "other bytes"
         )
 
 
 def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:
-    """Yield, for each valid batch beyond the end of a finished `walk`, a walk that stands on it."""
+    """Yield, for each valid batch after the end of a finished `walk`, a walk whose current batch it is."""
     position = walk.position + BATCH_ALIGNMENT
     while (position := _find_magic(walk, position)) < walk.end:
         later = BatchWalk(
@@ -182,7 +181,7 @@ def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:
 
 
 def _find_magic(walk: BatchWalk, position: int) -> int:
-    """Return the first multiple of 8 from `position` on where a batch's magic lies, else the walk's end."""
+    """Return the first multiple of 8 from `position` on that has a batch's magic, or the walk's end."""
     while position < walk.end:
         piece = walk._file.read(min(_PIECE_BYTES, walk.end - position), position)  # noqa: SLF001
         if not piece:

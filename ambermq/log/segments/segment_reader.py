@@ -1,4 +1,4 @@
-"""One segment open for reading, as far as the manifest says that it counts."""
+"""One segment opened for reading, up to the size that the manifest gives."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from ambermq.log.manifest.manifest import Manifest, Sealed
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File, Storage
 
-__all__ = ["SegmentReader", "open_part", "open_sealed", "walk_whole"]
+__all__ = ["SegmentReader", "open_sealed", "open_segment", "walk_whole"]
 
 
 @dataclass(slots=True)
@@ -18,25 +18,25 @@ class SegmentReader:
     """An open segment."""
 
     path: str
-    """Of its file."""
+    """The path of the file."""
     file: File
-    """Open."""
+    """The open file."""
     header: SegmentHeader
-    """As read, and that of the file which the manifest names."""
+    """The header of the file, checked against the manifest."""
     batch_bytes_max: int
-    """No batch is larger."""
+    """The largest batch."""
     size: int
-    """Where walks end, if nothing else is said: that of the file, or what the manifest says of a sealed one."""
+    """The default end of walks: the size of the file, or of a sealed segment the size in the manifest."""
     end: int = SEGMENT_HEADER_BYTES
-    """Position after the last batch that is known to count."""
+    """The position after the last batch that is known to belong to the log."""
     positions: SparsePositions = field(init=False)
-    """Of the batches that are known to count, as far as somebody has noted them."""
+    """The positions of batches that are known to belong to the log, as far as they were added."""
 
     def __post_init__(self) -> None:
         self.positions = SparsePositions(self.header.salt_crc)
 
     def walk(self, position: int = SEGMENT_HEADER_BYTES, *, end: int | None = None) -> BatchWalk:
-        """Walk the batches from `position` on."""
+        """Return a walk over the batches from `position` on."""
         return BatchWalk(
             self.file,
             self.header.file_id,
@@ -47,12 +47,12 @@ class SegmentReader:
         )
 
 
-def open_part(
+def open_segment(
     storage: Storage, directory: str, manifest: Manifest, file_id: int, *, batch_bytes_max: int
 ) -> SegmentReader | None:
-    """Open a segment that `manifest` names; None where nothing was ever written to it.
+    """Return an open segment that `manifest` names, or None if nothing was ever written to it.
 
-    Raises DamageError where it is missing, damaged, or another log's; ForeignError where it is no segment.
+    Raises DamageError if the file is missing, damaged or of another log, and ForeignError if it is no segment.
     """
     path = segment_path(directory, file_id)
     try:
@@ -72,8 +72,11 @@ def open_part(
 def open_sealed(
     storage: Storage, directory: str, manifest: Manifest, sealed: Sealed, *, batch_bytes_max: int
 ) -> SegmentReader:
-    """Open a sealed segment; raise as `open_part`, and DamageError where its header is gone or tells another base."""
-    part = open_part(storage, directory, manifest, sealed.file_id, batch_bytes_max=batch_bytes_max)
+    """Return an open sealed segment.
+
+    Raises the errors of `open_segment`, and DamageError if the header is missing or has another base offset.
+    """
+    part = open_segment(storage, directory, manifest, sealed.file_id, batch_bytes_max=batch_bytes_max)
     if part is None:
         raise DamageError(segment_path(directory, sealed.file_id), 0, "a segment header", "zeros")
     if part.header.base_offset != sealed.base_offset:
@@ -85,19 +88,19 @@ def open_sealed(
 def walk_whole(
     part: SegmentReader, *, base_offset: int, next_offset: int, position: int = SEGMENT_HEADER_BYTES
 ) -> Iterator[BatchWalk]:
-    """Yield a walk that stands on each batch of a sealed segment; raise DamageError at the first that is not as it was.
+    """Yield a walk at each batch of a sealed segment. Raises DamageError at the first one that is not what was written.
 
-    `position` is that of the first batch wanted. Offsets must rise within [base_offset, next_offset); holes are what
-    compaction and lost epochs leave.
+    `position` is that of the first batch to yield. Offsets must rise within [base_offset, next_offset). Holes are
+    legal: compactions and lost epochs leave them.
     """
     walk, expected = part.walk(position), base_offset
     for header in walk:
-        following = walk.next_offset()
-        if header.base_offset < expected or following > next_offset:
-            found = f"[{header.base_offset}, {following})"
+        next_batch_offset = walk.next_offset()
+        if header.base_offset < expected or next_batch_offset > next_offset:
+            found = f"[{header.base_offset}, {next_batch_offset})"
             raise DamageError(part.path, walk.position, f"offsets within [{expected}, {next_offset})", found)
-        expected = following
+        expected = next_batch_offset
         yield walk
     if walk.position < part.size:
-        expected_text, found = walk.mismatch or ("a batch", "zeros, as where nothing was ever written")
+        expected_text, found = walk.mismatch or ("a batch", "zeros, as in unwritten space")
         raise DamageError(part.path, walk.position, expected_text, found)

@@ -1,16 +1,15 @@
-"""The segments that were written last, and where they end: tail or damage.
+"""A survey of the last segments: it finds the end of the log, and whether that is a tail or damage.
 
-Only the active segment and the spare can hold anything that was not synced, so only they are surveyed; what is sealed
-is durable throughout. A survey reads heads, not bodies, but for the tail.
+Only the active segment and the spare can hold unsynced bytes, so only they are surveyed. A sealed segment is durable as
+a whole. A survey reads heads, and bodies only in the tail.
 
-Rule 1. The durable end D is the largest that the manifest or any valid batch tells, those beyond an invalid one
-included.
-Rule 2. The chain of batches is unbroken while each begins where the one before ended, or where an epoch began: this
-one at its start offset, those before it, whose batches were copied, at some multiple of 2^20. It goes from the active
-segment into the spare whose header continues where it ends.
-Rule 3. A chain that ends below D is damage. At or after D it is the tail: the log ends there, or at the first batch
-at or after D whose bodies are wrong, and whatever lies beyond is ignored. Several batches ride one sync, so a loss of
-power may keep a later one and lose an earlier: "bad, then good" alone tells nothing.
+Rule 1. The durable end D is the largest one in the manifest and in any valid batch, even after an invalid batch.
+Rule 2. The chain of batches continues while each batch begins where the previous one ended, or where an epoch began.
+The current epoch begins at its start offset. Earlier epochs, whose batches were copied, begin at multiples of 2^20. The
+chain continues from the active segment into the spare if the spare's header has the next offset.
+Rule 3. A chain that ends below D is damage. A chain that ends at or after D is the tail: the log ends there, or at the
+first batch at or after D whose bodies are wrong. Everything after that is ignored. One sync covers several batches, so
+a power loss may keep a later batch and lose an earlier one. So a bad batch before a good one does not prove damage.
 """
 
 from collections.abc import Iterator
@@ -22,42 +21,42 @@ from ambermq.log.format.batch import BatchHeader, Mismatch, check_bodies
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest.manifest import Manifest, Sealed
 from ambermq.log.segments.batch_walk import BatchWalk, find_later
-from ambermq.log.segments.segment_reader import SegmentReader, open_part
+from ambermq.log.segments.segment_reader import SegmentReader, open_segment
 from ambermq.log.storage.interface import Storage
 
 __all__ = ["EPOCH_OFFSETS", "TailSurvey", "continues", "extend", "survey"]
 
 EPOCH_OFFSETS: Final = 1 << 20
-"""An epoch's offsets begin at a multiple of this."""
+"""The offsets of an epoch begin at a multiple of this number."""
 
 _UNSEEN_OFFSETS_MAX: Final = EPOCH_OFFSETS >> 1
-"""More records than were ever written and lost without a trace: what is not yet synced is a few MiB."""
+"""More than the number of records that a crash can lose without a trace: a few MiB are unsynced at most."""
 
 
 @dataclass(slots=True)
 class TailSurvey:
-    """What the last segments hold."""
+    """The result of a survey."""
 
     durable_end: int
     """D of rule 1."""
     valid_end: int
     """The offset at which the log ends."""
     seen_end: int
-    """No valid batch anywhere holds an offset at or above."""
+    """The offset above every offset in a valid batch, in the chain or not."""
     parts: list[SegmentReader] = field(default_factory=list)
-    """The segments that were written to, in order."""
+    """The segments of the chain, in order."""
     fault: DamageError | None = None
-    """Why the chain ends where it does; None where nothing was ever written behind it."""
+    """The fault that ends the chain; None if only unwritten space follows."""
 
     @property
     def next_start(self) -> int:
-        """The multiple of 2^20 above any offset that can ever have been seen; 0 where none can."""
+        """The multiple of 2^20 above every offset that any reader may have seen; 0 for a log without offsets."""
         if not self.seen_end:
             return 0
         return -(-(self.seen_end + _UNSEEN_OFFSETS_MAX) // EPOCH_OFFSETS) * EPOCH_OFFSETS
 
     def tail(self) -> Iterator[tuple[SegmentReader, BatchWalk]]:
-        """Yield each batch from `durable_end` to `valid_end`: its segment, and a walk that stands on it."""
+        """Yield each batch from `durable_end` to `valid_end`: its segment, and a walk whose current batch it is."""
         for part in self.parts:
             start = part.positions.locate(self.durable_end) or SEGMENT_HEADER_BYTES
             walk = part.walk(start, end=part.end)
@@ -66,26 +65,26 @@ class TailSurvey:
                     yield part, walk
 
     def sealed(self) -> tuple[Sealed, ...]:
-        """Return the segments as far as they hold batches below `durable_end`."""
+        """Return the segments that hold batches below `durable_end`, each up to there."""
         sealed = []
         for index, part in enumerate(self.parts):
-            size = _cut(part, self.durable_end)
-            following = self.parts[index + 1 :]
-            next_offset = min([self.durable_end] + [other.header.base_offset for other in following])
+            size = _position_of(part, self.durable_end)
+            later_parts = self.parts[index + 1 :]
+            next_offset = min([self.durable_end] + [other.header.base_offset for other in later_parts])
             if size > SEGMENT_HEADER_BYTES:
                 sealed.append(Sealed(part.header.file_id, part.header.base_offset, next_offset, size))
         return tuple(sealed)
 
 
 def survey(storage: Storage, directory: str, manifest: Manifest, *, batch_bytes_max: int) -> TailSurvey:
-    """Survey the segments that `manifest` names active and spare; raise DamageError where they lack durable bytes."""
+    """Return a survey of the manifest's active segment and spare. Raises DamageError if durable bytes are missing."""
     base_offset = manifest.active.base_offset if manifest.active else manifest.durable_end
     found = TailSurvey(manifest.durable_end, base_offset, max(manifest.durable_end, manifest.start_offset))
     if manifest.active is not None:
         _survey_chain(found, manifest, _parts(storage, directory, manifest, batch_bytes_max))
     end = found.valid_end
     if end >= manifest.durable_end:
-        # All that earlier epochs left is there; between it and this one's first offset there never was anything.
+        # Everything of earlier epochs is present. No offset between it and the start of this epoch was ever used.
         end = max(end, manifest.start_offset)
     if end < found.durable_end:
         raise found.fault or _missing(directory, manifest, found)
@@ -95,7 +94,7 @@ def survey(storage: Storage, directory: str, manifest: Manifest, *, batch_bytes_
 
 
 def extend(found: TailSurvey, manifest: Manifest) -> None:
-    """Take into a survey what was written behind its end since, as long as that is in the same segment."""
+    """Add to a survey the batches written since, as far as they are in its last segment."""
     if found.parts:
         part = found.parts[-1]
         part.size = part.file.size()
@@ -113,11 +112,11 @@ def _missing(directory: str, manifest: Manifest, found: TailSurvey) -> DamageErr
 def _parts(storage: Storage, directory: str, manifest: Manifest, batch_bytes_max: int) -> Iterator[SegmentReader]:
     assert manifest.active is not None
     file_ids = [manifest.active.file_id]
-    # The spare is named before its file is made.
+    # The manifest names the spare before its file is made.
     if manifest.spare is not None and storage.exists(segment_path(directory, manifest.spare)):
         file_ids.append(manifest.spare)
     for file_id in file_ids:
-        part = open_part(storage, directory, manifest, file_id, batch_bytes_max=batch_bytes_max)
+        part = open_segment(storage, directory, manifest, file_id, batch_bytes_max=batch_bytes_max)
         if part is not None:
             yield part
 
@@ -129,36 +128,36 @@ def _survey_chain(found: TailSurvey, manifest: Manifest, parts: Iterator[Segment
             _survey_part(found, manifest, part)
             continue
         walk = part.walk()
-        _note_all(found, walk)
+        _count_batches(found, walk)
         for later in find_later(walk):
             assert later.header is not None
-            _note(found, later, later.header)
+            _count_batch(found, later, later.header)
 
 
 def _survey_part(found: TailSurvey, manifest: Manifest, part: SegmentReader) -> None:
-    """Follow the chain through a part, and take note of valid batches beyond its end.
+    """Follow the chain through a part, and count the valid batches after its end.
 
-    Where a broker writes beside, those may be of the chain by now: it is followed again from its end before any of
-    them is believed to lie beyond a hole.
+    If a broker is writing at the same time, those batches may belong to the chain by now. So the chain is followed
+    again from its end before a later batch counts as lying after a hole.
     """
     walk = part.walk()
     broken = _follow(found, manifest, part, walk)
-    beyond, is_sure = find_later(walk), False
-    while (later := next(beyond, None)) is not None:
-        if not is_sure and broken is None:
+    later_walks, is_chain_final = find_later(walk), False
+    while (later := next(later_walks, None)) is not None:
+        if not is_chain_final and broken is None:
             end, again = part.end, part.walk(part.end)
             broken = _follow(found, manifest, part, again)
             if part.end > end:
-                walk, beyond = again, find_later(again)
+                walk, later_walks = again, find_later(again)
                 continue
-        is_sure = True
+        is_chain_final = True
         assert later.header is not None
-        _note(found, later, later.header)
+        _count_batch(found, later, later.header)
     found.fault = _fault(part, broken or walk.mismatch)
 
 
 def continues(manifest: Manifest, valid_end: int, base_offset: int) -> bool:
-    """Tell whether what begins at `base_offset` follows a chain up to `valid_end`: directly, or as an epoch's start."""
+    """Return whether a batch at `base_offset` continues a chain up to `valid_end`: directly or as an epoch's start."""
     if base_offset <= valid_end:
         return base_offset == valid_end
     if valid_end < manifest.durable_end:
@@ -167,27 +166,27 @@ def continues(manifest: Manifest, valid_end: int, base_offset: int) -> bool:
 
 
 def _follow(found: TailSurvey, manifest: Manifest, part: SegmentReader, walk: BatchWalk) -> Mismatch | None:
-    """Walk a part that continues the chain, up to its end; tell where the offsets do not follow."""
+    """Follow the chain through a part. Return the mismatch at which the offsets do not continue, or None."""
     for header in walk:
         base_offset = header.base_offset
         if not continues(manifest, found.valid_end, base_offset):
-            _note(found, walk, header)
-            _note_all(found, walk)
+            _count_batch(found, walk, header)
+            _count_batches(found, walk)
             return Mismatch(f"base offset {found.valid_end}", f"{base_offset}")
-        found.valid_end = _note(found, walk, header)
+        found.valid_end = _count_batch(found, walk, header)
         part.positions.add(base_offset, walk.position)
         part.end = walk.position + header.length
     return None
 
 
-def _note_all(found: TailSurvey, walk: BatchWalk) -> None:
-    """Take note of batches that are not of the chain."""
+def _count_batches(found: TailSurvey, walk: BatchWalk) -> None:
+    """Count batches that do not belong to the chain."""
     for header in walk:
-        _note(found, walk, header)
+        _count_batch(found, walk, header)
 
 
-def _note(found: TailSurvey, walk: BatchWalk, header: BatchHeader) -> int:
-    """Take note of a valid batch and return the offset after it."""
+def _count_batch(found: TailSurvey, walk: BatchWalk, header: BatchHeader) -> int:
+    """Raise the durable end and the seen end by a valid batch; return the offset after it."""
     next_offset = walk.next_offset()
     found.durable_end = max(found.durable_end, header.durable_end)
     found.seen_end = max(found.seen_end, next_offset, header.durable_end)
@@ -198,8 +197,8 @@ def _fault(part: SegmentReader, mismatch: Mismatch | None) -> DamageError | None
     return None if mismatch is None else DamageError(part.path, part.end, mismatch.expected, mismatch.found)
 
 
-def _cut(part: SegmentReader, offset: int) -> int:
-    """Return the position of the first batch at or after `offset`, the part's end where there is none."""
+def _position_of(part: SegmentReader, offset: int) -> int:
+    """Return the position of the first batch at or after `offset`, or the part's end if there is none."""
     walk = part.walk(part.positions.locate(offset - 1) or SEGMENT_HEADER_BYTES, end=part.end)
     for header in walk:
         if header.base_offset >= offset:

@@ -150,7 +150,7 @@ def test_a_damaged_segment_gets_no_index(segment: Segment) -> None:
     with Path(segment.path).open("rb+") as file:
         file.seek(SEGMENT_HEADER_BYTES + 70)
         file.write(b"\xff")
-    with pytest.raises(ValueError, match="not valid"):
+    with pytest.raises(ValueError, match="is invalid from position"):
         build(DiskStorage().open(segment.path), segment, batch_bytes_max=CONFIG.batch_bytes_max)
     assert not list(Path(segment.path).parent.glob(f"{segment.file_id:016x}.index*"))
 
