@@ -24,7 +24,7 @@ from ambermq.log.errors import DamageError, LogError
 from ambermq.log.format.batch import KEPT
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from ambermq.log.manifest.manifest import Manifest, Sealed, compacted, reserve_file_id, segments_path
+from ambermq.log.manifest.manifest import Manifest, Sealed, replace_segments, reserve_file_id, segments_path
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
 
@@ -180,7 +180,9 @@ class _Edit:
         if manifest.log_id.hex() != proposal.log_id:
             raise LogError(f"the job was made for log {proposal.log_id}, this is {manifest.log_id.hex()}")
         self.inputs = tuple(one for one in manifest.sealed if one.file_id in inputs)
-        return compacted(manifest, inputs=inputs, added=self._added, horizon=proposal.horizon, archive=proposal.archive)
+        return replace_segments(
+            manifest, inputs=inputs, added=self._added, horizon=proposal.horizon, archive=proposal.archive
+        )
 
 
 def _name_inside(storage: Storage, path: str, file_id: int) -> None:

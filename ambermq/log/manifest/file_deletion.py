@@ -1,10 +1,10 @@
-"""Deleting the files that the manifest lets go of.
+"""The deletion of files on the manifest's list `removed`.
 
-Rule 1. What a reader's manifest names stays until it is let go of (pins.py).
-Rule 2. A file that may not be deleted (no permission, a directory that became read-only, a mount that is busy) costs
-room and nothing else: it stays on the list, every run tries it again, and it is told once until all went well again.
-Rule 3. One that is gone already is deleted. Any other failure is the disk's, and the caller's.
-Rule 4. An id leaves the list only when its files are gone for good, so a directory is synced before.
+Rule 1. A file that a reader's manifest names stays until the reader has finished (pinned_generations.py).
+Rule 2. A file that cannot be deleted (no permission, a read-only directory, a busy mount) costs only disk space. It
+stays on the list, and every run tries it again. One fault is reported until a run succeeds.
+Rule 3. A missing file counts as deleted. Any other failure is a disk error and goes to the caller.
+Rule 4. An id leaves the list only after its files are deleted durably, so the directory is synced first.
 """
 
 import errno
@@ -23,41 +23,41 @@ _REFUSALS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUS
 
 
 class FileDeletion:
-    """Deletes the files of one log; its thread calls `delete`, `faults` is taken from by another."""
+    """Deletes files of one log. The housekeeping thread calls `delete`; another thread empties `faults`."""
 
-    __slots__ = ("_directory", "_is_told", "_pins", "_storage", "faults")
+    __slots__ = ("_directory", "_is_fault_reported", "_pins", "_storage", "faults")
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self.faults: deque[str] = deque()
-        """What could not be deleted, for a person; bounded, since it is told once."""
+        """Reports about files that could not be deleted. Few, because a fault is reported once."""
         self._storage = storage
         self._directory = directory
         self._pins = PinnedGenerations(storage, directory)
-        self._is_told = False
+        self._is_fault_reported = False
 
     def delete(self, file_ids: frozenset[int]) -> frozenset[int]:
-        """Delete the files of these ids that nobody reads; return the ids that are gone for good.
+        """Delete the files of these ids that no reader uses; return the ids whose files are deleted durably.
 
-        Raises OSError where the disk fails other than by a refusal.
+        Raises OSError if the disk fails in another way than a refusal.
         """
-        refused: list[OSError] = []
-        gone: set[int] = set()
+        refusals: list[OSError] = []
+        deleted: set[int] = set()
         try:
             for file_id in sorted(file_ids - self._pins.sweep()):
-                if self._unlink(file_id, refused):
-                    gone.add(file_id)
-            if gone:
+                if self._unlink(file_id, refusals):
+                    deleted.add(file_id)
+            if deleted:
                 self._sync()
         except OSError as error:
             if error.errno not in _REFUSALS:
                 raise
-            refused.append(error)
-            gone.clear()
-        self._tell(refused)
-        return frozenset(gone)
+            refusals.append(error)
+            deleted.clear()
+        self._report(refusals)
+        return frozenset(deleted)
 
-    def _unlink(self, file_id: int, refused: list[OSError]) -> bool:
-        """Unlink whatever files an id has; tell whether that went well, else say why not."""
+    def _unlink(self, file_id: int, refusals: list[OSError]) -> bool:
+        """Unlink all files of an id. Return whether that succeeded; append the error to `refusals` if not."""
         try:
             for path_of in (segment_path, index_path, snapshot_path):
                 with suppress(FileNotFoundError):
@@ -65,7 +65,7 @@ class FileDeletion:
         except OSError as error:
             if error.errno not in _REFUSALS:
                 raise
-            refused.append(error)
+            refusals.append(error)
             return False
         return True
 
@@ -74,7 +74,7 @@ class FileDeletion:
             if self._storage.exists(path):
                 self._storage.sync_directory(path)
 
-    def _tell(self, refused: list[OSError]) -> None:
-        if refused and not self._is_told:
-            self.faults.append(f"files that are not needed any more stay, and are tried again: {refused[0]}")
-        self._is_told = bool(refused)
+    def _report(self, refusals: list[OSError]) -> None:
+        if refusals and not self._is_fault_reported:
+            self.faults.append(f"deletion of unneeded files failed; the broker tries again: {refusals[0]}")
+        self._is_fault_reported = bool(refusals)

@@ -1,17 +1,16 @@
-r"""The manifest: the one file that says which segments are the log.
+r"""The manifest: the file that names the segments and snapshots of a log.
 
     MANIFEST    one JSON object over several lines, then the line "crc32c XXXXXXXX\n": CRC-32C of every byte before it
 
-Rule 1. A segment or a snapshot that the manifest does not name does not exist. Unknown files are reported, never
-deleted; only files on the list `removed` are.
-Rule 2. A manifest is never changed in place: a temporary file is written and synced, renamed over it, and the
-directory synced. One that readers have locked keeps a second name, `MANIFEST.<generation>` (pins.py).
-Rule 3. An edit is a pure function Manifest -> Manifest, and `commit` applies it to the generation that is on the disk
-now.
-Rule 4. A damaged manifest is refused. There is no older one to fall back to: an old truth would silently lose the
-newer segments.
-Rule 5. `durable_end` is a floor: what lies below it was synced before the edit was made, so a bad batch there is
-damage, never a tail. An edit that seals a segment is therefore committed only after the last sync of that segment.
+Rule 1. A segment or a snapshot that the manifest does not name does not exist. Unknown files are reported and never
+deleted; only files on the list `removed` are deleted.
+Rule 2. A manifest is never changed in place: a temporary file is written and synced, then renamed over it, then the
+directory is synced. A manifest that a reader has locked keeps a second name, `MANIFEST.<generation>`
+(pinned_generations.py).
+Rule 3. An edit is a pure function Manifest -> Manifest. `commit` applies it to the generation on the disk.
+Rule 4. A damaged manifest is refused. There is no fallback to an older one: that would silently lose newer segments.
+Rule 5. `durable_end` is a lower bound: everything below it was synced before the edit. A bad batch there is damage,
+never a tail. So an edit that seals a segment is committed only after the last sync of that segment.
 """
 
 import errno
@@ -33,8 +32,8 @@ __all__ = [
     "Manifest",
     "Sealed",
     "Snapshot",
+    "begin_epoch",
     "commit",
-    "compacted",
     "create",
     "decode",
     "encode",
@@ -46,8 +45,8 @@ __all__ = [
     "name_snapshot",
     "name_spare",
     "named_files",
-    "recovered",
-    "repaired",
+    "replace_all_segments",
+    "replace_segments",
     "reserve_file_id",
     "roll",
     "segments_path",
@@ -63,19 +62,19 @@ _TEMPORARY_NAME: Final = "MANIFEST.new"
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A segment that will never grow."""
+    """A segment that never grows again."""
 
     file_id: int
-    """Names the file, as 16 hex digits."""
+    """The id of the file; its name is the id in 16 hex digits."""
     base_offset: int
-    """The segment answers for offsets from here ..."""
+    """The first offset of the segment's range."""
     next_offset: int
-    """... to just below here, where the next segment begins."""
+    """The first offset after the range; the next segment begins there."""
     size: int
-    """Bytes that count, header included; the file may be longer (unused or ignored space)."""
+    """Valid bytes, header included. The file may be longer: the rest is unused or ignored."""
 
     def at(self, directory: str) -> Segment:
-        """Return it as a segment below the log's directory."""
+        """Return the segment of the log in `directory`, with its path."""
         return Segment(
             self.file_id, self.base_offset, self.next_offset, self.size, segment_path(directory, self.file_id)
         )
@@ -83,88 +82,88 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """The segment that was written to when the manifest was edited."""
+    """The segment that the log wrote to at the time of the edit."""
 
     file_id: int
-    """Names the file."""
+    """The id of the file."""
     base_offset: int
-    """The first offset that the segment answers for."""
+    """The first offset of the segment's range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Offsets that a repair could not save: a reference into them is no bug."""
+    """A range of offsets that a repair could not save. A reference into it is no bug."""
 
     first_offset: int
     """The first lost offset."""
     next_offset: int
-    """The first offset that is not lost any more."""
+    """The first offset after the lost range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot: what all events below an offset add up to."""
+    """A snapshot: the state after all events below an offset."""
 
     file_id: int
-    """Names the file, as 16 hex digits."""
+    """The id of the file; its name is the id in 16 hex digits."""
     name: str
-    """For people; no other snapshot of the log has it."""
+    """The name for people; unique in the log."""
     end: int
-    """It is the fold of all events below this offset, which the file's header repeats."""
+    """The snapshot is the fold of all events below this offset. The file's header repeats it."""
     time_us: int
     """The time of the last of these events."""
     created_us: int
-    """When it was taken."""
+    """The time at which the snapshot was taken."""
     size: int
-    """Bytes of the file."""
+    """The size of the file in bytes."""
     is_automatic: bool
-    """Taken by the broker itself, which prunes such ones too."""
+    """Whether the broker took it on its schedule. The broker prunes automatic snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """Where history begins: below it no events are left, only messages that were live then."""
+    """The start of history. Below it the log keeps no events, only messages that were live there."""
 
     offset: int
-    """The end of the snapshot that every fold begins with."""
+    """The end of the snapshot with which every fold begins."""
     time_us: int
-    """The time of the last event below."""
+    """The time of the last event below the offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Which segments are the log, in order of their offsets."""
+    """The segments and snapshots of a log, and the ids and offsets that its next epoch uses."""
 
     version: int
-    """Of this format; a newer one is refused with ForeignError."""
+    """The version of the format. A newer one is refused with ForeignError."""
     log_id: bytes
     """16 bytes that every segment of this log repeats in its header."""
     generation: int
-    """Counts the edits."""
+    """The number of edits."""
     epoch: int
-    """Counts the recoveries; batches carry the one they were written in."""
+    """The number of recoveries. A batch carries the epoch in which it was written."""
     next_file_id: int
-    """File ids are never used twice."""
+    """The id of the next file. No id is used twice."""
     durable_end: int
-    """Everything below was synced before this edit; see rule 5."""
+    """Everything below this offset was synced before this edit; see rule 5."""
     start_offset: int
-    """Where this epoch's own offsets begin: every offset written before it, ignored ones too, lies below."""
+    """The first offset of this epoch. Every offset written before it, ignored ones too, lies below."""
     sealed: tuple[Sealed, ...] = ()
-    """In order of their offsets."""
+    """The sealed segments in order of their offsets."""
     active: Active | None = None
-    """None before the first recovery has made one, and after a repair."""
+    """The active segment. None before the first recovery has made one, and after a repair."""
     spare: int | None = None
-    """File id of the segment that is used next; recovery looks into it, for a roll does not wait for the edit."""
+    """The file id of the next segment. Recovery reads it too, because a roll does not wait for the edit."""
     removed: tuple[int, ...] = ()
     """File ids that may be deleted."""
     lost: tuple[Lost, ...] = ()
-    """What repairs could not save and the engine has not yet taken into the log."""
+    """Ranges that repairs could not save and that the engine has not yet recorded in the log."""
     snapshots: tuple[Snapshot, ...] = ()
-    """In order of their ends; of those alike, in the order in which they were taken."""
+    """The snapshots in order of their ends; equal ends are in the order in which they were taken."""
     horizon: Horizon | None = None
-    """None where history begins with the first event."""
+    """The start of history; None if the log has its first event."""
     archive: tuple[str, ...] = ()
-    """Paths of files in which compactions have put events that are gone from the log; what writes them knows them."""
+    """Paths of files in which compactions archived the events that they removed. The log does not read them."""
 
 
 def manifest_path(directory: str) -> str:
@@ -178,12 +177,12 @@ def segments_path(directory: str) -> str:
 
 
 def snapshots_path(directory: str) -> str:
-    """Return the directory of the snapshots; it is missing where none was ever taken."""
+    """Return the directory of the snapshots. It is missing if no snapshot was ever taken."""
     return f"{directory}/snapshots"
 
 
 def snapshot_path(directory: str, file_id: int) -> str:
-    """Where a snapshot lies below the log's directory."""
+    """Return the path of a snapshot of the log in `directory`."""
     return f"{snapshots_path(directory)}/{file_id:016x}.snapshot"
 
 
@@ -193,12 +192,12 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(text: bytes, *, file: str) -> Manifest:
-    """Return the manifest in `text`; raise DamageError naming `file`, or ForeignError for a version we do not know."""
+    """Return the manifest in `text`. Raises DamageError naming `file`, or ForeignError for an unknown version."""
     return read_document(text, Manifest, file=file, what="manifest", version=VERSION, hex_field="log_id")
 
 
 def load(storage: Storage, directory: str) -> Manifest | None:
-    """Return the manifest of a directory, None where there is none; raise DamageError or ForeignError."""
+    """Return the manifest of a directory, or None if it has none. Raises DamageError or ForeignError."""
     path = manifest_path(directory)
     if not storage.exists(path):
         return None
@@ -210,9 +209,9 @@ def load(storage: Storage, directory: str) -> Manifest | None:
 
 
 def store(storage: Storage, directory: str, manifest: Manifest) -> None:
-    """Make `manifest` the truth; when this returns it survives a loss of power, and before that the old one does.
+    """Replace the manifest of a directory durably. Until this returns a power loss leaves the old one.
 
-    Raises OSError where nothing has changed, LogFailed where nobody can tell which of the two a loss of power leaves.
+    Raises OSError if nothing has changed, and LogFailed if a power loss may leave either manifest.
     """
     temporary = f"{directory}/{_TEMPORARY_NAME}"
     if storage.exists(temporary):
@@ -223,36 +222,36 @@ def store(storage: Storage, directory: str, manifest: Manifest) -> None:
         file.sync()
     finally:
         file.close()
-    hold = _hold_or_link(storage, directory, manifest.generation - 1)
+    lock = _lock_or_link(storage, directory, manifest.generation - 1)
     try:
         storage.rename(temporary, manifest_path(directory))
     finally:
-        if hold is not None:
-            hold.release()
+        if lock is not None:
+            lock.release()
     try:
         storage.sync_directory(directory)
     except OSError as error:
-        # Readers see the new one, and a loss of power may bring back the old one: a second sync would prove nothing.
-        raise LogFailed(f"{directory} could not be synced when its manifest was replaced: {error}") from error
+        # Readers see the new manifest, and a power loss may restore the old one. A second sync would prove nothing.
+        raise LogFailed(f"{directory}: sync failed after its manifest was replaced: {error}") from error
 
 
-def _hold_or_link(storage: Storage, directory: str, generation: int) -> FileLock | None:
-    """Hold the manifest that is about to be replaced, or where readers hold it give it a name by which to find them."""
+def _lock_or_link(storage: Storage, directory: str, generation: int) -> FileLock | None:
+    """Lock the manifest that is about to be replaced; if readers have locked it, add the name of its generation."""
     path = manifest_path(directory)
     if not storage.exists(path):
         return None
-    hold = storage.try_lock(path)
-    if hold is None:
+    lock = storage.try_lock(path)
+    if lock is None:
         _link(storage, path, f"{path}.{generation}")
-    return hold
+    return lock
 
 
 def _link(storage: Storage, path: str, link: str) -> None:
     try:
         storage.link(path, link)
     except OSError as error:
-        # One that is there already is of the same file: its replacement was cut short before. Where the file system
-        # knows no links, a reader may find a file gone, and the broker goes on.
+        # An existing link is of the same file: an earlier replacement was interrupted. On a file system without links
+        # the broker continues, and a reader may find that a file is deleted.
         if error.errno not in {errno.EEXIST, errno.EPERM, errno.EOPNOTSUPP}:
             raise
 
@@ -263,35 +262,35 @@ def commit(storage: Storage, directory: str, edit: Callable[[Manifest], Manifest
     if current is None:
         raise DamageError(manifest_path(directory), 0, "a manifest", "no file")
     edited = edit(current)
-    # The link that readers find the old one by is named by the generation before.
+    # `store` names the link to the old manifest by the previous generation.
     assert edited.generation == current.generation + 1
     store(storage, directory, edited)
     return edited
 
 
 def create(log_id: bytes) -> Manifest:
-    """Return the manifest of a log in which nothing was ever written."""
+    """Return the manifest of a new, empty log."""
     assert len(log_id) == 16
     return Manifest(VERSION, log_id, generation=1, epoch=0, next_file_id=1, durable_end=0, start_offset=0)
 
 
 def named_files(manifest: Manifest) -> frozenset[int]:
-    """Return the ids of the files that hold log and snapshots, those that may be deleted not among them."""
+    """Return the ids of all segments and snapshots, without those on the list `removed`."""
     named = {one.file_id for one in manifest.sealed} | {one.file_id for one in manifest.snapshots}
     named |= {manifest.active.file_id} if manifest.active else set()
     return frozenset(named | ({manifest.spare} if manifest.spare is not None else set()))
 
 
 def name_spare(manifest: Manifest) -> Manifest:
-    """Name the next file id as the spare; the file itself exists already, or is made before it is used."""
+    """Return the manifest with the next file id as the spare. The file exists already or is made before its use."""
     assert manifest.spare is None
     return _next(manifest, spare=manifest.next_file_id, next_file_id=manifest.next_file_id + 1)
 
 
 def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
-    """Seal the active segment, which ends at `size` and is synced; the spare is active from `base_offset` on.
+    """Return the manifest with the active segment sealed at `size` and the spare active from `base_offset` on.
 
-    The next file id is named as the spare, in the same edit: each is two syncs.
+    The active segment must be synced. The same edit names the next spare, because each edit costs two syncs.
     """
     active, spare = manifest.active, manifest.spare
     assert active is not None
@@ -307,13 +306,13 @@ def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
     )
 
 
-def recovered(
+def begin_epoch(
     manifest: Manifest, *, sealed: tuple[Sealed, ...], file_id: int, durable_end: int, valid_end: int, start_offset: int
 ) -> Manifest:
-    """Begin an epoch: [durable_end, valid_end) was copied into the new active segment `file_id`.
+    """Return the manifest of a new epoch: [durable_end, valid_end) was copied into the new active segment `file_id`.
 
-    `sealed` are the old active segment and the old spare as far as they hold anything below `durable_end`; what else
-    they were goes on the list `removed`. The copy is synced, so all below `valid_end` is durable from now on.
+    `sealed` are the old active segment and the old spare, if they hold anything below `durable_end`. If one does not,
+    it goes on the list `removed`. The copy is synced, so everything below `valid_end` is durable now.
     """
     kept = {segment.file_id for segment in sealed}
     old = [manifest.active.file_id] if manifest.active else []
@@ -332,7 +331,7 @@ def recovered(
     )
 
 
-def repaired(
+def replace_all_segments(
     manifest: Manifest,
     *,
     sealed: tuple[Sealed, ...],
@@ -342,7 +341,7 @@ def repaired(
     removed: tuple[int, ...],
     lost: tuple[Lost, ...],
 ) -> Manifest:
-    """Replace every segment: all are sealed, none is active, so the next recovery opens a new one."""
+    """Return the manifest with every segment replaced and none active, so that the next recovery makes one."""
     return _next(
         manifest,
         sealed=sealed,
@@ -357,21 +356,21 @@ def repaired(
 
 
 def forget_removed(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
-    """Take files that are deleted now off the list `removed`."""
+    """Return the manifest without `file_ids`, whose files are deleted, on the list `removed`."""
     return _next(manifest, removed=tuple(one for one in manifest.removed if one not in file_ids))
 
 
 def reserve_file_id(manifest: Manifest) -> Manifest:
-    """Put the next file id on the list `removed`: whoever makes that file and does not come to name it leaves nothing.
+    """Return the manifest with the next file id on the list `removed`, to be named later.
 
-    Until it is named nothing but the list may be looked at for deletion.
+    If the process ends before it names the file, the file is deleted.
     """
     file_id = manifest.next_file_id
     return _next(manifest, next_file_id=file_id + 1, removed=(*manifest.removed, file_id))
 
 
 def name_snapshot(manifest: Manifest, snapshot: Snapshot) -> Manifest:
-    """Name a snapshot whose file is durable, under an id that was reserved, and whose end is."""
+    """Return the manifest with a new snapshot. Its file and its end must be durable, and its file id reserved."""
     assert snapshot.file_id in manifest.removed
     assert all(snapshot.name != one.name for one in manifest.snapshots)
     return _next(
@@ -383,7 +382,7 @@ def name_snapshot(manifest: Manifest, snapshot: Snapshot) -> Manifest:
 
 
 def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
-    """Let go of snapshots; their files may be deleted. Ids of others are passed over."""
+    """Return the manifest without the snapshots of these file ids; their files may be deleted. Ignores other ids."""
     gone = tuple(one.file_id for one in manifest.snapshots if one.file_id in file_ids)
     return _next(
         manifest,
@@ -392,7 +391,7 @@ def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
     )
 
 
-def compacted(
+def replace_segments(
     manifest: Manifest,
     *,
     inputs: frozenset[int],
@@ -400,10 +399,10 @@ def compacted(
     horizon: Horizon,
     archive: tuple[str, ...] = (),
 ) -> Manifest:
-    """Put `added` segments, under ids that were reserved, in the place of `inputs`; history begins at `horizon` now.
+    """Return the manifest with `added` segments, under reserved ids, in place of `inputs`; history begins at `horizon`.
 
-    Snapshots before it are let go of: what was live in them is not kept. Raises LogError where that cannot be any more:
-    an input is gone, the snapshot at the horizon is, or history begins later already.
+    Snapshots before the horizon are removed, because the messages that were live in them are not kept. Raises LogError
+    if an input or the snapshot at the horizon is missing, or if history begins later already.
     """
     _check_compaction(manifest, inputs, added, horizon)
     ids = {one.file_id for one in added}
@@ -420,17 +419,17 @@ def compacted(
 
 
 def _check_compaction(manifest: Manifest, inputs: frozenset[int], added: tuple[Sealed, ...], horizon: Horizon) -> None:
-    """Raise LogError unless `added` answer for exactly what `inputs` do, all below a horizon that can be."""
+    """Raise LogError unless `added` cover exactly the offsets of `inputs`, all below a valid horizon."""
     replaced = [one for one in manifest.sealed if one.file_id in inputs]
     if len(replaced) < len(inputs):
-        raise LogError(f"{len(inputs) - len(replaced)} of {len(inputs)} segments are no more: another compaction ran")
+        raise LogError(f"{len(inputs) - len(replaced)} of {len(inputs)} segments are missing: another compaction ran")
     if all(one.end != horizon.offset for one in manifest.snapshots):
-        raise LogError(f"no snapshot ends at {horizon.offset}, where history should begin: it was deleted")
+        raise LogError(f"expected a snapshot at the new horizon {horizon.offset}, found none: it was deleted")
     if manifest.horizon is not None and manifest.horizon.offset > horizon.offset:
-        raise LogError(f"history begins at offset {manifest.horizon.offset} already, not at {horizon.offset}")
+        raise LogError(f"the new horizon {horizon.offset} is below the current one {manifest.horizon.offset}")
     if any(one.next_offset > horizon.offset for one in replaced):
-        raise LogError(f"a segment that is to be replaced goes beyond the horizon {horizon.offset}")
-    # A log may hold segments of no offsets, of marks alone: they go with whoever ends or begins where they stand.
+        raise LogError(f"a segment to be replaced reaches beyond the horizon {horizon.offset}")
+    # A segment that holds only marks has an empty range. It is replaced with the segment that ends or begins there.
     rest = sorted(replaced, key=lambda one: (-one.base_offset, -one.next_offset))
     for new in sorted(added, key=lambda one: (one.base_offset, one.next_offset)):
         at = new.base_offset
@@ -438,14 +437,14 @@ def _check_compaction(manifest: Manifest, inputs: frozenset[int], added: tuple[S
             at = rest.pop().next_offset
         if at != new.next_offset:
             raise LogError(
-                f"a new segment [{new.base_offset}, {new.next_offset}) stands for other offsets than it replaces"
+                f"a new segment [{new.base_offset}, {new.next_offset}) does not cover the offsets that it replaces"
             )
     if rest:
-        raise LogError(f"{len(rest)} segments are replaced by none")
+        raise LogError(f"no new segment covers {len(rest)} of the replaced segments")
 
 
 def forget_lost(manifest: Manifest) -> Manifest:
-    """Take the lost ranges off the manifest: the log itself records them now."""
+    """Return the manifest without lost ranges: the log itself records them now."""
     return _next(manifest, lost=())
 
 

@@ -1,14 +1,14 @@
-r"""Old generations of the manifest that readers still hold, and what may not be deleted for their sake.
+r"""Old generations of the manifest that readers have locked. The files that they name must not be deleted.
 
-    MANIFEST.<generation>    a second name of a manifest that was replaced while somebody had it locked
+    MANIFEST.<generation>    a second name of a manifest that was replaced while a reader had it locked
 
-Rule 1. A reader holds a shared lock (flock) on the manifest that it opened, for as long as it reads (inspect.py). Files
-that this manifest names stay, whatever became of them since.
-Rule 2. `manifest.store` holds the manifest alone while it replaces it, or gives it this second name first: so a reader
-either is found here, or finds that its path names another file by now and looks again. Where nobody reads, there are no
-links, and a commit pays for one lock.
-Rule 3. Whoever can hold a link alone unlinks it: its readers are gone, however they ended. Links are found by listing,
-so this works over restarts of the broker too.
+Rule 1. A reader holds a shared lock (flock) on the manifest that it opened, as long as it reads (log_reader.py). The
+files that this manifest names stay, even if a later manifest removed them.
+Rule 2. `manifest.store` locks the manifest exclusively while it replaces it. If a reader has locked it, `store` first
+adds the second name. So a reader is either found here, or it sees that its path names another file and opens that one.
+Without readers there are no links, and a commit costs one lock.
+Rule 3. A link that can be locked exclusively has no reader any more and is unlinked. Links are found in the directory,
+so this works across restarts of the broker too.
 """
 
 import re
@@ -26,7 +26,7 @@ _LINK_NAME: Final = re.compile(rf"{MANIFEST_NAME}\.([0-9]+)\Z")
 
 
 class PinnedGenerations:
-    """The links of one log's directory."""
+    """The links to old manifests in one log's directory."""
 
     __slots__ = ("_directory", "_storage")
 
@@ -35,27 +35,28 @@ class PinnedGenerations:
         self._directory = directory
 
     def generations(self) -> list[int]:
-        """Return the generations that have a link, in order; readers may have left some of them."""
+        """Return the generations that have a link, in order. Some may have no reader any more."""
         names = map(_LINK_NAME.match, self._storage.listdir(self._directory))
         return sorted(int(name[1]) for name in names if name)
 
     def sweep(self) -> frozenset[int]:
-        """Unlink the generations that nobody reads any more; return the file ids that the others name."""
-        return frozenset(file_id for manifest in self._held() for file_id in named_files(manifest))
+        """Unlink the generations without a reader; return the file ids that the other generations name."""
+        return frozenset(file_id for manifest in self._sweep_unread() for file_id in named_files(manifest))
 
-    def _held(self) -> Iterator[Manifest]:
+    def _sweep_unread(self) -> Iterator[Manifest]:
+        """Unlink each generation without a reader; yield the manifests of the others."""
         for generation in self.generations():
             path = f"{self._directory}/{MANIFEST_NAME}.{generation}"
-            hold = self._storage.try_lock(path)
-            if hold is None:
-                # What cannot be decoded was refused by its reader too, who is about to let go of it.
+            lock = self._storage.try_lock(path)
+            if lock is None:
+                # A manifest that cannot be decoded was refused by its reader too, which will close it soon.
                 with suppress(DamageError, ForeignError):
                     yield self._read(path)
                 continue
             try:
                 self._storage.unlink(path)
             finally:
-                hold.release()
+                lock.release()
 
     def _read(self, path: str) -> Manifest:
         file = self._storage.open(path)

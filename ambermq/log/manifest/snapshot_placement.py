@@ -1,12 +1,12 @@
-"""From a finished snapshot file to a snapshot: it gets its file id and its name in the manifest.
+"""The placement of a finished snapshot file: it gets a file id and is named in the manifest.
 
-    write it under the one temporary name (whoever takes it)      a crash leaves a file that the next start unlinks
-    reserve a file id, which puts it on the list `removed`        a crash leaves nothing to do
-    rename it, sync the directory                                 a crash leaves a file that the list lets go of
-    name it, which takes it off the list                          it is there
+    1. the snapshot is written under the one temporary name       after a crash, the next start unlinks the file
+    2. a file id is reserved, which puts it on the list `removed` after a crash, nothing is left
+    3. the file is renamed and the directory synced               after a crash, the list `removed` deletes the file
+    4. the manifest names it, which removes it from the list      the snapshot exists
 
-Rule 1. Only the housekeeping thread does this, for it alone edits the manifest. Rule 2. The file is synced and the
-snapshot's end durable before that: what the manifest names is promised.
+Rule 1. Only the housekeeping thread places a snapshot, because only it edits the manifest.
+Rule 2. The file is synced and the snapshot's end is durable before: a named snapshot survives any crash.
 """
 
 from collections.abc import Callable
@@ -27,23 +27,23 @@ __all__ = ["Placement", "place", "sweep", "temporary_path"]
 
 
 class Placement:
-    """A snapshot that shall be named, and what became of it; handed from thread to thread whole."""
+    """A request to name a snapshot, and its result. Threads pass it to each other as a whole."""
 
     __slots__ = ("error", "is_done", "snapshot", "source")
 
     def __init__(self, snapshot: Snapshot, source: str = "") -> None:
         self.source = source
-        """Where the file lies; empty: at the temporary path."""
+        """The path of the file. Empty means the temporary path."""
         self.snapshot = snapshot
-        """Its file id is given when it is placed; before that it is 0."""
+        """The snapshot. Its file id is 0 until it is placed."""
         self.error: OSError | None = None
-        """Why it could not be placed: the disk is full, or the file is not there any more."""
+        """Why the placement failed: the disk is full, or the file is missing."""
         self.is_done = False
-        """Set last, whatever became of it."""
+        """Whether the placement has ended, with success or not. It is set last."""
 
 
 def temporary_path(directory: str) -> str:
-    """Where a snapshot is written; a log takes one at a time."""
+    """Return the path at which a snapshot is written. A log takes one snapshot at a time."""
     return f"{snapshots_path(directory)}/snapshot.new"
 
 
@@ -54,9 +54,9 @@ def place(
     commit: Callable[[Callable[[Manifest], Manifest]], Manifest],
     source: str = "",
 ) -> Snapshot:
-    """Give the file at `source`, or at the temporary path, a file id and name it; return the snapshot with that.
+    """Assign a file id to the file at `source` or the temporary path, name it, and return its snapshot.
 
-    `commit` applies an edit to the manifest and returns it. Raises OSError.
+    `commit` applies an edit to the manifest and returns the new manifest. Raises OSError.
     """
     (*_, file_id) = commit(reserve_file_id).removed
     storage.makedirs(snapshots_path(directory))
@@ -68,6 +68,6 @@ def place(
 
 
 def sweep(storage: Storage, directory: str) -> None:
-    """Unlink what was being written when the broker ended."""
+    """Unlink the unfinished snapshot of an earlier process, if any."""
     if storage.exists(temporary_path(directory)):
         storage.unlink(temporary_path(directory))

@@ -1,13 +1,13 @@
-"""The virtual hosts of a data directory, on the disk: what root.py says, done.
+"""The directories of the virtual hosts of a data directory: the edits of vhost_manifest.py, applied to the disk.
 
-    reserve   a new directory that may be filled           edit of the root manifest
-    adopt     it is whole and durable: it has a name now   edit
-    remove    it has none any more                         edit, deletion, edit
-    sweep     what was reserved or dropped and left over   deletion, edit
+    reserve   return the name of a new directory to fill           edit of the root manifest
+    adopt     name a directory that is complete and durable        edit
+    remove    remove the name and delete the directory             edit, deletion, edit
+    sweep     delete reserved or dropped directories               deletion, edit
 
-Rule 1. Only who holds the lock of the data directory changes anything, one thing at a time: the broker, or a command
-where none runs.
-Rule 2. A kill at any point leaves a virtual host whole or not at all; what is left over is deleted by the next sweep.
+Rule 1. Only the process that holds the lock of the data directory makes changes, one at a time: the broker, or a
+command if no broker runs.
+Rule 2. A kill at any point leaves a virtual host complete or absent. The next sweep deletes what remains of it.
 """
 
 import secrets
@@ -41,9 +41,9 @@ _TEMPORARY_NAME: Final = f"{ROOT_NAME}.new"
 
 
 def load_root(storage: Storage, directory: str) -> VhostManifest:
-    """Return the root manifest of a data directory, an empty one where there is none; DamageError, ForeignError.
+    """Return the root manifest of a data directory, an empty one if it has none. Raises DamageError, ForeignError.
 
-    Needs no lock: it is replaced in one step.
+    It needs no lock, because the root manifest is replaced in one step.
     """
     path, below = root_path(directory), vhosts_path(directory)
     if not storage.exists(path):
@@ -59,13 +59,13 @@ def load_root(storage: Storage, directory: str) -> VhostManifest:
 
 
 class VhostDirectories:
-    """The virtual hosts below one data directory, for who holds its lock. All may raise LogFailed."""
+    """The virtual hosts of one data directory, whose lock the caller holds. Every method may raise LogFailed."""
 
     def __init__(self, storage: Storage, directory: str) -> None:
-        """Read the root manifest of `directory`; DamageError, ForeignError."""
+        """Read the root manifest of `directory`. Raises DamageError, ForeignError."""
         self._storage = storage
         self._directory = directory
-        with _translated(directory):
+        with _translate_os_errors(directory):
             self.root = load_root(storage, directory)
 
     def names(self) -> list[str]:
@@ -73,31 +73,31 @@ class VhostDirectories:
         return [DEFAULT_VHOST, *(vhost.name for vhost in self.root.vhosts)]
 
     def path_of(self, name: str) -> str | None:
-        """Return the log directory of a virtual host, None where there is none of that name."""
+        """Return the log directory of a virtual host, or None if there is none of that name."""
         if name == DEFAULT_VHOST:
             return self._directory
         directory = self.root.directory_of(name)
         return None if directory is None else self.reserved_path(directory)
 
     def check_log(self, name: str) -> None:
-        """Raise DamageError where a virtual host but the default one has no log: one that is named was whole once."""
+        """Raise DamageError if a virtual host has no log. Only the default one may lack it, before its first start."""
         path = self.path_of(name)
         if name != DEFAULT_VHOST and path is not None and not self._storage.exists(manifest_path(path)):
             expected = f"the manifest of the virtual host {name!r}, which {root_path(self._directory)} names"
             raise DamageError(manifest_path(path), 0, expected, "no file")
 
     def unknown(self) -> list[str]:
-        """Return the directories among those of virtual hosts that nobody knows, which stay."""
+        """Return the directories below `vhosts/` that the root manifest does not list. They are never deleted."""
         below = vhosts_path(self._directory)
-        with _translated(below):
+        with _translate_os_errors(below):
             found = self._storage.listdir(below) if self._storage.exists(below) else []
         known = {*(vhost.directory for vhost in self.root.vhosts), *self.root.removed}
         return [name for name in found if name not in known]
 
     def reserve(self, name: str) -> str:
-        """Return the name of a directory that may be filled for a virtual host `name`; it does not exist yet.
+        """Reserve a directory for a virtual host `name` and return its name; the caller makes and fills it.
 
-        LogError where the name cannot be had.
+        Raises LogError if the name is invalid or in use.
         """
         self._check_free(name)
         directory = f"{name}~{secrets.token_hex(4)}"
@@ -109,39 +109,39 @@ class VhostDirectories:
         return f"{vhosts_path(self._directory)}/{directory}"
 
     def prepared_path(self, name: str, directory: str) -> str:
-        """Return the path of what may be adopted by this name; LogError where nothing may."""
+        """Return the path of a reserved directory to adopt under `name`. Raises LogError if it is not ready."""
         self._check_free(name)
         path = self.reserved_path(directory)
         if directory not in self.root.removed or not self._storage.exists(manifest_path(path)):
-            raise LogError(f"{path} was not prepared as a virtual host, or not since the broker was started last")
+            raise LogError(f"{path} was not prepared as a virtual host since the last start of the broker")
         return path
 
     def adopt(self, name: str, directory: str) -> None:
-        """Name what was reserved and filled; LogError where it is not, or the name cannot be had."""
+        """Name a reserved and filled directory. Raises LogError if it is not ready, or the name is in use."""
         self.prepared_path(name, directory)
         self._edit(adopt(self.root, NamedVhost(name, directory)))
 
     def remove(self, name: str) -> None:
-        """Let a virtual host be gone with all that is in it; LogError where there is none, or it is the default one."""
+        """Delete a virtual host and its directory. Raises LogError if there is none, or if it is the default one."""
         directory = self.root.directory_of(name)
         if directory is None:
-            raise LogError(f"there is no virtual host {name[:80]!r} that could be deleted")
+            raise LogError(f"there is no virtual host {name[:80]!r} to delete")
         self._edit(drop(self.root, name))
         self.discard(directory)
 
     def discard(self, directory: str) -> None:
-        """Delete what was reserved and is not wanted any more; nothing where it is not known."""
+        """Delete a reserved directory that is not needed any more. An unknown directory is ignored."""
         if directory in self.root.removed:
             self._delete(directory)
             self._edit(forget(self.root, frozenset((directory,))))
 
     def sweep(self) -> None:
-        """Delete all that was reserved or dropped and is left over; for a start, when nothing is being filled."""
-        gone = frozenset(self.root.removed)
-        for directory in gone:
+        """Delete all reserved and dropped directories. Called at the start, when none is being filled."""
+        removed = frozenset(self.root.removed)
+        for directory in removed:
             self._delete(directory)
-        if gone:
-            self._edit(forget(self.root, gone))
+        if removed:
+            self._edit(forget(self.root, removed))
 
     def _check_free(self, name: str) -> None:
         check_name(name)
@@ -150,15 +150,15 @@ class VhostDirectories:
 
     def _delete(self, directory: str) -> None:
         below = vhosts_path(self._directory)
-        with _translated(f"{below}/{directory}"):
+        with _translate_os_errors(f"{below}/{directory}"):
             self._storage.remove_tree(f"{below}/{directory}")
             if self._storage.exists(below):
                 self._storage.sync_directory(below)
 
     def _edit(self, root: VhostManifest) -> None:
-        """Make `root` the truth; when this returns it survives a loss of power, and before that the old one does."""
+        """Replace the root manifest durably. Until this returns a power loss leaves the old one."""
         temporary = f"{self._directory}/{_TEMPORARY_NAME}"
-        with _translated(root_path(self._directory)):
+        with _translate_os_errors(root_path(self._directory)):
             if self._storage.exists(temporary):
                 self._storage.unlink(temporary)
             file = self._storage.open(temporary, create=True)
@@ -168,13 +168,13 @@ class VhostDirectories:
             finally:
                 file.close()
             self._storage.rename(temporary, root_path(self._directory))
-            # What others see by now, whether or not the sync goes well: where it does not, nothing is promised on it.
+            # Readers see the new root from here on. If the sync fails, the caller promises nothing that depends on it.
             self.root = root
             self._storage.sync_directory(self._directory)
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
+def _translate_os_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

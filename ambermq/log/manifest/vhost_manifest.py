@@ -1,15 +1,15 @@
-r"""The root manifest: the one file that says which virtual hosts there are beside the default one.
+r"""The root manifest: the file that names every virtual host except the default one.
 
-    VHOSTS      one JSON object over several lines, then its CRC line (crc_line.py)
-    vhosts/     a log directory each, named `<name>~<8 hex digits>`
+    VHOSTS      one JSON object over several lines, then its CRC line (checked_document.py)
+    vhosts/     one log directory for each, named `<name>~<8 hex digits>`
 
-Rule 1. The directory of the root manifest itself is the log of the virtual host "default", which it never names. Where
-there is no root manifest there is no other virtual host.
-Rule 2. A directory is never used twice: a name that is made again gets another one. So whatever happens to a virtual
-host is one edit, and an edit is a pure function Root -> Root.
-Rule 3. A directory that is to be filled stands on the list `removed` until it is whole. What is on that list may be
-deleted; what is neither named nor on it is reported, never deleted.
-Rule 4. A damaged root manifest is refused: an old truth would silently lose whole virtual hosts.
+Rule 1. The directory of the root manifest is the log of the virtual host "default", which the root manifest never
+names. Without a root manifest there is no other virtual host.
+Rule 2. A directory is never used twice: a name that is created again gets another directory. So every change of a
+virtual host is one edit, a pure function VhostManifest -> VhostManifest.
+Rule 3. A directory is on the list `removed` until it is complete. Directories on that list may be deleted. A directory
+that is neither named nor on the list is reported and never deleted.
+Rule 4. A damaged root manifest is refused: an older one would silently lose whole virtual hosts.
 """
 
 import re
@@ -45,34 +45,34 @@ _DIRECTORY: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}~[0-9a-f]{8}\Z
 
 @dataclass(frozen=True, slots=True)
 class NamedVhost:
-    """A virtual host and where its log lies."""
+    """A virtual host and the directory of its log."""
 
     name: str
-    """As people and peers call it."""
+    """The name that people and peers use."""
     directory: str
-    """Below `vhosts/`."""
+    """The name of its directory below `vhosts/`."""
 
 
 @dataclass(frozen=True, slots=True)
 class VhostManifest:
-    """Which virtual hosts there are, in the order in which they were made."""
+    """The virtual hosts of a data directory, in the order in which they were created."""
 
     version: int
-    """Of this format; a newer one is refused with ForeignError."""
+    """The version of the format. A newer one is refused with ForeignError."""
     generation: int
-    """Counts the edits."""
+    """The number of edits."""
     vhosts: tuple[NamedVhost, ...] = ()
-    """All but the default one."""
+    """All virtual hosts except the default one."""
     removed: tuple[str, ...] = ()
-    """Directories that are not whole yet, or not needed any more: they may be deleted."""
+    """Directories that may be deleted: not complete yet, or not needed any more."""
 
     def directory_of(self, name: str) -> str | None:
-        """Return the directory below `vhosts/` of a virtual host, None where there is none of that name."""
+        """Return the directory below `vhosts/` of a virtual host, or None if there is none of that name."""
         return next((vhost.directory for vhost in self.vhosts if vhost.name == name), None)
 
 
 EMPTY_ROOT: Final = VhostManifest(VERSION, generation=0)
-"""What is so where no root manifest lies."""
+"""The root manifest of a data directory that has no file of it."""
 
 
 def root_path(directory: str) -> str:
@@ -81,18 +81,18 @@ def root_path(directory: str) -> str:
 
 
 def vhosts_path(directory: str) -> str:
-    """Return the directory of all virtual hosts but the default one; it is missing where there was never any."""
+    """Return the directory of all virtual hosts except the default one. It is missing if there was never one."""
     return f"{directory}/vhosts"
 
 
 def check_name(name: str) -> None:
-    """Raise LogError where a virtual host cannot have this name."""
+    """Raise LogError if a virtual host cannot have this name."""
     if not _NAME.match(name):
         raise LogError(
-            f"{name[:80]!r} cannot be a virtual host's name: 1 to 64 of A-Z a-z 0-9 . _ - are allowed, no dot first"
+            f"{name[:80]!r} cannot be a virtual host's name: use 1 to 64 of A-Z a-z 0-9 . _ - and no dot at the start"
         )
     if name == DEFAULT_VHOST:
-        raise LogError(f"{name!r} is the virtual host that is always there: choose another name")
+        raise LogError(f"{name!r} is the virtual host that always exists: choose another name")
 
 
 def encode(root: VhostManifest) -> bytes:
@@ -101,24 +101,24 @@ def encode(root: VhostManifest) -> bytes:
 
 
 def decode(text: bytes, *, file: str) -> VhostManifest:
-    """Return the root manifest in `text`; DamageError naming `file`, or ForeignError for a version we do not know."""
+    """Return the root manifest in `text`. Raises DamageError naming `file`, or ForeignError for an unknown version."""
     root = read_document(text, VhostManifest, file=file, what="root manifest", version=VERSION)
     for directory in (*(vhost.directory for vhost in root.vhosts), *root.removed):
-        # What is deleted is deleted whole: a name that leads elsewhere must not be followed.
+        # A deletion removes a whole tree, so a name must not lead out of `vhosts/`.
         if not _DIRECTORY.match(directory):
             raise DamageError(file, 0, "directories named <name>~<8 hex digits>", repr(directory[:80]))
     return root
 
 
 def reserve(root: VhostManifest, directory: str) -> VhostManifest:
-    """Let a directory that was never used be filled: until it is adopted it may be deleted."""
+    """Return the root manifest with an unused directory on the list `removed`; it may be deleted until adopted."""
     assert directory not in root.removed
     assert all(vhost.directory != directory for vhost in root.vhosts)
     return _next(root, removed=(*root.removed, directory))
 
 
 def adopt(root: VhostManifest, vhost: NamedVhost) -> VhostManifest:
-    """Name a virtual host, whose reserved directory is whole and durable by now."""
+    """Return the root manifest with a new virtual host, whose reserved directory is complete and durable."""
     assert vhost.directory in root.removed
     assert root.directory_of(vhost.name) is None
     return _next(
@@ -129,7 +129,7 @@ def adopt(root: VhostManifest, vhost: NamedVhost) -> VhostManifest:
 
 
 def drop(root: VhostManifest, name: str) -> VhostManifest:
-    """Let a virtual host be gone; its directory may be deleted."""
+    """Return the root manifest without a virtual host; its directory may be deleted."""
     directory = root.directory_of(name)
     assert directory is not None
     return _next(
@@ -140,7 +140,7 @@ def drop(root: VhostManifest, name: str) -> VhostManifest:
 
 
 def forget(root: VhostManifest, directories: frozenset[str]) -> VhostManifest:
-    """Take directories that are deleted now off the list `removed`."""
+    """Return the root manifest without `directories`, which are deleted, on the list `removed`."""
     return _next(root, removed=tuple(one for one in root.removed if one not in directories))
 
 

@@ -230,7 +230,7 @@ class Recovery:
         file, position = self._copy(header, bodies)
         # Above the last epoch's first offset even where nothing of it is left: somebody may have seen what was lost.
         start_offset = max(found.next_start, old.start_offset + EPOCH_OFFSETS) if old.epoch else found.next_start
-        edited = manifests.recovered(
+        edited = manifests.begin_epoch(
             old,
             sealed=sealed,
             file_id=file_id,

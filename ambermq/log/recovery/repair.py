@@ -178,7 +178,7 @@ def _edited(repair: Repair, sealed: tuple[Sealed, ...], removed: tuple[int, ...]
     old, found = repair.manifest, repair.salvages
     named = {one.claim.file_id for one in found.segments}
     unused = () if old.spare is None or old.spare in named else (old.spare,)
-    return manifests.repaired(
+    return manifests.replace_all_segments(
         old,
         sealed=sealed,
         next_file_id=next_file_id,

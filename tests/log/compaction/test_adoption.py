@@ -155,9 +155,9 @@ def _reopened(storage: SimulatedStorage) -> Log:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"snapshots": ()}, "no snapshot ends at"),
-        ({"sealed": ()}, "segments are no more"),
-        ({"horizon": Horizon(1 << 40, 5)}, "history begins at offset 1099511627776 already"),
+        ({"snapshots": ()}, "expected a snapshot at the new horizon"),
+        ({"sealed": ()}, "segments are missing"),
+        ({"horizon": Horizon(1 << 40, 5)}, "is below the current one 1099511627776"),
         ({"log_id": bytes(16)}, "the job was made for log"),
     ],
 )
@@ -201,9 +201,9 @@ def test_inputs_and_new_segments_answer_for_the_same_offsets() -> None:
     """A new segment for a part of what goes would leave offsets that nobody answers for."""
     storage, _ = lived()
     proposal = proposed(storage, [])
-    with pytest.raises(LogError, match="stands for other offsets than it replaces"):
+    with pytest.raises(LogError, match="does not cover the offsets that it replaces"):
         take_over(storage, replace(proposal, inputs=proposal.inputs[1:]))
-    with pytest.raises(LogError, match="segments are replaced by none"):
+    with pytest.raises(LogError, match="no new segment covers"):
         take_over(storage, replace(proposal, segments=()))
 
 

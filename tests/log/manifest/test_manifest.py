@@ -16,8 +16,8 @@ from ambermq.log.manifest.manifest import (
     Manifest,
     Sealed,
     Snapshot,
+    begin_epoch,
     commit,
-    compacted,
     create,
     decode,
     encode,
@@ -28,7 +28,7 @@ from ambermq.log.manifest.manifest import (
     name_snapshot,
     name_spare,
     named_files,
-    recovered,
+    replace_segments,
     reserve_file_id,
     roll,
     store,
@@ -124,7 +124,7 @@ def test_a_newer_version_is_foreign() -> None:
 def test_every_edit_is_one_generation() -> None:
     """Edits leave what they were given as it was, and count."""
     first = create(bytes(16))
-    begun = recovered(first, sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0)
+    begun = begin_epoch(first, sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0)
     spared = name_spare(begun)
     rolled = roll(spared, base_offset=70, size=9000)
     assert [one.generation for one in (first, begun, spared, rolled)] == [1, 2, 3, 4]
@@ -135,8 +135,8 @@ def test_every_edit_is_one_generation() -> None:
 
 def test_a_recovery_gives_up_what_holds_nothing() -> None:
     """An active segment and a spare that are not sealed go on the list of files that may be deleted, until they are."""
-    begun = name_spare(recovered(create(bytes(16)), sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0))
-    again = recovered(begun, sealed=(), file_id=3, durable_end=0, valid_end=5, start_offset=1 << 20)
+    begun = name_spare(begin_epoch(create(bytes(16)), sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0))
+    again = begin_epoch(begun, sealed=(), file_id=3, durable_end=0, valid_end=5, start_offset=1 << 20)
     assert again.removed == (1, 2)
     assert (again.active, again.durable_end, again.epoch) == (Active(3, 0), 5, 2)
     assert forget_removed(again, frozenset({1, 2})).removed == ()
@@ -174,11 +174,11 @@ def test_a_segment_of_no_offsets_is_compacted_with_its_neighbours(
     snapshots = (Snapshot(6, "base", 20, 0, 0, 9, False),)
     manifest = replace(create(bytes(16)), sealed=sealed, snapshots=snapshots, next_file_id=20)
     added = tuple(Sealed(number, *span, 4096) for number, span in enumerate(new, 10))
-    after = compacted(manifest, inputs=frozenset(inputs), added=added, horizon=Horizon(20, 0))
+    after = replace_segments(manifest, inputs=frozenset(inputs), added=added, horizon=Horizon(20, 0))
     assert {one for one in after.sealed if one.file_id >= 10} == set(added)
     assert after.removed == inputs
-    with pytest.raises(LogError, match="replaced by none"):
-        compacted(manifest, inputs=frozenset(inputs), added=(), horizon=Horizon(20, 0))
+    with pytest.raises(LogError, match="no new segment covers"):
+        replace_segments(manifest, inputs=frozenset(inputs), added=(), horizon=Horizon(20, 0))
 
 
 def test_lost_offsets_are_told_until_they_are_taken() -> None:

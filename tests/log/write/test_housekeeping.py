@@ -168,7 +168,7 @@ def test_a_manifest_that_may_not_stay_is_fatal(error: int) -> None:
     before = log.manifest
     log.edit_manifest(reserve_file_id)
     storage.fail(error, operation="sync_directory")
-    with pytest.raises(LogFailed, match="could not be synced when its manifest was replaced"):
+    with pytest.raises(LogFailed, match="sync failed after its manifest was replaced"):
         log.completed()
     assert log.manifest == load(storage, DIRECTORY) != before
     with pytest.raises(LogFailed):
@@ -211,7 +211,7 @@ def test_what_may_not_be_deleted_is_told_once_and_tried_again(error: int, operat
         storage.fail(error, operation=operation)
         assert deleter.delete(one) == frozenset()
     (told,) = log.take_faults()
-    assert "stay, and are tried again" in told
+    assert "deletion of unneeded files failed; the broker tries again" in told
     assert os.strerror(error) in told
     log.completed()
     assert log.manifest.removed == ()

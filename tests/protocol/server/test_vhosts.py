@@ -252,7 +252,7 @@ def test_one_without_connections_is_deleted(broker: ChildBroker, connect: Connec
     ("operation", "name", "extra", "status", "why"),
     [
         ("CREATE", "a/b", {}, 400, "'a/b' cannot be a virtual host's name"),
-        ("CREATE", ".a", {}, 400, "no dot first"),
+        ("CREATE", ".a", {}, 400, "no dot at the start"),
         ("CREATE", "x" * 65, {}, 400, "1 to 64 of"),
         ("CREATE", "default", {}, 409, "there is a virtual host 'default' already"),
         ("CREATE", "one", {}, 409, "there is a virtual host 'one' already"),

@@ -111,7 +111,7 @@ def test_what_cannot_be_done_is_one_message(run: Run, child: ChildBroker) -> Non
             child.stop()
         for command, code, told in (
             (("create", "a/b"), ExitCode.FAILED, "cannot be a virtual host's name"),
-            (("create", "default"), ExitCode.FAILED, "always there"),
+            (("create", "default"), ExitCode.FAILED, "always exists"),
             (("create", "one"), ExitCode.FAILED, "there is a virtual host 'one' already"),
             (("copy", "one", "one"), ExitCode.FAILED, "there is a virtual host 'one' already"),
             (("copy", "two", "three"), ExitCode.NOT_FOUND, "no virtual host 'two'"),
