@@ -18,7 +18,7 @@ from ambermq.engine.compaction.historical_snapshot import HistoricalSnapshot
 from ambermq.engine.effects import NOW, Effect, RefusedCommand
 from ambermq.engine.snapshots.files import read_whole
 from ambermq.log.compaction.adoption import Adoption, check_segments
-from ambermq.log.compaction.job import CompactionJob, read_proposal
+from ambermq.log.compaction.job import CompactionJob, read_table
 from ambermq.log.errors import LogError
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.storage.worker_threads import Lane
@@ -117,7 +117,7 @@ class Compactor:
 
     def _checked(self, job: str) -> CompactionJob:
         log = self._log
-        proposal = read_proposal(log.storage, log.directory, job)
+        proposal = read_table(log.storage, log.directory, job)
         self._check_snapshots(log.manifest, proposal.horizon.offset)
         is_checked = check_segments(
             log.storage,
@@ -125,7 +125,7 @@ class Compactor:
             job,
             proposal,
             batch_bytes_max=log.config.batch_bytes_max,
-            give_way=self._give_way,
+            throttle=self._give_way,
         )
         if not is_checked:
             raise LogError("the broker stops")
@@ -145,7 +145,7 @@ class Compactor:
 
 
 def _recorded(commit: _Commit, adoption: Adoption) -> RecordCompaction:
-    proposal = adoption.proposal
+    proposal = adoption.table
     return RecordCompaction(
         commit.key,
         horizon=proposal.horizon.offset,

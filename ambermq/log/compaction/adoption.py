@@ -1,15 +1,15 @@
-"""Taking new segments over from a compaction's job: checked, moved, named in one edit of the manifest.
+"""The adoption of a compaction's new segments: they are checked, moved, and named by one edit of the manifest.
 
-    check     every new file: header, offsets, all CRCs, what the table says of it      at leisure, beside everything
-    adopt     file ids reserved, which puts them on the list `removed`                   a crash leaves nothing to do
-              headers get their file id, files synced, moved to segments/                a crash leaves files to delete
-              both directories synced
-              the edit: new segments in the place of old ones, horizon, snapshots        the new truth
+    check     header, offsets, CRCs and table entry of every new file, slowly, while the broker works
+    adopt     file ids are reserved, which puts them on the list `removed`       after a crash, nothing is left
+              headers get their file ids, files are synced and moved             after a crash, the list deletes the
+              files both directories are synced the edit: new segments, horizon and snapshots                      the
+              log has the new segments
 
-Rule 1. Only the thread that edits the manifest adopts. An edit is made on the generation that is on the disk then, and
-refused where an input or the base is no more: nothing has changed then but for files that the list lets go of.
-Rule 2. The old files are not deleted before whoever reads bodies has let go of them (`is_taken`), nor while a reader's
-manifest names them (pins.py).
+Rule 1. Only the thread that edits the manifest adopts. The edit applies to the generation on the disk. It is refused if
+an input or the snapshot at the horizon is missing; then nothing changes, and the list `removed` deletes the new files.
+Rule 2. An old file is deleted only when the loop does not read bodies from it any more (`is_released`) and no reader's
+manifest names it (pinned_generations.py).
 """
 
 from collections.abc import Callable
@@ -32,46 +32,46 @@ __all__ = ["Adoption", "adopt", "check_segments"]
 
 _PIECE_BYTES: Final = 256 << 10
 
-GiveWay = Callable[[int], bool]
-"""give_way(bytes just read) -> whether to stop; it may wait as long as it likes."""
+Throttle = Callable[[int], bool]
+"""throttle(number of bytes just read) -> whether to stop. It may wait as long as needed."""
 
 
 class Adoption:
-    """A proposal that shall be adopted, and what became of it; handed from thread to thread whole."""
+    """A request to adopt the segments of a job, and its result. Threads pass it to each other as a whole."""
 
-    __slots__ = ("error", "inputs", "is_done", "is_taken", "job", "proposal", "segments")
+    __slots__ = ("error", "inputs", "is_done", "is_released", "job", "segments", "table")
 
-    def __init__(self, job: str, proposal: CompactionJob) -> None:
+    def __init__(self, job: str, table: CompactionJob) -> None:
         self.job = job
-        """Names the directory that the new files lie in."""
-        self.proposal = proposal
-        """Checked."""
+        """The name of the job; the new files are in its directory."""
+        self.table = table
+        """The job's table, checked."""
         self.inputs: tuple[Sealed, ...] = ()
-        """The segments that went, as the manifest named them."""
+        """The replaced segments, as the manifest named them."""
         self.segments: tuple[Sealed, ...] = ()
-        """Those that came, with their file ids."""
+        """The new segments, with their file ids."""
         self.error: OSError | LogError | None = None
-        """Why it could not be: the disk is full, or the log is another by now."""
+        """Why the adoption failed: the disk is full, or the log has changed since the job began."""
         self.is_done = False
-        """Set last by the thread that adopts, whatever became of it."""
-        self.is_taken = False
-        """Set by the loop when nobody asks the old files for anything any more."""
+        """Whether the adoption has ended, with success or not. The adopting thread sets it last."""
+        self.is_released = False
+        """Whether the loop reads nothing from the old files any more. The loop sets it."""
 
 
 def check_segments(
-    storage: Storage, directory: str, job: str, proposal: CompactionJob, *, batch_bytes_max: int, give_way: GiveWay
+    storage: Storage, directory: str, job: str, table: CompactionJob, *, batch_bytes_max: int, throttle: Throttle
 ) -> bool:
-    """Read every new file whole and hold it against the table; tell whether `give_way` let it.
+    """Read every new file and compare it with the table. Return false if `throttle` stopped the check.
 
     Raises DamageError, ForeignError and OSError.
     """
-    for new in proposal.segments:
-        path = f"{job_path(directory, job)}/{new.name}"
+    for entry in table.segments:
+        path = f"{job_path(directory, job)}/{entry.name}"
         file = storage.open(path)
         try:
-            header = _header_of(file, path, new, proposal)
-            part = SegmentReader(path, file, header, batch_bytes_max, new.size, new.size)
-            if not (_check_bytes(part, new, give_way) and _check_batches(part, new, give_way)):
+            header = _header_of(file, path, entry, table)
+            part = SegmentReader(path, file, header, batch_bytes_max, entry.size, entry.size)
+            if not (_check_bytes(part, entry, throttle) and _check_batches(part, entry, throttle)):
                 return False
             file.drop_cache(0, 0)
         finally:
@@ -79,45 +79,45 @@ def check_segments(
     return True
 
 
-def _header_of(file: File, path: str, new: Rewritten, proposal: CompactionJob) -> SegmentHeader:
+def _header_of(file: File, path: str, entry: Rewritten, table: CompactionJob) -> SegmentHeader:
     header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
     found = None if header is None else (header.log_id.hex(), header.file_id, header.base_offset)
-    expected = (proposal.log_id, 0, new.base_offset)
+    expected = (table.log_id, 0, entry.base_offset)
     if header is None or found != expected:
         raise DamageError(path, 0, f"log, file id and base offset {expected}", f"{found}")
-    if file.size() != new.size:
-        raise DamageError(path, 0, f"{new.size} bytes", f"{file.size()}")
+    if file.size() != entry.size:
+        raise DamageError(path, 0, f"{entry.size} bytes", f"{file.size()}")
     return header
 
 
-def _check_bytes(part: SegmentReader, new: Rewritten, give_way: GiveWay) -> bool:
+def _check_bytes(part: SegmentReader, entry: Rewritten, throttle: Throttle) -> bool:
     position, crc = SEGMENT_HEADER_BYTES, 0
-    while position < new.size:
-        piece = part.file.read(min(_PIECE_BYTES, new.size - position), position)
+    while position < entry.size:
+        piece = part.file.read(min(_PIECE_BYTES, entry.size - position), position)
         if not piece:
             break
         crc = crc32c(piece, crc)
         position += len(piece)
-        if give_way(len(piece)):
+        if throttle(len(piece)):
             return False
-    if crc != new.crc:
-        raise DamageError(part.path, SEGMENT_HEADER_BYTES, f"bytes with crc32c {new.crc:08x}", f"{crc:08x}")
+    if crc != entry.crc:
+        raise DamageError(part.path, SEGMENT_HEADER_BYTES, f"bytes with crc32c {entry.crc:08x}", f"{crc:08x}")
     return True
 
 
-def _check_batches(part: SegmentReader, new: Rewritten, give_way: GiveWay) -> bool:
+def _check_batches(part: SegmentReader, entry: Rewritten, throttle: Throttle) -> bool:
     records = 0
-    for walk in walk_whole(part, base_offset=new.base_offset, next_offset=new.next_offset):
+    for walk in walk_whole(part, base_offset=entry.base_offset, next_offset=entry.next_offset):
         header = walk.header
         assert header is not None
         bodies_of_walk(walk, part.path)
         if not header.flags & KEPT:
             raise DamageError(part.path, walk.position, "a batch of kept records", f"flags {header.flags}")
         records += header.count
-        if give_way(header.length):
+        if throttle(header.length):
             return False
-    if records != new.record_count:
-        raise DamageError(part.path, SEGMENT_HEADER_BYTES, f"{new.record_count} records", f"{records}")
+    if records != entry.record_count:
+        raise DamageError(part.path, SEGMENT_HEADER_BYTES, f"{entry.record_count} records", f"{records}")
     return True
 
 
@@ -127,24 +127,24 @@ def adopt(
     adoption: Adoption,
     commit: Callable[[Callable[[Manifest], Manifest]], Manifest],
 ) -> None:
-    """Take over the segments of a checked proposal. Raises LogError where the log is another by now, and OSError.
+    """Adopt the segments of a checked job. Raises LogError if the log has changed since, and OSError.
 
-    `commit` applies an edit to the manifest and returns it.
+    `commit` applies an edit to the manifest and returns the new manifest.
     """
-    proposal = adoption.proposal
-    reserved = commit(partial(_reserve, count=len(proposal.segments)))
-    file_ids = reserved.removed[len(reserved.removed) - len(proposal.segments) :]
+    table = adoption.table
+    reserved = commit(partial(_reserve, count=len(table.segments)))
+    file_ids = reserved.removed[len(reserved.removed) - len(table.segments) :]
     added = tuple(
-        Sealed(file_id, new.base_offset, new.next_offset, new.size)
-        for file_id, new in zip(file_ids, proposal.segments, strict=True)
+        Sealed(file_id, entry.base_offset, entry.next_offset, entry.size)
+        for file_id, entry in zip(file_ids, table.segments, strict=True)
     )
-    edit = _Edit(proposal, added)
-    # What would be refused is refused before anything is moved.
+    edit = _Edit(table, added)
+    # Applied once here, so that an edit that would be refused is refused before any file is moved.
     edit(reserved)
     try:
         _move(storage, directory, adoption, added)
     except OSError as error:
-        raise LogError(f"the new segments of job {adoption.job} cannot be taken: {error}") from error
+        raise LogError(f"the new segments of job {adoption.job} cannot be moved: {error}") from error
     commit(edit)
     adoption.inputs, adoption.segments = edit.inputs, added
 
@@ -157,36 +157,36 @@ def _reserve(manifest: Manifest, count: int) -> Manifest:
 
 
 def _move(storage: Storage, directory: str, adoption: Adoption, added: tuple[Sealed, ...]) -> None:
-    """Give the new files their ids and their names, all synced."""
+    """Write the file ids into the new files, move them to their names, and sync all."""
     folder = job_path(directory, adoption.job)
-    for new, sealed in zip(adoption.proposal.segments, added, strict=True):
-        source = f"{folder}/{new.name}"
-        _name_inside(storage, source, sealed.file_id)
+    for entry, sealed in zip(adoption.table.segments, added, strict=True):
+        source = f"{folder}/{entry.name}"
+        _write_file_id(storage, source, sealed.file_id)
         storage.rename(source, segment_path(directory, sealed.file_id))
     storage.sync_directory(segments_path(directory))
     storage.sync_directory(folder)
 
 
 class _Edit:
-    """The edit, and what it has replaced."""
+    """The edit of the manifest, and the segments that it replaces."""
 
-    def __init__(self, proposal: CompactionJob, added: tuple[Sealed, ...]) -> None:
+    def __init__(self, table: CompactionJob, added: tuple[Sealed, ...]) -> None:
         self.inputs: tuple[Sealed, ...] = ()
-        self._proposal = proposal
+        self._proposal = table
         self._added = added
 
     def __call__(self, manifest: Manifest) -> Manifest:
-        proposal, inputs = self._proposal, frozenset(self._proposal.inputs)
-        if manifest.log_id.hex() != proposal.log_id:
-            raise LogError(f"the job was made for log {proposal.log_id}, this is {manifest.log_id.hex()}")
+        table, inputs = self._proposal, frozenset(self._proposal.inputs)
+        if manifest.log_id.hex() != table.log_id:
+            raise LogError(f"the job was made for log {table.log_id}, but this log is {manifest.log_id.hex()}")
         self.inputs = tuple(one for one in manifest.sealed if one.file_id in inputs)
         return replace_segments(
-            manifest, inputs=inputs, added=self._added, horizon=proposal.horizon, archive=proposal.archive
+            manifest, inputs=inputs, added=self._added, horizon=table.horizon, archive=table.archive
         )
 
 
-def _name_inside(storage: Storage, path: str, file_id: int) -> None:
-    """Write the file id into the header of a new segment, which nobody reads yet, and sync it."""
+def _write_file_id(storage: Storage, path: str, file_id: int) -> None:
+    """Write the file id into the header of a new segment, which no reader knows yet, and sync it."""
     file = storage.open(path)
     try:
         header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)

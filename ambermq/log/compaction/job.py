@@ -1,11 +1,12 @@
-r"""What a compaction asks the log to take over: a table of new segments that lie in the job's directory.
+r"""The result of a compaction job: a table of new segments in the job's directory, which the log adopts.
 
-    DIR/jobs/lock            held by the one job that runs
-    DIR/jobs/<job>/          what it writes: new segment files, and last
+    DIR/jobs/lock            locked by the running job; only one job runs
+    DIR/jobs/<job>/          the files of a job: its new segments, and at the end
     DIR/jobs/<job>/TABLE     JSON over several lines, then the line "crc32c XXXXXXXX\n"
 
-Rule 1. Whoever has the lock may sweep the directories of other jobs: they are dead. Nobody else deletes anything there.
-Rule 2. Names are those of files in the job's directory, and nothing more: what leads out of it is refused.
+Rule 1. The process that has the lock may delete the directories of other jobs, because those jobs are dead. No other
+process deletes anything there.
+Rule 2. A name in the table is that of a file in the job's directory. A name that leads out of it is refused.
 """
 
 import re
@@ -26,9 +27,9 @@ __all__ = [
     "job_path",
     "jobs_path",
     "lock_jobs",
-    "read_proposal",
+    "read_table",
     "sweep_jobs",
-    "write_proposal",
+    "write_table",
 ]
 
 _VERSION: Final = 1
@@ -39,44 +40,47 @@ _TABLE_NAME: Final = "TABLE"
 
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
-    """One compaction, ready to be committed."""
+    """One compaction that is ready to be committed."""
 
     version: int
-    """Of this table."""
+    """The version of the table."""
     log_id: str
-    """The log's id, as hex digits."""
+    """The log's id as hex digits."""
     horizon: Horizon
-    """Where history shall begin: the end of a snapshot."""
+    """The new start of history: the end of a snapshot."""
     inputs: tuple[int, ...]
-    """File ids of the segments that go."""
+    """File ids of the segments to replace."""
     segments: tuple[Rewritten, ...]
-    """The new ones, which answer for the same offsets."""
+    """The new segments, which cover the same offsets."""
     records_before: int
-    """Records in the inputs."""
+    """The number of records in the inputs."""
     records_after: int
-    """Records in the new segments."""
+    """The number of records in the new segments."""
     archive: tuple[str, ...] = ()
-    """Files that hold the events which go."""
+    """Files with the events that the compaction removes."""
 
 
 def jobs_path(directory: str) -> str:
-    """Return the directory of the jobs of a log; it is missing where none ever ran."""
+    """Return the directory of the jobs of a log. It is missing if no job ever ran."""
     return f"{directory}/jobs"
 
 
 def job_path(directory: str, job: str) -> str:
-    """Return the directory of one job. Raises ForeignError where `job` is no such name."""
-    return f"{jobs_path(directory)}/{_checked(job, 'a job')}"
+    """Return the directory of one job. Raises ForeignError if `job` is not a job's name."""
+    return f"{jobs_path(directory)}/{_check_name(job, 'a job')}"
 
 
 def base_path(directory: str, job: str) -> str:
-    """Return where a job writes the snapshot that history shall begin with, where there is none."""
+    """Return the path at which a job writes the snapshot at the new horizon, if the log has none there."""
     return f"{job_path(directory, job)}/base.snapshot"
 
 
 @contextmanager
 def lock_jobs(storage: Storage, directory: str, holder: str) -> Iterator[Lock]:
-    """Hold the lock of the one job that may run. Raises LockedError, with what `holder` the other one has said."""
+    """Lock the directory of jobs and write `holder` into the lock file.
+
+    Raises LockedError, with the text of the other process, if another job runs.
+    """
     storage.makedirs(jobs_path(directory))
     lock = storage.lock(f"{jobs_path(directory)}/{_LOCK_NAME}")
     try:
@@ -87,9 +91,9 @@ def lock_jobs(storage: Storage, directory: str, holder: str) -> Iterator[Lock]:
 
 
 def sweep_jobs(storage: Storage, directory: str, *, is_locked: bool = False) -> list[str]:
-    """Remove the directories of dead jobs and return their names; none where a job runs.
+    """Remove the directories of dead jobs and return their names; return none if a job runs.
 
-    `is_locked` where the caller has the lock, and none of the directories is its own.
+    `is_locked` says that the caller has the lock and that none of the directories is its own.
     """
     if not storage.exists(jobs_path(directory)):
         return []
@@ -107,31 +111,31 @@ def _sweep(storage: Storage, directory: str) -> list[str]:
     return dead
 
 
-def write_proposal(storage: Storage, directory: str, job: str, proposal: CompactionJob) -> None:
-    """Write the table of a job, synced."""
+def write_table(storage: Storage, directory: str, job: str, table: CompactionJob) -> None:
+    """Write the table of a job and sync it."""
     file = storage.open(f"{job_path(directory, job)}/{_TABLE_NAME}", create=True)
     try:
-        file.write([json_with_crc_line(proposal)], 0)
+        file.write([json_with_crc_line(table)], 0)
         file.sync()
     finally:
         file.close()
 
 
-def read_proposal(storage: Storage, directory: str, job: str) -> CompactionJob:
-    """Return the table of a job. Raises DamageError, ForeignError where it is none of ours, and OSError."""
+def read_table(storage: Storage, directory: str, job: str) -> CompactionJob:
+    """Return the table of a job. Raises DamageError, ForeignError for an unknown version or name, and OSError."""
     path = f"{job_path(directory, job)}/{_TABLE_NAME}"
     file = storage.open(path)
     try:
         text = file.read(file.size(), 0)
     finally:
         file.close()
-    proposal = read_document(text, CompactionJob, file=path, what="job", version=_VERSION)
-    for segment in proposal.segments:
-        _checked(segment.name, "a new segment")
-    return proposal
+    table = read_document(text, CompactionJob, file=path, what="job", version=_VERSION)
+    for segment in table.segments:
+        _check_name(segment.name, "a new segment")
+    return table
 
 
-def _checked(name: str, what: str) -> str:
+def _check_name(name: str, what: str) -> str:
     if not _NAME.match(name) or name == _LOCK_NAME:
-        raise ForeignError(f"{name!r:.140} is no name of {what}: expected digits, small letters, '.' and '-'")
+        raise ForeignError(f"{name!r:.140} is not the name of {what}: expected digits, small letters, '.' and '-'")
     return name

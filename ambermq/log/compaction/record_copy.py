@@ -1,15 +1,15 @@
-"""Copying some records of a segment into batches of their own: what a backup keeps, and a compaction.
+"""A copy of selected records of a segment in new batches. Backups and compactions write these.
 
     records in   [ 100 101 102 103 ] [ 104 105 ]           of sealed segments, batch by batch
-    kept           101     103         105                 offsets, rising
-    batches out  [ 101 103 105 ]                           offsets as they were, with holes between
+    kept           101     103         105                 rising offsets
+    batches out  [ 101 103 105 ]                           the same offsets, with holes
 
-Rule 1. A picked record is what it was: offset, time, columns, meta, body. Only the deltas begin anew, and the batch is
-marked KEPT: what was between its records is gone, so nobody may fold it.
-Rule 2. A batch ends as soon as it holds 256 KiB, or before a record would take it past the bound of all batches, or
-where the epoch changes: small enough to read for one message, large enough to be read for many.
-Rule 3. Bodies are checked before they are copied, and every offset asked for must be there: else it is damage.
-Rule 4. Pure, and alike to the last byte for the same input: a copy can be made again anywhere and compared.
+Rule 1. A selected record keeps its offset, time, columns, meta and body. Only the deltas change, and the batch is
+marked KEPT: records between are missing, so no fold may read it.
+Rule 2. A batch ends as soon as it has 256 KiB, or before a record would exceed the limit of a batch, or at a change of
+the epoch. That is small enough to read for one message, and large enough to read for many.
+Rule 3. Bodies are checked before they are copied, and every requested offset must exist. Otherwise it is damage.
+Rule 4. The module is pure and deterministic: the same input gives the same bytes, so that a copy can be compared.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ambermq.log.buffer import Buffer
-from ambermq.log.compaction.record_selection import Columns, RecordSelection, rebased
+from ambermq.log.compaction.record_selection import Columns, RecordSelection, rebase
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import (
     BATCH_ALIGNMENT,
@@ -39,8 +39,8 @@ _DELTA_END: Final = 1 << 32
 _HEAD_BYTES: Final = BATCH_HEADER_BYTES + BATCH_ALIGNMENT
 
 
-class _Gathering:
-    """The batch that is gathered."""
+class _BatchBuilder:
+    """The new batch in progress."""
 
     __slots__ = ("_batch", "_size", "durable_end", "epoch")
 
@@ -50,28 +50,28 @@ class _Gathering:
         self._batch = DraftBatch(base_offset, base_time_us, flags=KEPT)
         self._size = _HEAD_BYTES
 
-    def room(self, picked: RecordSelection, first: int, base_offset: int, *, batch_bytes_max: int) -> int:
-        """Return how far the records from `first` on, of a batch at `base_offset`, go in here: the end of those."""
-        ends, before = picked.ends, self._size - picked.ends[first]
-        # The record that takes it to the target is the last one; none may take it past the bound.
-        end = bisect_left(ends, _BATCH_BYTES_TARGET - before, first)
-        end = min(end, bisect_right(ends, batch_bytes_max - before, first) - 1)
-        end = min(end, bisect_left(picked.deltas, self._batch.base_offset + _DELTA_END - base_offset, first))
-        return min(end, len(picked))
+    def room(self, selection: RecordSelection, first: int, base_offset: int, *, batch_bytes_max: int) -> int:
+        """Return the end of the records from `first` on, of a batch at `base_offset`, that fit into this batch."""
+        ends, size_before = selection.ends, self._size - selection.ends[first]
+        # The record that reaches the target is the last one. No record may exceed the limit.
+        end = bisect_left(ends, _BATCH_BYTES_TARGET - size_before, first)
+        end = min(end, bisect_right(ends, batch_bytes_max - size_before, first) - 1)
+        end = min(end, bisect_left(selection.deltas, self._batch.base_offset + _DELTA_END - base_offset, first))
+        return min(end, len(selection))
 
-    def add(self, picked: RecordSelection, first: int, end: int, base_offset: int, base_time_us: int) -> None:
-        """Take the records [first, end) of a batch that began at `base_offset` and `base_time_us`."""
+    def add(self, selection: RecordSelection, first: int, end: int, base_offset: int, base_time_us: int) -> None:
+        """Add the records [first, end) of a batch whose bases are `base_offset` and `base_time_us`."""
         batch = self._batch
-        records = rebased(
-            picked.records(first, end),
+        records = rebase(
+            selection.records(first, end),
             offset_shift=base_offset - batch.base_offset,
             time_shift_us=base_time_us - batch.base_timestamp_us,
         )
         batch.records.append(records)
-        batch.meta.append(picked.meta(first, end))
-        batch.bodies.append(picked.bodies(first, end))
+        batch.meta.append(selection.meta(first, end))
+        batch.bodies.append(selection.bodies(first, end))
         batch.count += end - first
-        self._size += picked.ends[end] - picked.ends[first]
+        self._size += selection.ends[end] - selection.ends[first]
 
     def encode(self, salt_crc: int, compressor: Compressor | None) -> list[Buffer]:
         batch = self._batch
@@ -87,14 +87,13 @@ class _Gathering:
 def copy_records(
     walks: Iterable[BatchWalk], kept: Sequence[int], *, path: str, salt_crc: int, compressor: Compressor | None = None
 ) -> Iterator[list[Buffer]]:
-    """Yield batches, as buffers to be written one after the other, of the records of one segment that are in `kept`.
+    """Yield new batches, as buffers to write one after the other, of one segment's records in `kept`.
 
-    `walks` stand on each batch of the segment at `path`, `kept` are rising offsets that it must hold, and `salt_crc` is
-    that of the segment that the batches are for. Bodies are compressed where there is a `compressor`; those that were
-    compressed before are plain without one. Raises DamageError where bodies are not what was written, or a record
-    is not there.
+    `walks` yields a walk at each batch of the segment at `path`. `kept` are rising offsets that the segment must have.
+    `salt_crc` is that of the target segment. Bodies are compressed if there is a `compressor`, else plain, whatever
+    they were. Raises DamageError if bodies are not what was written, or if a record is missing.
     """
-    gathering: _Gathering | None = None
+    builder: _BatchBuilder | None = None
     index = 0
     for walk in walks:
         header = walk.header
@@ -102,35 +101,35 @@ def copy_records(
         end = bisect_left(kept, walk.next_offset(), index)
         if index == end:
             continue
-        picked, first = _picked(walk, kept[index:end], path), 0
-        while first < len(picked):
+        selection, first = _select(walk, kept[index:end], path), 0
+        while first < len(selection):
             last = first
-            if gathering is not None and gathering.epoch == header.epoch:
-                last = gathering.room(picked, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
-            if gathering is None or last == first:
-                if gathering is not None:
-                    yield gathering.encode(salt_crc, compressor)
-                gathering = _begun(header, picked, first)
+            if builder is not None and builder.epoch == header.epoch:
+                last = builder.room(selection, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
+            if builder is None or last == first:
+                if builder is not None:
+                    yield builder.encode(salt_crc, compressor)
+                builder = _begin_batch(header, selection, first)
                 last = max(
-                    first + 1, gathering.room(picked, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
+                    first + 1, builder.room(selection, first, header.base_offset, batch_bytes_max=walk.batch_bytes_max)
                 )
-            gathering.add(picked, first, last, header.base_offset, header.base_timestamp_us)
-            gathering.durable_end = max(gathering.durable_end, header.durable_end)
+            builder.add(selection, first, last, header.base_offset, header.base_timestamp_us)
+            builder.durable_end = max(builder.durable_end, header.durable_end)
             first = last
         index = end
     if index < len(kept):
         raise DamageError(path, 0, f"a record at offset {kept[index]}", "none")
-    if gathering is not None:
-        yield gathering.encode(salt_crc, compressor)
+    if builder is not None:
+        yield builder.encode(salt_crc, compressor)
 
 
-def _begun(header: BatchHeader, picked: RecordSelection, first: int) -> _Gathering:
-    base_time_us = header.base_timestamp_us + picked.time_delta(first)
-    return _Gathering(header.epoch, header.base_offset + picked.deltas[first], base_time_us)
+def _begin_batch(header: BatchHeader, selection: RecordSelection, first: int) -> _BatchBuilder:
+    base_time_us = header.base_timestamp_us + selection.time_delta(first)
+    return _BatchBuilder(header.epoch, header.base_offset + selection.deltas[first], base_time_us)
 
 
-def _picked(walk: BatchWalk, kept: Sequence[int], path: str) -> RecordSelection:
-    """Return the records of a walk's batch that are in `kept`, all of which it must hold."""
+def _select(walk: BatchWalk, kept: Sequence[int], path: str) -> RecordSelection:
+    """Return the records of a walk's batch that are in `kept`. The batch must have all of them."""
     batch, bodies = walk.batch(), bodies_of_walk(walk, path)
     base_offset, columns = batch.header.base_offset, Columns(batch.records)
     indexes, missing = columns.find([offset - base_offset for offset in kept])
@@ -140,7 +139,7 @@ def _picked(walk: BatchWalk, kept: Sequence[int], path: str) -> RecordSelection:
 
 
 def bodies_of_walk(walk: BatchWalk, path: str) -> memoryview:
-    """Return the plain bodies of the batch that `walk` stands on; raise DamageError where they are not as written."""
+    """Return the plain bodies of the current batch of `walk`. Raises DamageError if they are not what was written."""
     header = walk.header
     assert header is not None
     bodies = plain_bodies(header, walk.bodies())

@@ -1,17 +1,17 @@
-"""The two tasks of a compaction: counting what of a segment is kept, and rewriting a group of segments into one.
+"""The two tasks of a compaction: count the kept records of a segment, and rewrite a group of segments as one.
 
-    count_kept      every CRC of one sealed segment, bodies included; how many of its records are kept, and their bytes
-    rewrite_group   the kept records of neighbouring segments -> one new segment file, synced
+    count_kept      check every CRC of one sealed segment, bodies included; count its kept records and their bytes
+    rewrite_group   write the kept records of neighbouring segments to one new segment file, synced
 
-Rule 1. A task is a value that can be sent to another process: segments as their files' paths, what is kept as packed
-u64 offsets, rising. Its answer is one too. Nothing else is shared, and nothing is known of queues.
-Rule 2. The same task writes the same bytes, wherever and however often it runs: the salt is drawn from what the group
-is made of. Only the name of the file differs from attempt to attempt, so that none disturbs another. What is
-compressed is so too, by the same version of zstandard (see compression.py).
-Rule 3. The new segment answers for all offsets of its group, most of which are holes, and says file id 0: it gets one
-when it is adopted (adoption.py). One that keeps nothing holds an empty batch, which says that something was there.
-Rule 4. What is kept and is not there was lost before, by a repair: it is told, and no reason to stop. Any other fault
-is a DamageError.
+Rule 1. A task is a value that can be sent to another process: segments as paths of their files, kept offsets as packed
+rising u64. Its result is such a value too. The processes share nothing else, and a task knows nothing of queues.
+Rule 2. The same task writes the same bytes wherever and however often it runs: the salt is computed from the group.
+Only the name of the file differs in each attempt, so that attempts do not disturb each other. Compressed bodies are the
+same bytes too with the same version of zstandard (see compression.py).
+Rule 3. The new segment covers all offsets of its group, most of which are holes. Its file id is 0 until it is adopted
+(adoption.py). A group without kept records becomes a segment with one empty batch.
+Rule 4. A kept record that is missing was lost before, by a repair: the result lists it, and the task continues. Any
+other fault is a DamageError.
 """
 
 import secrets
@@ -42,103 +42,103 @@ _FILE_ID: Final = Struct("<Q")
 _COMPRESSED: Final = b"compressed"
 
 Pause = Callable[[int], None]
-"""Hears the bytes just read or written, and may rest as long as it likes."""
+"""pause(number of bytes just read or written). It may wait as long as needed, to limit the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountTask:
-    """One sealed segment to be counted."""
+    """A task: count the kept records of one sealed segment."""
 
     segment: Segment
-    """Where it lies and what it answers for."""
+    """The segment."""
     log_id: bytes
-    """The log's: 16 bytes that its header must repeat."""
+    """The log's id: 16 bytes that the segment's header must repeat."""
     kept: bytes
-    """The offsets of its records that are kept, as by `pack_offsets`."""
+    """The offsets of the kept records, packed by `pack_offsets`."""
     batch_bytes_max: int
-    """No batch is larger."""
+    """The largest batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentCount:
-    """What a segment holds of what is kept."""
+    """The result of a CountTask."""
 
     file_id: int
-    """Which segment."""
+    """The file id of the segment."""
     record_count: int
-    """Records in it."""
+    """The number of records in the segment."""
     kept_count: int
-    """Of those, what is kept."""
+    """The number of kept records in it."""
     kept_bytes: int
     """Bytes of the kept records, their metas and bodies, uncompressed."""
     missing: bytes = b""
-    """Packed offsets that should be kept and are not there."""
+    """Packed offsets of kept records that do not exist."""
     is_compressible: bool = False
-    """Whether it was written to be compressed."""
+    """Whether the segment's batches may be compressed."""
     saved_bytes: int = 0
-    """What compression takes off `kept_bytes` where they lie now: their share of what it takes off their batches."""
+    """Bytes that compression saves of `kept_bytes` now: the kept records' share of the saving of their batches."""
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes that the kept records take where they lie."""
+        """The bytes of the kept records as stored."""
         return self.kept_bytes - self.saved_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTask:
-    """Neighbouring segments to be written as one."""
+    """A task: write neighbouring segments as one."""
 
     segments: tuple[Segment, ...]
-    """In order of their offsets, each beginning where the one before ends."""
+    """The segments in order of their offsets. Each begins where the previous one ends."""
     log_id: bytes
-    """The log's."""
+    """The log's id."""
     kept: tuple[bytes, ...]
-    """For each segment the packed offsets of its records that are kept; all of them must be there."""
+    """For each segment the packed offsets of its kept records, all of which must exist."""
     directory: str
-    """Where the new file is written."""
+    """The directory of the new file."""
     batch_bytes_max: int
-    """No batch is larger."""
+    """The largest batch."""
     compresses: bool = False
-    """Whether bodies are compressed; else they are plain, whatever they were."""
+    """Whether the new bodies are compressed. Otherwise they are plain, whatever they were."""
 
     @property
     def base_offset(self) -> int:
-        """The first offset that the new segment answers for."""
+        """The first offset of the new segment's range."""
         return self.segments[0].base_offset
 
     @property
     def next_offset(self) -> int:
-        """The first that it does not."""
+        """The first offset after the new segment's range."""
         return self.segments[-1].next_offset
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A new segment that lies in the job's directory, synced, and waits to be adopted."""
+    """The result of a GroupTask: a new segment in the job's directory, synced and ready to be adopted."""
 
     name: str
-    """Of the file in that directory."""
+    """The name of the file in that directory."""
     base_offset: int
-    """The first offset that it answers for."""
+    """The first offset of its range."""
     next_offset: int
-    """The first that it does not."""
+    """The first offset after its range."""
     size: int
-    """Bytes, header included."""
+    """The size in bytes, header included."""
     record_count: int
-    """Records in it."""
+    """The number of records."""
     crc: int
-    """CRC-32C of all that follows the header."""
+    """CRC-32C of all bytes after the header."""
 
 
 def pack_offsets(offsets: "array[int]") -> bytes:
-    """Return offsets as a task carries them: u64 in this machine's order, for tasks stay on machines alike."""
+    """Return offsets packed for a task: u64 in the machine's byte order, which all machines of a job share."""
     assert offsets.typecode == "Q"
     return offsets.tobytes()
 
 
 def count_kept(storage: Storage, task: CountTask, pause: Pause = lambda _: None) -> SegmentCount:
-    """Check every CRC of a segment and count what of it is kept. Raises DamageError, ForeignError and OSError."""
-    kept, segment = _unpacked(task.kept), task.segment
+    """Check every CRC of a segment and return the counts. Raises DamageError, ForeignError and OSError."""
+    kept, segment = _unpack_offsets(task.kept), task.segment
     records = kept_count = kept_bytes = saved_bytes = index = 0
     missing = array("Q")
     part = _open(storage, segment, task.log_id, task.batch_bytes_max)
@@ -150,7 +150,7 @@ def count_kept(storage: Storage, task: CountTask, pause: Pause = lambda _: None)
             if index < end:
                 count, size = _count_batch(walk, kept[index:end], missing)
                 kept_count, kept_bytes = kept_count + count, kept_bytes + size
-                saved_bytes += _saved_of(walk.header, size)
+                saved_bytes += _saved_bytes(walk.header, size)
             records, index = records + walk.header.count, end
             pause(walk.header.length)
         missing.extend(kept[index:])
@@ -163,14 +163,14 @@ def count_kept(storage: Storage, task: CountTask, pause: Pause = lambda _: None)
     )
 
 
-def _saved_of(header: BatchHeader, size: int) -> int:
-    """Return the share that `size` bytes of a batch's records have in what compression takes off it."""
+def _saved_bytes(header: BatchHeader, size: int) -> int:
+    """Return the share of `size` bytes of a batch's records in the bytes that compression saves of the batch."""
     content_bytes = header.head_bytes - BATCH_HEADER_BYTES + header.bodies_bytes
     return size * (header.bodies_bytes - header.body_bytes) // max(content_bytes, 1)
 
 
 def _count_batch(walk: BatchWalk, kept: "array[int]", missing: "array[int]") -> tuple[int, int]:
-    """Return how many of `kept` a batch holds, and their bytes; add the others to `missing`."""
+    """Return how many of `kept` are in a batch, and their bytes; append the others to `missing`."""
     batch = walk.batch()
     base_offset, columns = batch.header.base_offset, Columns(batch.records)
     indexes, absent = columns.find([offset - base_offset for offset in kept])
@@ -179,10 +179,10 @@ def _count_batch(walk: BatchWalk, kept: "array[int]", missing: "array[int]") -> 
 
 
 def rewrite_group(storage: Storage, task: GroupTask, pause: Pause = lambda _: None) -> Rewritten:
-    """Write the kept records of a group as one new segment file, synced, its name not yet.
+    """Write the kept records of a group to one new segment file and sync it. The name in the directory is not synced.
 
-    Raises DamageError and ForeignError where an input is not what was written, and OSError; what was written until
-    then stays, for whoever sweeps the job's directory.
+    Raises DamageError and ForeignError if an input is not what was written, and OSError. The unfinished file stays
+    until the job's directory is swept.
     """
     name = f"{task.segments[0].file_id:016x}-{task.segments[-1].file_id:016x}-{secrets.token_hex(8)}.log"
     file = storage.open(f"{task.directory}/{name}", create=True)
@@ -193,7 +193,7 @@ def rewrite_group(storage: Storage, task: GroupTask, pause: Pause = lambda _: No
 
 
 class _Writer:
-    """Writes one new segment."""
+    """The writer of one new segment."""
 
     def __init__(self, storage: Storage, task: GroupTask, file: File, pause: Pause) -> None:
         self._storage = storage
@@ -209,12 +209,12 @@ class _Writer:
     def write(self, name: str) -> Rewritten:
         task, count = self._task, 0
         for segment, packed in zip(task.segments, task.kept, strict=True):
-            kept = _unpacked(packed)
+            kept = _unpack_offsets(packed)
             if kept:
                 count += len(kept)
                 self._copy(segment, kept)
         if not count:
-            self._put(self._empty_batch())
+            self._write_batch(self._empty_batch())
         self._file.write([self._header.encode()], 0)
         self._file.sync()
         self._file.drop_cache(0, 0)
@@ -225,18 +225,18 @@ class _Writer:
         try:
             self._header = self._header._replace(epoch=max(self._header.epoch, part.header.epoch))
             walks = walk_whole(part, base_offset=segment.base_offset, next_offset=segment.next_offset)
-            for batch in self._picked(walks, kept, segment.path):
-                self._put(batch)
+            for batch in self._copied_batches(walks, kept, segment.path):
+                self._write_batch(batch)
             part.file.drop_cache(0, 0)
         finally:
             part.file.close()
 
-    def _picked(self, walks: Iterator[BatchWalk], kept: "array[int]", path: str) -> Iterator[list[Buffer]]:
-        paused, salt_crc = self._paused(walks), self._header.salt_crc
-        return copy_records(paused, kept, path=path, salt_crc=salt_crc, compressor=self._compressor)
+    def _copied_batches(self, walks: Iterator[BatchWalk], kept: "array[int]", path: str) -> Iterator[list[Buffer]]:
+        walks_with_pauses, salt_crc = self._walk_with_pauses(walks), self._header.salt_crc
+        return copy_records(walks_with_pauses, kept, path=path, salt_crc=salt_crc, compressor=self._compressor)
 
     def _empty_batch(self) -> list[Buffer]:
-        """Return a batch of no records, as old as the group's first: times never fall along a log."""
+        """Return a batch without records, with the time of the group's first batch: times never fall along a log."""
         segment, header = self._task.segments[0], self._header
         part = _open(self._storage, segment, self._task.log_id, self._task.batch_bytes_max)
         try:
@@ -247,25 +247,25 @@ class _Writer:
         batch = DraftBatch(header.base_offset, time_us, flags=KEPT)
         return encode_batch(batch, salt_crc=header.salt_crc, durable_end=0, epoch=header.epoch)
 
-    def _paused(self, walks: Iterator[BatchWalk]) -> Iterator[BatchWalk]:
+    def _walk_with_pauses(self, walks: Iterator[BatchWalk]) -> Iterator[BatchWalk]:
         for walk in walks:
             yield walk
             assert walk.header is not None
             self._pause(walk.header.length)
 
-    def _put(self, batch: list[Buffer]) -> None:
+    def _write_batch(self, batch: list[Buffer]) -> None:
         self._file.write(batch, self._position)
         for buffer in batch:
             self._position += len(buffer)
             self._crc = crc32c(buffer, self._crc)
         if self._position - self._synced >= _SYNC_BYTES:
-            # Little at a time: a long sync delays those of the log.
+            # A long sync would delay the log's syncs, so every sync is small.
             self._file.datasync()
             self._synced = self._position
 
 
 def _salt_of(task: GroupTask) -> int:
-    """Return a salt that no other group has, and this one each time."""
+    """Return the salt of a group: a CRC of its inputs, the same in each attempt."""
     crc = crc32c(_IDENTITY.pack(task.log_id, task.base_offset, task.next_offset, len(task.segments)))
     for segment, kept in zip(task.segments, task.kept, strict=True):
         crc = crc32c(kept, crc32c(_FILE_ID.pack(segment.file_id), crc))
@@ -273,7 +273,7 @@ def _salt_of(task: GroupTask) -> int:
 
 
 def _open(storage: Storage, segment: Segment, log_id: bytes, batch_bytes_max: int) -> SegmentReader:
-    """Open a sealed segment by its path; raise DamageError where it is not the one that is meant."""
+    """Return a sealed segment opened by its path. Raises DamageError if the file is another segment."""
     path = segment.path
     try:
         file = storage.open(path)
@@ -296,7 +296,7 @@ def _checked_header(file: File, segment: Segment, log_id: bytes) -> SegmentHeade
     return header
 
 
-def _unpacked(packed: bytes) -> "array[int]":
+def _unpack_offsets(packed: bytes) -> "array[int]":
     offsets = array("Q")
     offsets.frombytes(packed)
     return offsets

@@ -331,7 +331,7 @@ class Housekeeper:
         return self.lane.pause(seconds) or self._written_bytes() - before > _BUSY_BYTES_PER_S * seconds
 
     def _delete_removed(self) -> None:
-        self._adopted = [one for one in self._adopted if not one.is_taken]
+        self._adopted = [one for one in self._adopted if not one.is_released]
         in_use = {segment.file_id for one in self._adopted for segment in one.inputs}
         gone = self._deleter.delete(frozenset(self.manifest.removed) - in_use)
         if gone:

@@ -308,7 +308,7 @@ class Log:
         directory = self.directory
         gone = {segment_path(directory, one.file_id) for one in adoption.inputs}
         self.bodies.replace(gone, [one.at(directory) for one in adoption.segments])
-        adoption.is_taken = True
+        adoption.is_released = True
 
     def seal_active(self, now_us: int) -> bool:
         """Go on in the next segment, where it lies ready and this one holds a record; tell whether it does.

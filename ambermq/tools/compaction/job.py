@@ -24,7 +24,7 @@ from ambermq.engine.compaction.live_records import kept_offsets
 from ambermq.engine.compaction.plan import Choice, Group, History, Plan, plan_compaction
 from ambermq.engine.history.past import open_past
 from ambermq.engine.snapshots.files import load_snapshot, write_snapshot
-from ambermq.log.compaction.job import CompactionJob, base_path, job_path, lock_jobs, sweep_jobs, write_proposal
+from ambermq.log.compaction.job import CompactionJob, base_path, job_path, lock_jobs, sweep_jobs, write_table
 from ambermq.log.compaction.rewrite_tasks import GroupTask, Rewritten, SegmentCount, pack_offsets
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LockedError
@@ -223,7 +223,7 @@ class _Job:
             records_after=sum(one.record_count for one in written),
             archive=tuple(outcome.archive),
         )
-        write_proposal(self._storage, self._directory, self._job, proposal)
+        write_table(self._storage, self._directory, self._job, proposal)
         self._progress("commit", 0, 1)
         told = self._broker.commit(self._job)
         self._progress("commit", 1, 1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.log.compaction.adoption import Adoption, adopt, check_segments
-from ambermq.log.compaction.job import CompactionJob, job_path, lock_jobs, read_proposal, sweep_jobs, write_proposal
+from ambermq.log.compaction.job import CompactionJob, job_path, lock_jobs, read_table, sweep_jobs, write_table
 from ambermq.log.compaction.record_copy import bodies_of_walk
 from ambermq.log.compaction.rewrite_tasks import GroupTask, pack_offsets, rewrite_group
 from ambermq.log.errors import DamageError, ForeignError, LogError
@@ -64,7 +64,7 @@ def proposed(storage: SimulatedStorage, kept: list[int]) -> CompactionJob:
     storage.sync_directory(folder)
     inputs = tuple(one.file_id for one in below)
     proposal = CompactionJob(1, manifest.log_id.hex(), Horizon(horizon, 5), inputs, (new,), 30, len(kept))
-    write_proposal(storage, DIRECTORY, JOB, proposal)
+    write_table(storage, DIRECTORY, JOB, proposal)
     return proposal
 
 
@@ -191,7 +191,7 @@ def test_new_files_are_held_against_the_table(changed: dict[str, int], why: str)
     storage, written = lived()
     proposal = proposed(storage, sorted(written)[::2])
     wrong = replace(proposal, segments=(replace(proposal.segments[0], **changed),))  # type: ignore[arg-type]
-    check = {"batch_bytes_max": CONFIG.batch_bytes_max, "give_way": lambda _: False}
+    check = {"batch_bytes_max": CONFIG.batch_bytes_max, "throttle": lambda _: False}
     assert check_segments(storage, DIRECTORY, JOB, proposal, **check)  # type: ignore[arg-type]
     with pytest.raises(DamageError, match=why):
         check_segments(storage, DIRECTORY, JOB, wrong, **check)  # type: ignore[arg-type]
@@ -213,11 +213,11 @@ def test_a_table_that_leads_elsewhere_is_refused() -> None:
     proposal = proposed(storage, [])
     outside = replace(proposal, segments=(replace(proposal.segments[0], name="../segments/1"),))
     storage.unlink(f"{job_path(DIRECTORY, JOB)}/TABLE")
-    write_proposal(storage, DIRECTORY, JOB, outside)
-    with pytest.raises(ForeignError, match="is no name of a new segment"):
-        read_proposal(storage, DIRECTORY, JOB)
+    write_table(storage, DIRECTORY, JOB, outside)
+    with pytest.raises(ForeignError, match="is not the name of a new segment"):
+        read_table(storage, DIRECTORY, JOB)
     for name in ("..", "lock", "", "a/b"):
-        with pytest.raises(ForeignError, match="is no name of a job"):
+        with pytest.raises(ForeignError, match="is not the name of a job"):
             job_path(DIRECTORY, name)
 
 
