@@ -14,7 +14,7 @@ from ambermq.log.index.segment_index import Index, build, path_of_index
 from ambermq.log.index.tables import no_touches
 from ambermq.log.read import body_reads as cold
 from ambermq.log.read import body_store as log_bodies
-from ambermq.log.read.body_reads import DAMAGED, NotNow, read_batches
+from ambermq.log.read.body_reads import DAMAGED, ReadWouldWait, read_batches
 from ambermq.log.read.log_reader import open_reader
 from ambermq.log.read.search import Search
 from ambermq.log.recovery.repair import apply
@@ -97,7 +97,7 @@ def test_the_loop_decompresses_nothing() -> None:
     for header in (walk := part.walk()):
         positions.add(header.base_offset, walk.position)
     wanted = sorted(expected)[4]
-    with pytest.raises(NotNow):
+    with pytest.raises(ReadWouldWait):
         read_batches(part.file.read, positions, wanted, batch_bytes_max=CONFIG.batch_bytes_max, decompresses=False)
     first, *_ = read_batches(part.file.read, positions, wanted, batch_bytes_max=CONFIG.batch_bytes_max)
     assert first.body(wanted) == expected[wanted]

@@ -238,7 +238,7 @@ class DurableLoop:
 
     def _failed(self, error: Exception) -> None:
         self.failure = error
-        self.log.give_up(error)
+        self.log.fail(error)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Say how many more deliveries a consumer can take now; replaces what was said before."""
@@ -259,7 +259,7 @@ class DurableLoop:
 
     def replay(self, first: int) -> Replay:
         """Return what reads events again beside the loop, the durable ones from offset `first` on."""
-        return Replay(self.log.stretch(first), self.log.manifest.horizon)
+        return Replay(self.log.tail_reader(first), self.log.manifest.horizon)
 
     def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
         """Return messages for who takes nothing: None each where one is damaged, None where one must be read first.

@@ -1,9 +1,9 @@
-"""Finding single batches of a log that is open for reading, without walking all of it.
+"""Lookups of single batches in a log that is open for reading, without a walk over all of it.
 
-Rule 1. A sealed segment is entered by its index where that fits, else by one walk over its heads. What is not sealed
-was surveyed when the reader opened, so where its batches lie is known.
-Rule 2. At most `_SEGMENTS_MAX` sealed segments are open; the one not used for longest is closed first.
-Rule 3. Times never fall along the log but for batches without records, which therefore decide nothing.
+Rule 1. A lookup in a sealed segment uses its index if that fits, else one walk over its heads. The survey at the
+opening of the reader has the positions in the other segments.
+Rule 2. At most `_SEGMENTS_MAX` sealed segments are open. The least recently used one is closed first.
+Rule 3. Times never fall along the log, except in batches without records. Lookups by time ignore those batches.
 """
 
 from bisect import bisect_right
@@ -26,8 +26,8 @@ _SEGMENTS_MAX: Final = 8
 _TIME_MAX: Final = 1 << 62
 
 
-class _Opened:
-    """An open segment, and what is known of where its batches lie."""
+class _OpenSegment:
+    """An open segment and the positions of its batches."""
 
     def __init__(self, part: SegmentReader, sealed: Sealed | None, directory: str) -> None:
         self.part = part
@@ -49,13 +49,13 @@ class _Opened:
         segment = self._sealed.at(self._directory)
         return Index.open(path_of_index(segment), segment, self.part.header)
 
-    def near(self, time_us: int) -> int | None:
-        """Return the position of a batch at or before a time, None where nothing better than the first is known."""
+    def position_near(self, time_us: int) -> int | None:
+        """Return the position of a batch at or before a time, or None if only the segment's start is known."""
         base_offset = None if self.index is None else self.index.at(time_us)
         return None if base_offset is None else self.positions.locate(base_offset)
 
     def close(self) -> None:
-        """Close what only the look-up has opened."""
+        """Close the files that the lookup has opened itself."""
         index = self.__dict__.get("index")
         if index is not None:
             index.close()
@@ -64,7 +64,7 @@ class _Opened:
 
 
 class BatchLookup:
-    """Look-ups in the segments of one reader."""
+    """Lookups in the segments of one reader."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class BatchLookup:
         parts: Sequence[SegmentReader],
         open_sealed: Callable[[Sealed], SegmentReader],
     ) -> None:
-        """Look into `sealed` segments, and into `parts`, which are open and stay so."""
+        """Look up in `sealed` segments and in `parts`, which are open and stay open."""
         self._directory = directory
         self._open_sealed = open_sealed
         self._segments: list[Sealed | SegmentReader] = [
@@ -81,18 +81,18 @@ class BatchLookup:
             *(part for part in parts if part.end > SEGMENT_HEADER_BYTES),
         ]
         self._bases = [_base_of(segment) for segment in self._segments]
-        self._opened: OrderedDict[int, _Opened] = OrderedDict()
+        self._open_segments: OrderedDict[int, _OpenSegment] = OrderedDict()
 
     def find(self, offset: int) -> tuple[SegmentReader, BatchWalk] | None:
-        """Return the segment and a walk that stands on the batch which answers for `offset`, None where none does.
+        """Return the segment and a walk at the batch whose range has `offset`, or None if there is none.
 
-        The segment is open until other look-ups have opened many more. Raises DamageError.
+        The segment stays open until later lookups have opened `_SEGMENTS_MAX` others. Raises DamageError.
         """
         index = bisect_right(self._bases, offset) - 1
         if index < 0:
             return None
-        opened = self._open(index)
-        part, positions = opened.part, opened.positions
+        open_segment = self._open(index)
+        part, positions = open_segment.part, open_segment.positions
         end = min(part.end, positions.locate_next(offset) or part.end)
         walk = part.walk(positions.locate(offset) or SEGMENT_HEADER_BYTES, end=end)
         for header in walk:
@@ -104,53 +104,55 @@ class BatchLookup:
         return None
 
     def position(self, offset: int) -> int:
-        """Return where to begin in the segment that answers for `offset`, to meet its batch and few before it."""
+        """Return the position from which a walk of the segment reaches the batch of `offset` after few others."""
         index = bisect_right(self._bases, offset) - 1
         position = self._open(index).positions.locate(offset) if index >= 0 else None
         return position or SEGMENT_HEADER_BYTES
 
     def offset_at(self, time_us: int, *, end: int) -> int | None:
-        """Return the greatest offset below `end` whose record's time is at or before `time_us`; None: there is none."""
+        """Return the greatest offset below `end` whose record's time is at or before `time_us`, or None."""
         index = bisect_right(range(len(self._segments)), time_us, key=self._first_time)
-        return self._last_of(index, lambda opened: opened.near(time_us), time_us, end)
+        return self._last_of(index, lambda open_segment: open_segment.position_near(time_us), time_us, end)
 
     def floor(self, offset: int) -> int | None:
-        """Return the greatest offset at or below `offset` at which there is a record, None where there is none."""
+        """Return the greatest offset of a record at or below `offset`, or None if there is none."""
         index = bisect_right(self._bases, offset)
-        return self._last_of(index, lambda opened: opened.positions.locate(offset), _TIME_MAX, offset + 1)
+        return self._last_of(index, lambda open_segment: open_segment.positions.locate(offset), _TIME_MAX, offset + 1)
 
-    def _last_of(self, index: int, start_of: Callable[[_Opened], int | None], time_us: int, end: int) -> int | None:
+    def _last_of(
+        self, index: int, start_of: Callable[[_OpenSegment], int | None], time_us: int, end: int
+    ) -> int | None:
         """Return the last offset at or before a time and below `end`, in the first `index` segments.
 
-        `start_of` tells a position in the last of them from which it is most likely found.
+        `start_of` returns the position in the last of them from which a walk most likely finds it.
         """
-        for opened in map(self._open, range(index - 1, -1, -1)):
-            start = start_of(opened) or SEGMENT_HEADER_BYTES
-            found = _last_until(opened.part, start, time_us, end)
+        for open_segment in map(self._open, range(index - 1, -1, -1)):
+            start = start_of(open_segment) or SEGMENT_HEADER_BYTES
+            found = _last_until(open_segment.part, start, time_us, end)
             if found is None and start > SEGMENT_HEADER_BYTES:
-                found = _last_until(opened.part, SEGMENT_HEADER_BYTES, time_us, end)
+                found = _last_until(open_segment.part, SEGMENT_HEADER_BYTES, time_us, end)
             if found is not None:
                 return found
         return None
 
     def close(self) -> None:
-        """Close every segment that a look-up has opened."""
-        while self._opened:
-            self._opened.popitem()[1].close()
+        """Close every segment that a lookup has opened."""
+        while self._open_segments:
+            self._open_segments.popitem()[1].close()
 
-    def _open(self, index: int) -> _Opened:
-        opened = self._opened.get(index)
-        if opened is None:
+    def _open(self, index: int) -> _OpenSegment:
+        open_segment = self._open_segments.get(index)
+        if open_segment is None:
             segment = self._segments[index]
             if isinstance(segment, SegmentReader):
-                opened = _Opened(segment, None, self._directory)
+                open_segment = _OpenSegment(segment, None, self._directory)
             else:
-                opened = _Opened(self._open_sealed(segment), segment, self._directory)
-            self._opened[index] = opened
-            if len(self._opened) > _SEGMENTS_MAX:
-                self._opened.popitem(last=False)[1].close()
-        self._opened.move_to_end(index)
-        return opened
+                open_segment = _OpenSegment(self._open_sealed(segment), segment, self._directory)
+            self._open_segments[index] = open_segment
+            if len(self._open_segments) > _SEGMENTS_MAX:
+                self._open_segments.popitem(last=False)[1].close()
+        self._open_segments.move_to_end(index)
+        return open_segment
 
     def _first_time(self, index: int) -> int:
         part = self._open(index).part
@@ -186,7 +188,7 @@ def _last_until(part: SegmentReader, position: int, time_us: int, end: int) -> i
 
 
 def _check_whole(part: SegmentReader, walk: BatchWalk, end: int) -> None:
-    """Raise DamageError where a walk ended before `end`, up to which batches are known to lie."""
+    """Raise DamageError if a walk ended before `end`, the known end of the batches."""
     if walk.position < end:
-        expected, found = walk.mismatch or ("a batch", "zeros, as where nothing was ever written")
+        expected, found = walk.mismatch or ("a batch", "zeros, as in unwritten space")
         raise DamageError(part.path, walk.position, expected, found)

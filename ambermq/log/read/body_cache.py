@@ -1,7 +1,7 @@
-"""The hot cache: bodies as they were written, first in, first out.
+"""The hot cache: the bodies of recently written records, first in, first out.
 
-It is bounded by bytes, with the overhead of each entry counted, and by the number of runs. Bodies that were delivered
-leave early: hardly anybody asks twice, and large ones keep alive the chunk that they were read into.
+Its limits are a number of bytes, the overhead of each entry included, and a number of runs. Delivered bodies leave
+early, because a second read is rare, and a large body keeps the whole read buffer alive that it is a view of.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ __all__ = ["RUNS_MAX", "BodyCache"]
 _ENTRY_OVERHEAD_BYTES: Final = 150
 RUNS_MAX: Final = 4096
 _DROPPED_SHARE: Final = 64
-"""One in so many runs goes at once when there is too much."""
+"""Over the limit, one in this many runs is dropped in one step."""
 
 
 class BodyCache:
@@ -29,10 +29,10 @@ class BodyCache:
         self._bodies: dict[int, Buffer] = {}
         self._runs: deque[range] = deque()
         self.size_bytes = 0
-        """What is held, with 150 bytes of overhead an entry."""
+        """The bytes of the cached bodies, with 150 bytes of overhead for each entry."""
 
-    def keep(self, first_offset: int, bodies: Sequence[Buffer], *, body_bytes: int) -> None:
-        """Take the bodies of consecutive records, `body_bytes` in all. A view keeps alive all of its buffer."""
+    def add(self, first_offset: int, bodies: Sequence[Buffer], *, body_bytes: int) -> None:
+        """Add the bodies of consecutive records, `body_bytes` in total. A view keeps its whole buffer alive."""
         count = len(bodies)
         self._bodies.update(enumerate(bodies, first_offset))
         self._runs.append(range(first_offset, first_offset + count))
@@ -41,23 +41,23 @@ class BodyCache:
             self._drop_oldest()
 
     def forget(self, offsets: Iterable[int]) -> None:
-        """Drop bodies that nobody will ask for again; offsets that are not held are passed over."""
-        held = self._bodies
-        count = len(held)
-        gone_bytes = sum(map(len, map(held.pop, offsets, repeat(b""))))
-        self.size_bytes -= gone_bytes + _ENTRY_OVERHEAD_BYTES * (count - len(held))
+        """Drop bodies that are not needed again. Offsets that are not cached are ignored."""
+        cached = self._bodies
+        count = len(cached)
+        dropped_bytes = sum(map(len, map(cached.pop, offsets, repeat(b""))))
+        self.size_bytes -= dropped_bytes + _ENTRY_OVERHEAD_BYTES * (count - len(cached))
 
     def _drop_oldest(self) -> None:
-        # A share of them at a time, so that not each message that comes alone has to push out another.
+        # A part of the runs at a time, so that a new message does not always evict an old one.
         runs = self._runs
         self.forget(chain.from_iterable([runs.popleft() for _ in range(1 + len(runs) // _DROPPED_SHARE)]))
 
     def get(self, offset: int) -> Buffer | None:
-        """Return a body, None where it is not held."""
+        """Return a body, or None if it is not cached."""
         return self._bodies.get(offset)
 
     def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
-        """Return all bodies, None where at least one is not held."""
+        """Return all bodies, or None if at least one is not cached."""
         try:
             return list(map(self._bodies.__getitem__, offsets))
         except KeyError:
@@ -65,7 +65,7 @@ class BodyCache:
 
     @property
     def run_count(self) -> int:
-        """Runs that it knows, those that have left by themselves included."""
+        """The number of runs in the queue, those whose bodies have left early included."""
         return len(self._runs)
 
     def __len__(self) -> int:

@@ -1,11 +1,12 @@
-"""Batches read back from segments for their bodies.
+"""Reads of batches from segments for their bodies.
 
-Rule 1. A batch is read and checked as a whole, once: its head CRC, then its body CRC. Bodies that fail are the marker
-DAMAGED, never bytes; so is an offset that no batch holds, for whoever asks for it asks for what must be there.
-Rule 2. `read_batches` does not know where its bytes come from: the loop gives it a read that never waits and raises
-NotNow, the reader thread one that waits. Decompressing is waiting too: only the thread does it, once for each batch
-that is read.
-Rule 3. What is kept of a batch is its bodies, decompressed, and where each begins; records and metas are not kept.
+Rule 1. A batch is read and checked once and as a whole: its head CRC, then its body CRC. A body that fails is the
+marker DAMAGED and never bytes. So is an offset that no batch has, because a caller asks only for offsets that must
+exist.
+Rule 2. `read_batches` does not know the source of its bytes. The loop gives it a read that never waits and raises
+ReadWouldWait; the reader thread gives it one that waits. Decompression counts as waiting: only the thread does it, once
+for each batch that is read.
+Rule 3. Of a batch only the decompressed bodies and their starts stay in memory, not records and metas.
 """
 
 from array import array
@@ -29,18 +30,18 @@ from ambermq.log.format.compression import plain_bodies
 from ambermq.log.format.record import RECORD
 from ambermq.log.format.sparse_positions import SparsePositions
 
-__all__ = ["DAMAGED", "NotNow", "ReadBatch", "damaged_at", "read_batches"]
+__all__ = ["DAMAGED", "ReadBatch", "ReadWouldWait", "damaged_at", "read_batches"]
 
 DAMAGED: Final = memoryview(b"")
-"""Stands for a body that cannot be believed; compare by identity."""
+"""The marker for a damaged body. Compare it by identity."""
 
 _WINDOW_BYTES: Final = 64 << 10
 _OVERHEAD_BYTES: Final = 400
 _DELTA_AND_LENGTH: Final = Struct("<II40x")
 
 
-class NotNow(Exception):
-    """The bytes are not in memory, or lie there compressed; a thread has to get them."""
+class ReadWouldWait(Exception):
+    """The bytes are not in the page cache or are compressed, so that the reader thread must read them."""
 
 
 class ReadBatch:
@@ -51,17 +52,17 @@ class ReadBatch:
     def __init__(
         self, base_offset: int, next_offset: int, deltas: "array[int]", starts: "array[int]", data: bytes
     ) -> None:
-        """Keep what was read: `starts` has one entry more than `deltas`; both are empty for a batch that is damaged."""
+        """Store what was read. `starts` has one entry more than `deltas`; both are empty for a damaged batch."""
         self.base_offset = base_offset
         self.next_offset = next_offset
         self._deltas = deltas
         self._starts = starts
         self._data = data
         self.cost_bytes = len(data) + 8 * len(starts) + _OVERHEAD_BYTES
-        """What keeping it costs in memory, overhead included."""
+        """The memory that the object takes, overhead included."""
 
     def body(self, offset: int) -> Buffer:
-        """Return the body of one record, DAMAGED where there is none to be believed."""
+        """Return the body of one record, or DAMAGED."""
         return self.run((offset,))[0]
 
     def run(self, offsets: Sequence[int]) -> list[Buffer]:
@@ -69,9 +70,9 @@ class ReadBatch:
         base, starts, data, deltas = self.base_offset, self._starts, self._data, self._deltas
         if len(deltas) == self.next_offset - base:
             return [data[starts[offset - base] : starts[offset - base + 1]] for offset in offsets]
-        return [self._sought(offset) for offset in offsets]
+        return [self._body_at(offset) for offset in offsets]
 
-    def _sought(self, offset: int) -> Buffer:
+    def _body_at(self, offset: int) -> Buffer:
         delta = offset - self.base_offset
         index = bisect_left(self._deltas, delta)
         if index == len(self._deltas) or self._deltas[index] != delta:
@@ -80,12 +81,12 @@ class ReadBatch:
 
 
 def damaged_at(offset: int, next_offset: int | None = None) -> ReadBatch:
-    """Return what stands for bodies of [offset, next_offset) that cannot be read; for one body without the latter."""
+    """Return a batch whose bodies in [offset, next_offset) are DAMAGED; without `next_offset` only the one body."""
     return ReadBatch(offset, offset + 1 if next_offset is None else next_offset, array("I"), array("I"), b"")
 
 
 class _Window:
-    """A piece of a segment, read where it is needed and at least 64 KiB at a time."""
+    """A piece of a segment, read on demand and at least 64 KiB at a time."""
 
     __slots__ = ("_data", "_read", "_start")
 
@@ -111,10 +112,10 @@ def read_batches(
     batch_bytes_max: int,
     decompresses: bool = True,
 ) -> list[ReadBatch]:
-    """Read the batch that holds `offset` and read ahead: the next batch, or all that begin within 64 KiB.
+    """Return the batch of `offset` and, as a read-ahead, the next batch or all that begin within 64 KiB.
 
-    `read(length, position)` reads from the segment of `positions`, and may raise NotNow; so does a compressed batch
-    unless `decompresses`. The first batch of the result answers for `offset`, be it DAMAGED.
+    `read(length, position)` reads from the segment of `positions`, and may raise ReadWouldWait. Without `decompresses`
+    a compressed batch raises it too. The range of the first batch in the result has `offset`; it may be DAMAGED.
     """
     position = positions.locate(offset)
     window, batches, ahead_bytes = _Window(read), list[ReadBatch](), 0
@@ -125,8 +126,8 @@ def read_batches(
         next_offset = _next_offset(window, position, header)
         if batches or next_offset > offset:
             if header.flags & COMPRESSED and not decompresses:
-                raise NotNow
-            # As they are in memory: of what compresses well, 64 KiB on the disk may be very many.
+                raise ReadWouldWait
+            # The decompressed size counts: 64 KiB on the disk may be very large in memory.
             ahead_bytes += header.head_bytes + header.bodies_bytes
             batches.append(_read_batch(window, position, header, next_offset))
         position += header.length

@@ -1,14 +1,15 @@
-"""Message bodies by their records' offsets: what was written lately from memory, the rest from the segments.
+"""Message bodies by the offsets of their records: recent ones from memory, the others from the segments.
 
-Rule 1. What was written lately is hot and comes from memory (hot.py).
-Rule 2. The rest is looked for in batches read before, then in the page cache, without waiting; only then is it cold, as
-are compressed batches: a reader thread is asked, and the caller is told to come back.
-Rule 3. What a request has brought stays until the next `completed()` at least, however large it is; older batches
-make room.
-Rule 4. A body that cannot be believed is DAMAGED, never bytes (see cold.py).
+Rule 1. A recently written body is hot and comes from memory (body_cache.py).
+Rule 2. Any other body is looked up in batches read before, then in the page cache, without waiting. Otherwise it is
+cold, and so is a compressed batch: the reader thread reads it, and the caller asks again after `completed()`.
+Rule 3. The batches of a request stay at least until the next `completed()`, however large they are. Older batches are
+dropped.
+Rule 4. A damaged body is DAMAGED, never bytes (see body_reads.py).
 
-Everything here is called by one thread; only the append-only lists and tables are shared with the other. Where a
-compaction replaces segments, the list of them is replaced whole: whoever finds a file gone looks into the new one.
+One thread calls everything here and shares only append-only lists and tables with the reader thread. When a compaction
+replaces segments, the list of segments is replaced as a whole; if the reader thread then misses a file, it uses the new
+list.
 """
 
 from bisect import bisect_right, insort
@@ -24,7 +25,7 @@ from ambermq.log.format.segment import Segment
 from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.segment_index import load_positions
 from ambermq.log.read.body_cache import BodyCache
-from ambermq.log.read.body_reads import DAMAGED, NotNow, ReadBatch, damaged_at, read_batches
+from ambermq.log.read.body_reads import DAMAGED, ReadBatch, ReadWouldWait, damaged_at, read_batches
 from ambermq.log.read.tail_reader import TailReader
 from ambermq.log.storage.interface import File, Storage
 from ambermq.log.storage.worker_threads import Workers
@@ -34,12 +35,12 @@ __all__ = ["DAMAGED", "BodyStore"]
 _TABLES_MAX: Final = 256
 _FILES_MAX: Final = 64
 _UNKNOWN_BYTES: Final = 1 << 62
-"""Of a segment that this process has filled: zeros or the file's end tell where it ends."""
+"""The size of a segment that this process filled: zeros or the end of the file end its walk."""
 _base_offset = attrgetter("base_offset")
 
 
 class _ReadBatches:
-    """Batches read back, the least recently used dropped first."""
+    """The batches read from segments. The least recently used one is dropped first."""
 
     __slots__ = ("_bases", "_batches", "_bytes_max", "size_bytes")
 
@@ -67,7 +68,7 @@ class _ReadBatches:
         return batch
 
     def make_room(self, *, besides_bytes: int = 0) -> None:
-        """Drop what was not used for longest; `besides_bytes` of what was added last stay whatever their size."""
+        """Drop the least recently used batches down to the limit plus `besides_bytes`."""
         while self.size_bytes > self._bytes_max + besides_bytes:
             self._drop(next(iter(self._batches)))
 
@@ -77,7 +78,7 @@ class _ReadBatches:
 
 
 class _Files:
-    """Open segments of one thread, the least recently used closed first."""
+    """The open segments of one thread. The least recently used one is closed first."""
 
     __slots__ = ("_files", "_storage")
 
@@ -95,7 +96,7 @@ class _Files:
         return file
 
     def forget(self, path: str) -> None:
-        """Close a file that is not asked for any more."""
+        """Close a file that is not needed any more."""
         file = self._files.pop(path, None)
         if file is not None:
             file.close()
@@ -106,7 +107,7 @@ class _Files:
 
 
 class _Segments:
-    """The segments of the log in order of their offsets; grows at the end only."""
+    """The segments of the log in order of their offsets. The list grows only at its end."""
 
     __slots__ = ("bases", "paths", "sealed")
 
@@ -114,65 +115,67 @@ class _Segments:
         self.bases: list[int] = []
         self.paths: list[str] = []
         self.sealed: list[Segment | None] = []
-        """As they were sealed; None of those that this process began."""
+        """The sealed segments; None for a segment that this process began."""
 
     def append(self, base_offset: int, path: str, segment: Segment | None) -> None:
-        # The base goes last: the other thread finds a segment only when all of it is there.
+        # The base is appended last: the other thread then finds a segment only with its path.
         self.paths.append(path)
         self.sealed.append(segment)
         self.bases.append(base_offset)
 
     def find(self, offset: int) -> int:
-        """Return the number of the segment that answers for `offset`, -1 for none."""
+        """Return the index of the segment whose range has `offset`, or -1."""
         return bisect_right(self.bases, offset) - 1
 
 
 class BodyStore:
     """The bodies of one log.
 
-    Reads that wait run in a lane of `workers`; whoever collects those calls `completed()` then.
+    Reads that wait run in a lane of `workers`. After `workers.collect()` the caller calls `completed()`.
     """
 
     def __init__(self, storage: Storage, config: LogConfig, workers: Workers) -> None:
         self._config = config
         self._storage = storage
-        self._lane = workers.lane("ambermq-bodies", self._bring)
+        self._lane = workers.lane("ambermq-bodies", self._serve_requests)
         self._hot = BodyCache(config.hot_bytes_max)
         self._hot_large = BodyCache(config.hot_large_bytes_max)
         self._read = _ReadBatches(config.cold_bytes_max)
         self.is_idle = True
-        """Nothing was read back: `completed` has nothing to do."""
-        self._staying_bytes = 0
+        """Whether `completed` has nothing to do: nothing was read or requested."""
+        self._last_request_bytes = 0
         self._files, self._reader_files = _Files(storage), _Files(storage)
         self._segments = _Segments()
-        self._gone: deque[str] = deque()
+        self._replaced_paths: deque[str] = deque()
         self._tables: dict[str, SparsePositions] = {}
         self._active = SparsePositions(0)
-        """Of the active segment; `begin` comes before whatever is written."""
-        self._asked: set[int] = set()
+        """The positions in the active segment; `begin` sets it before the first write."""
+        self._requested_offsets: set[int] = set()
         self._requests: deque[tuple[list[int], dict[str, SparsePositions]]] = deque()
-        self._brought: deque[tuple[list[int], list[ReadBatch], dict[str, SparsePositions]]] = deque()
+        self._results: deque[tuple[list[int], list[ReadBatch], dict[str, SparsePositions]]] = deque()
 
     def add_sealed(self, segment: Segment) -> None:
-        """Make a sealed segment known, in order of their offsets; its table of positions is read when first needed."""
+        """Add a sealed segment, in the order of offsets. Its table of positions is loaded at the first use."""
         self._segments.append(segment.base_offset, segment.path, segment)
 
     def begin(self, *, base_offset: int, path: str, salt_crc: int) -> None:
-        """Make the new active segment known: the batches that `wrote` names from now on lie in it."""
+        """Add the new active segment, to which the batches of later calls of `note_batch` belong."""
         self._active = self._tables[path] = SparsePositions(salt_crc)
         self._segments.append(base_offset, path, None)
 
-    def wrote(self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()) -> None:
-        """Note where a batch lies in the active segment, and keep its bodies, runs as those of a DraftBatch."""
+    def note_batch(
+        self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()
+    ) -> None:
+        """Store the position of a batch in the active segment, and cache its bodies: the runs of a DraftBatch."""
         if position >= self._active.next_position:
             self._active.add(base_offset, position)
         for first_offset, bodies, body_bytes in runs:
-            # Views of read buffers are large and few: with a bound of their own neither kind crowds out the other.
+            # Views of read buffers are large and few. Separate limits keep one kind from evicting the other.
             hot = self._hot_large if type(bodies[0]) is memoryview else self._hot
-            hot.keep(first_offset, bodies, body_bytes=body_bytes)
+            hot.add(first_offset, bodies, body_bytes=body_bytes)
 
     def replace(self, paths: Collection[str], segments: Sequence[Segment]) -> None:
-        """Read from new `segments`, each sealed, what those at `paths` have answered for."""
+        """Read from the new sealed `segments` instead of those at `paths`."""
         old, new = self._segments, _Segments()
         rows = [row for row in zip(old.bases, old.paths, old.sealed, strict=True) if row[1] not in paths]
         rows += [(one.base_offset, one.path, one) for one in segments]
@@ -182,14 +185,14 @@ class BodyStore:
         for path in set(old.paths) - set(new.paths):
             self._tables.pop(path, None)
             self._files.forget(path)
-            self._gone.append(path)
-        # Its files are closed by the thread that has opened them: deleted ones would keep their space.
+            self._replaced_paths.append(path)
+        # The thread that opened a file closes it: an open file would keep its disk space after the deletion.
         self._lane.wake()
 
-    def stretch(self, first: int, *, end: int, size: int) -> TailReader:
-        """Return where the batches from `first` on lie, those below `end`, as far as one segment goes.
+    def tail_reader(self, first: int, *, end: int, size: int) -> TailReader:
+        """Return a reader of the batches from `first` on and below `end`, in one segment.
 
-        `size` are the bytes written to the active segment.
+        `size` is the number of bytes written to the active segment.
         """
         segments = self._segments
         index = max(segments.find(first), 0)
@@ -202,14 +205,14 @@ class BodyStore:
         return TailReader(self._storage, path, segment, self._tables.get(path), first, end, size, batch_bytes_max)
 
     def forget(self, offsets: Sequence[int]) -> None:
-        """Drop bodies from the hot cache that nobody will ask for again."""
+        """Drop bodies that are not needed again from the hot cache."""
         self._hot.forget(offsets)
         self._hot_large.forget(offsets)
 
     def get(self, offset: int) -> Buffer | None:
-        """Return a body, DAMAGED where it cannot be believed, None where it is cold.
+        """Return a body, DAMAGED if it is damaged, or None if it is cold.
 
-        A cold body was asked for by this call; come back after `completed()`.
+        The call requests a cold body from the reader thread; the caller calls again after `completed()`.
         """
         body = self._hot_body(offset)
         if body is not None:
@@ -218,7 +221,7 @@ class BodyStore:
         return None if bodies is None else bodies[0]
 
     def get_run(self, offsets: Sequence[int]) -> list[Buffer] | None:
-        """Return the bodies of `offsets`, each as by `get`; None where at least one is cold, which was asked for."""
+        """Return the bodies of `offsets`, each as `get` does, or None if one is cold; cold ones are requested."""
         hot = self._hot.get_run(offsets) or self._hot_large.get_run(offsets)
         if hot is not None:
             return hot
@@ -252,42 +255,42 @@ class BodyStore:
         return self._hot_large.get(offset) if body is None else body
 
     def fetch(self, offsets: Iterable[int]) -> None:
-        """Ask the reader for bodies ahead of their use; those that were asked for already are not asked for twice."""
-        wanted = sorted(offset for offset in offsets if offset not in self._asked)
+        """Request bodies from the reader thread before their use. A body that was requested already is not again."""
+        wanted = sorted(offset for offset in offsets if offset not in self._requested_offsets)
         if wanted:
             self.is_idle = False
-            self._asked.update(wanted)
+            self._requested_offsets.update(wanted)
             self._requests.append((wanted, dict(self._tables)))
             self._lane.wake()
 
     def completed(self) -> bool:
-        """Take what the reader has brought; tell whether there was anything."""
-        if not self._brought and not self._read.size_bytes:
-            self._staying_bytes = 0
-            self.is_idle = not self._asked
+        """Add the batches that the reader thread has read; return whether there were any."""
+        if not self._results and not self._read.size_bytes:
+            self._last_request_bytes = 0
+            self.is_idle = not self._requested_offsets
             return False
         self._read.make_room()
         size_bytes = self._read.size_bytes
-        taken = False
-        while self._brought:
-            offsets, batches, tables = self._brought.popleft()
-            self._asked.difference_update(offsets)
+        has_results = False
+        while self._results:
+            offsets, batches, tables = self._results.popleft()
+            self._requested_offsets.difference_update(offsets)
             for batch in batches:
                 self._read.add(batch)
-            self._keep_tables(tables)
-            taken = True
-        self._staying_bytes = max(0, self._read.size_bytes - size_bytes)
-        return taken
+            self._add_tables(tables)
+            has_results = True
+        self._last_request_bytes = max(0, self._read.size_bytes - size_bytes)
+        return has_results
 
     def close(self) -> None:
-        """Close the segments; the workers are closed before."""
+        """Close the segments. The workers must be closed before."""
         self._files.close()
         self._reader_files.close()
 
     def _find(self, offset: int) -> ReadBatch | None:
-        """Return the batch of `offset` if that needs no waiting."""
+        """Return the batch of `offset`, or None if that would have to wait."""
         batch = self._read.find(offset)
-        if batch is not None or offset in self._asked:
+        if batch is not None or offset in self._requested_offsets:
             return batch
         index = self._segments.find(offset)
         if index < 0:
@@ -300,10 +303,10 @@ class BodyStore:
             read = self._read_now(path)
             limit = self._config.batch_bytes_max
             batches = read_batches(read, positions, offset, batch_bytes_max=limit, decompresses=False)
-        except (NotNow, OSError):
+        except (ReadWouldWait, OSError):
             return None
         self.is_idle = False
-        self._read.make_room(besides_bytes=self._staying_bytes)
+        self._read.make_room(besides_bytes=self._last_request_bytes)
         for batch in batches:
             self._read.add(batch)
         return batches[0]
@@ -314,12 +317,12 @@ class BodyStore:
         def read(length: int, position: int) -> bytes:
             data = file.read_now(max(0, min(length, file.size() - position)), position)
             if data is None:
-                raise NotNow
+                raise ReadWouldWait
             return data
 
         return read
 
-    def _keep_tables(self, tables: dict[str, SparsePositions]) -> None:
+    def _add_tables(self, tables: dict[str, SparsePositions]) -> None:
         self._tables.update(tables)
         while len(self._tables) > _TABLES_MAX:
             oldest = next(iter(self._tables))
@@ -328,23 +331,23 @@ class BodyStore:
             else:
                 del self._tables[oldest]
 
-    def _bring(self) -> None:
-        """Serve all requests: read their batches, and the tables of segments that have none yet. Runs in the lane."""
-        while self._gone:
-            self._reader_files.forget(self._gone.popleft())
+    def _serve_requests(self) -> None:
+        """Serve all requests: read their batches and load missing tables of positions. Runs in the reader thread."""
+        while self._replaced_paths:
+            self._reader_files.forget(self._replaced_paths.popleft())
         while self._requests:
             offsets, known = self._requests.popleft()
             batches: list[ReadBatch] = []
             loaded: dict[str, SparsePositions] = {}
             for offset in offsets:
-                # Offsets rise, so what answers for this one, if anything yet does, has the greatest base below it.
+                # Offsets rise, so only the batch with the greatest base at or below this offset may have it.
                 index = bisect_right(batches, offset, key=_base_offset) - 1
                 if index < 0 or offset >= batches[index].next_offset:
                     del batches[index + 1 :]
-                    batches += self._bring_one(offset, known, loaded)
-            self._brought.append((offsets, batches, loaded))
+                    batches += self._read_offset(offset, known, loaded)
+            self._results.append((offsets, batches, loaded))
 
-    def _bring_one(
+    def _read_offset(
         self, offset: int, known: dict[str, SparsePositions], loaded: dict[str, SparsePositions]
     ) -> list[ReadBatch]:
         while True:
@@ -352,8 +355,8 @@ class BodyStore:
             try:
                 return self._read_from(segments, offset, known, loaded)
             except (OSError, ValueError, LogError):
-                # What cannot be read is as lost as what reads wrong; the engine parks the message either way. But a
-                # file that a compaction has replaced meanwhile is not asked for any more.
+                # A read error counts as damage: the engine parks the message in both cases. But if a compaction has
+                # replaced the file in the meantime, the new list of segments is tried.
                 if segments is self._segments:
                     return [damaged_at(offset)]
 

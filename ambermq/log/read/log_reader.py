@@ -1,13 +1,14 @@
-"""Reading a log from outside, safe beside a running broker.
+"""A reader of a log from another process, safe while a broker runs.
 
-Rule 1. A reader writes nothing and takes no lock but a shared one on the manifest that it opened; who deletes files
-needs that lock for itself. It makes sure that the path still names the file that it has locked.
-Rule 2. What it reads ends where the chain of batches ended when it opened: for a running broker that is what was
-written by then, for a stopped one what recovery would find. Heads are checked; bodies when they are asked for.
-Rule 3. What was synced by then ends at the durable end: who tells others what it reads stops there while a broker
-writes. Of a stopped one all counts that a recovery would keep.
-Rule 4. A fault below the durable end is damage only if it is still there when looked at again: a broker that writes
-beside may have filled what was empty a moment ago.
+Rule 1. A reader writes nothing and locks only the manifest that it opened, with a shared lock. A process that deletes
+files needs the exclusive lock. The reader checks that the path still names the file that it has locked.
+Rule 2. A reader reads up to the end of the chain of batches at the time of its opening. For a running broker that is
+everything written until then, for a stopped one everything that a recovery would find. Heads are checked at once,
+bodies when they are read.
+Rule 3. The durable part ends at the durable end. While a broker writes, a reader that reports to others stops there.
+For a stopped broker everything counts that a recovery would keep.
+Rule 4. A fault below the durable end is damage only if a second survey finds it too: a running broker may have filled
+the space in between.
 """
 
 import fcntl
@@ -37,11 +38,11 @@ from ambermq.log.storage.interface import Storage
 
 __all__ = ["LogReader", "ReadableBatch", "SegmentInfo", "SegmentState", "open_reader"]
 
-_LOOKS_MAX: Final = 20
+_ATTEMPTS_MAX: Final = 20
 
 
 class SegmentState(StrEnum):
-    """What a segment is used for."""
+    """The use of a segment."""
 
     SEALED = "sealed"
     ACTIVE = "active"
@@ -50,24 +51,24 @@ class SegmentState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentInfo:
-    """A segment as it was when the reader opened."""
+    """A segment at the time of the reader's opening."""
 
     file_id: int
-    """Names the file."""
+    """The id of the file."""
     path: str
-    """Where it lies."""
+    """The path of the file."""
     state: SegmentState
-    """A spare holds nothing yet."""
+    """The use of the segment. A spare has no batch yet."""
     base_offset: int
-    """The first offset that it answers for."""
+    """The first offset of its range."""
     next_offset: int
-    """The first that it does not."""
+    """The first offset after its range."""
     size: int
-    """Bytes that count, header included; of a spare, bytes that lie ready."""
+    """Valid bytes, header included; of a spare the allocated bytes."""
 
 
 class ReadableBatch:
-    """One batch; its bodies are read when the first is asked for, while the reader is open."""
+    """One batch. Its bodies are read at the first call of `body`; the reader must still be open then."""
 
     __slots__ = ("_bodies", "_part", "batch")
 
@@ -79,15 +80,15 @@ class ReadableBatch:
 
     @property
     def is_read(self) -> bool:
-        """Whether its bodies have been asked for, so that its segment is not needed any more."""
+        """Whether the bodies were read, so that the segment is not needed any more."""
         return self._bodies is not None
 
     def records(self) -> list[Record]:
-        """Return its records."""
+        """Return the records of the batch."""
         return self.batch.record_list()
 
     def body(self, record: Record) -> Buffer:
-        """Return the body of one of its records, DAMAGED where the CRC of the batch's bodies fails."""
+        """Return the body of one of its records, or DAMAGED if the CRC of the batch's bodies fails."""
         header = self.batch.header
         if self._bodies is None:
             position = self.batch.position + header.head_bytes
@@ -100,34 +101,34 @@ class ReadableBatch:
 
 
 class LogReader:
-    """A log as it was when it was opened; close it when done."""
+    """A log as it was when the reader opened it. The caller closes the reader."""
 
     def __init__(self, storage: Storage, directory: str, config: LogConfig, *, fd: int, manifest: Manifest) -> None:
-        """Use `open_reader`; `fd` is the locked manifest, which the reader closes."""
+        """Survey the log; `open_reader` calls this. `fd` is the locked manifest, which the reader closes."""
         self.storage = storage
-        """Where the files are."""
+        """The disk."""
         self.directory = directory
-        """Of the log."""
+        """The directory of the log."""
         self._config = config
         self._fd = fd
         self.manifest = manifest
-        """As opened."""
+        """The manifest that the reader has locked."""
         was_written = is_written(directory)
         self.survey: TailSurvey = _survey(storage, directory, manifest, config)
-        """What the segments hold that are not sealed."""
+        """The survey of the segments that are not sealed."""
         self.is_written = was_written or is_written(directory)
         """Whether a broker may have written while the log was opened."""
         self._lookup = BatchLookup(directory, manifest.sealed, self.survey.parts, self.open_sealed)
         self._last: ReadableBatch | None = None
-        """The batch found last: who reads messages one after the other decompresses it once."""
+        """The batch found last, so that reads of consecutive messages decompress it once."""
 
     @property
     def end(self) -> int:
-        """The offset at which what is promised ends: rule 3."""
+        """The offset at which the readable log ends, by rule 3."""
         return self.survey.durable_end if self.is_written else self.survey.valid_end
 
     def segments(self) -> list[SegmentInfo]:
-        """Return all segments, in order of their offsets; the spare, where there is one, is last."""
+        """Return all segments in order of their offsets; the spare, if there is one, is last."""
         directory, parts = self.directory, self.survey.parts
         infos = [
             SegmentInfo(
@@ -154,13 +155,13 @@ class LogReader:
         return infos
 
     def batches(self, from_offset: int = 0) -> Iterator[ReadableBatch]:
-        """Yield all batches that hold offsets from `from_offset` on; raise DamageError at the first bad one."""
+        """Yield all batches with offsets from `from_offset` on. Raises DamageError at the first bad batch."""
         for part, walk in self.walks(from_offset):
             if walk.next_offset() > from_offset:
                 yield ReadableBatch(walk.batch(), part)
 
     def walks(self, from_offset: int = 0) -> Iterator[tuple[SegmentReader, BatchWalk]]:
-        """Yield a walk that stands on each batch, and its segment; those wholly below `from_offset` may be left out."""
+        """Yield each batch's segment and a walk at it. Batches that end below `from_offset` may be left out."""
         sealed_ones = self.manifest.sealed
         first = bisect_left(sealed_ones, from_offset + 1, key=lambda one: one.next_offset)
         for sealed in sealed_ones[first:]:
@@ -179,9 +180,9 @@ class LogReader:
                 yield part, walk
 
     def find(self, offset: int) -> tuple[ReadableBatch, Record] | None:
-        """Return the record at `offset` and its batch, None where there is none; looks into one segment.
+        """Return the batch and the record at `offset`, or None if there is none. It reads one segment.
 
-        Bodies of the batch can be read until other look-ups have opened many more segments. Raises DamageError.
+        The batch's bodies can be read until later lookups have opened more than 8 other segments. Raises DamageError.
         """
         batch = self.find_batch(offset)
         if batch is None:
@@ -190,7 +191,7 @@ class LogReader:
         return None if record is None else (batch, record)
 
     def find_batch(self, offset: int) -> ReadableBatch | None:
-        """Return the batch that answers for `offset`, None where none does; else as `find`."""
+        """Return the batch whose range has `offset`, or None. The notes of `find` hold here too."""
         last = self._last
         if last is None or not last.is_read or not last.batch.header.base_offset <= offset < last.batch.next_offset:
             found = self._lookup.find(offset)
@@ -198,23 +199,23 @@ class LogReader:
         return last
 
     def offset_at(self, time_us: int) -> int | None:
-        """Return the greatest offset below `end` whose record's time is at or before `time_us`; None: there is none."""
+        """Return the greatest offset below `end` whose record's time is at or before `time_us`, or None."""
         return self._lookup.offset_at(time_us, end=self.end)
 
     def floor(self, offset: int) -> int | None:
-        """Return the greatest offset at or below `offset` at which there is a record, None where there is none."""
+        """Return the greatest offset of a record at or below `offset`, or None if there is none."""
         return self._lookup.floor(offset)
 
     def extend(self) -> bool:
-        """Take in what was written since; False where the log has other segments now, and is to be opened again."""
+        """Add the batches written since. Return false if the log has other segments now and must be opened again."""
         path = manifest_path(self.directory)
-        if not os.path.samestat(os.fstat(self._fd), os.stat(path)):  # noqa: PTH116 - beside its twin by descriptor
+        if not os.path.samestat(os.fstat(self._fd), os.stat(path)):  # noqa: PTH116 - like fstat beside it
             return False
         extend(self.survey, self.manifest)
         return True
 
     def counts(self, info: SegmentInfo) -> tuple[int, int]:
-        """Return how many batches and records a segment holds, by reading their heads."""
+        """Return the number of batches and of records in a segment. It reads their heads."""
         batches = records = 0
         for part, walk in self.walks(info.base_offset):
             if part.header.file_id > info.file_id:
@@ -226,13 +227,13 @@ class LogReader:
         return batches, records
 
     def open_sealed(self, sealed: Sealed) -> SegmentReader:
-        """Open a sealed segment; the caller closes its file. Raises DamageError."""
+        """Return an open sealed segment, whose file the caller closes. Raises DamageError."""
         return open_sealed(
             self.storage, self.directory, self.manifest, sealed, batch_bytes_max=self._config.batch_bytes_max
         )
 
     def close(self) -> None:
-        """Close the files and let go of the manifest."""
+        """Close the files and release the manifest."""
         self._lookup.close()
         for part in self.survey.parts:
             part.file.close()
@@ -246,9 +247,9 @@ class LogReader:
 
 
 def open_reader(directory: str, config: LogConfig | None = None, storage: Storage | None = None) -> LogReader:
-    """Open the log in `directory` to read it, whether or not a broker runs on it; by default from the machine's disk.
+    """Return a reader of the log in `directory`. A broker may run on it. The default storage is the machine's disk.
 
-    Raises LogError where there is no log, DamageError and ForeignError as recovery does.
+    Raises LogError if there is no log, and DamageError and ForeignError as a recovery does.
     """
     fd, manifest = _pin(directory)
     try:
@@ -259,16 +260,16 @@ def open_reader(directory: str, config: LogConfig | None = None, storage: Storag
 
 
 def _pin(directory: str) -> tuple[int, Manifest]:
-    """Open the manifest with a shared lock on it, and make sure that it still is the manifest then."""
+    """Return the manifest and its descriptor with a shared lock, after a check that its path still names that file."""
     path = manifest_path(directory)
-    for _ in range(_LOOKS_MAX):
+    for _ in range(_ATTEMPTS_MAX):
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError as error:
             raise LogError(f"{directory} holds no log: {path} is missing") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
-            if os.path.samestat(os.fstat(fd), os.stat(path)):  # noqa: PTH116 - beside its twin by descriptor
+            if os.path.samestat(os.fstat(fd), os.stat(path)):  # noqa: PTH116 - like fstat beside it
                 return fd, decode(os.pread(fd, os.fstat(fd).st_size, 0), file=path)
         except FileNotFoundError:
             pass
@@ -276,16 +277,16 @@ def _pin(directory: str) -> tuple[int, Manifest]:
             os.close(fd)
             raise
         os.close(fd)
-    raise LogError(f"{path} changed {_LOOKS_MAX} times while it was opened")
+    raise LogError(f"{path} could not be locked: it changed {_ATTEMPTS_MAX} times while it was opened")
 
 
 def _survey(storage: Storage, directory: str, manifest: Manifest, config: LogConfig) -> TailSurvey:
-    """Survey what is not sealed, again where a fault may be a write that was under way."""
-    seen: DamageError | None = None
+    """Return a survey of the unsealed segments; repeat it if a fault may be a write in progress."""
+    first_error: DamageError | None = None
     while True:
         try:
             return survey(storage, directory, manifest, batch_bytes_max=config.batch_bytes_max)
         except DamageError as error:
-            if seen is not None and (error.file, error.position) == (seen.file, seen.position):
+            if first_error is not None and (error.file, error.position) == (first_error.file, first_error.position):
                 raise
-            seen = error
+            first_error = error

@@ -1,8 +1,9 @@
-"""Batches of a running log read again beside its loop, heads alone: a stretch of one segment at a time.
+"""A reader of recent batches of a running log, heads only, for another thread than the loop.
 
-Rule 1. The loop says where to read (`Log.stretch`), which costs no file access; another thread reads.
-Rule 2. What is read was written before the stretch was made; `end` keeps it to what is durable.
-Rule 3. A read is of bounded size: a stretch longer than that is read again from where the last read ended.
+Rule 1. The loop makes the reader (`Log.tail_reader`) without access to a file; another thread reads.
+Rule 2. The reader reads batches that were written before it was made; `end` limits it to the durable ones.
+Rule 3. One reader covers part of one segment, and a read has a bounded size. To read on, the loop makes another reader
+at the end of the last read.
 """
 
 from collections.abc import Iterator
@@ -23,27 +24,27 @@ _PIECE_BYTES = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class TailReader:
-    """Where the batches from an offset on lie."""
+    """A reader of the batches from an offset on."""
 
     storage: Storage
     path: str
-    """The segment's file."""
+    """The path of the segment."""
     segment: Segment | None
-    """As it was sealed; None of one that this process began."""
+    """The sealed segment; None for a segment that this process began."""
     positions: SparsePositions | None
-    """Where its batches lie; None where nobody has looked yet."""
+    """The positions of its batches; None if they are not loaded yet."""
     first: int
-    """The offset wanted; that of the first batch may be lower."""
+    """The first wanted offset. The first batch may begin below it."""
     end: int
-    """Batches that begin here or beyond are left out: they are not durable yet, or lie in the next segment."""
+    """Batches that begin here or later are left out: they are not durable yet, or are in the next segment."""
     size: int
-    """Bytes of the segment that count."""
+    """The valid bytes of the segment."""
     batch_bytes_max: int
 
     def batches(self) -> Iterator[Batch]:
-        """Yield batches in order, without bodies; at least one where there is any, and not all of a long stretch.
+        """Yield batches in order, without bodies: at least one if there is any, and not all of a long range.
 
-        Raises DamageError, ForeignError or OSError where they cannot be read.
+        Raises DamageError, ForeignError or OSError if they cannot be read.
         """
         file = self.storage.open(self.path)
         try:
@@ -68,7 +69,7 @@ class TailReader:
                     yield walk.batch()
             if is_found:
                 return
-            # Heads larger than a piece, or many that end before the offset wanted.
+            # A head is larger than the piece, or many batches end before the wanted offset.
             start = walk.position
         if start < self.size and walk.mismatch is not None:
             raise DamageError(self.path, start, walk.mismatch.expected, walk.mismatch.found)

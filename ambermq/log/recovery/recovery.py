@@ -1,18 +1,19 @@
-"""Opening a log again after whatever ended it.
+"""The recovery of a log at its opening, after a clean stop or a crash.
 
-    open      lock, manifest, survey of the segments that were written last (survey.py): D, the valid end, or damage
-    batches   every batch in order, up to the valid end: what the engine folds
-    log       a new segment with a copy of [D, valid end), synced; one manifest edit; the log that goes on
+    open      lock the directory, load the manifest, survey the last segments (tail_survey.py): D, the valid end, damage
+    batches   yield every batch in order, up to the valid end; the engine folds them
+    log       copy [D, valid end) into a new segment and sync it; edit the manifest once; return the open log
 
-Rule 1. Nothing is written in place, and nothing that the page cache alone may hold is trusted: the tail is written
-anew and synced before anybody hears of it. The old segment is sealed at D.
-Rule 2. Every step can be cut short and done again: before the manifest edit the old truth stands, and the new file is
-one that nobody names; after it nothing is left to do.
-Rule 3. The new epoch's offsets begin at a multiple of 2^20 above anything that was ever seen, so none is used twice.
+Rule 1. Nothing is written in place, and bytes that may be only in the page cache are not trusted: the tail is copied
+and synced before any client sees it. The old segment is sealed at D.
+Rule 2. Every step can be interrupted and repeated. Before the manifest edit the old manifest is valid and no manifest
+names the new file. After the edit nothing remains to do.
+Rule 3. The new epoch's offsets begin at a multiple of 2^20 above every offset that was ever seen, so none is used
+twice.
 
-Cost: the segments that are not sealed (two, 128 MiB at most by default) are walked twice, for their end must be known
-before their first batch is yielded; sealed ones are walked once, while they are folded, for they are durable
-throughout and any fault in them is damage.
+Cost: unsealed segments (two, 128 MiB at most by default) are walked twice, because their end must be known before their
+first batch is yielded. Sealed segments are walked once, during the fold: they are durable as a whole, and any fault in
+them is damage.
 """
 
 import secrets
@@ -47,22 +48,22 @@ _PROGRESS_BYTES: Final = 4 << 20
 
 
 def restoring_path(directory: str) -> str:
-    """Return the path of the mark of a restore that is under way, or was cut short; beside a manifest it says nothing.
+    """Return the path of the file that marks an unfinished restore: without a manifest, no new log may be created.
 
-    There is no log then, and none is begun.
+    Beside a manifest the file has no meaning.
     """
     return f"{directory}/RESTORING"
 
 
 def free_file_id(storage: Storage, directory: str, file_id: int) -> int:
-    """Return the first file id from `file_id` on that no left-over file uses."""
+    """Return the first file id from `file_id` on that no existing file uses."""
     while storage.exists(segment_path(directory, file_id)):
         file_id += 1
     return file_id
 
 
 class Recovery:
-    """A directory that is locked and surveyed; `batches`, then `log`, or `close` to leave all as it is."""
+    """A locked and surveyed directory. The caller calls `batches` and then `log`, or `close` to change nothing."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Recovery:
         now_us: int,
         progress: Progress | None,
     ) -> None:
-        """Use `open`."""
+        """Start a recovery; `open` calls this."""
         self._storage = storage
         self._directory = directory
         self._config = config
@@ -85,11 +86,11 @@ class Recovery:
         self._now_us = now_us
         self._progress = progress
         self.manifest = manifest
-        """As it was found."""
+        """The manifest on the disk."""
         self.scanned_bytes = 0
-        """Bytes that `batches` has stepped over."""
+        """The bytes that `batches` has read so far."""
         self.total_bytes = self._bytes_from(0)
-        """Bytes that it will have stepped over at its end."""
+        """The bytes that `batches` will have read at its end."""
 
     @classmethod
     def open(
@@ -100,10 +101,10 @@ class Recovery:
         now_us: int,
         progress: Progress | None = None,
     ) -> "Recovery":
-        """Lock the directory, made where it is missing, and find where its log ends.
+        """Lock the directory, create it if it is missing, and find the end of its log.
 
-        `now_us` is the time before which the log writes none. Raises LockedError, DamageError, ForeignError, and
-        LogFailed where the disk refuses.
+        The log writes no time before `now_us`. Raises LockedError, DamageError, ForeignError, and LogFailed if the disk
+        fails.
         """
         try:
             storage.makedirs(segments_path(directory))
@@ -115,14 +116,14 @@ class Recovery:
                 lock.release()
                 raise
         except OSError as error:
-            raise LogFailed(f"{directory} cannot be opened: {error}") from error
+            raise LogFailed(f"opening {directory} failed: {error}") from error
         return cls(
             storage, directory, config, lock=lock, manifest=manifest, found=found, now_us=now_us, progress=progress
         )
 
     @property
     def durable_end(self) -> int:
-        """D: everything below was synced before the end."""
+        """D: the end of the part of the log that is known to be durable."""
         return self._survey.durable_end
 
     @property
@@ -132,7 +133,7 @@ class Recovery:
 
     @property
     def fault(self) -> DamageError | None:
-        """What ended the log at or after D, for the curious; None where nothing more was ever written."""
+        """The fault that ends the log at or after D, for a report; None if only unwritten space follows."""
         return self._survey.fault
 
     @property
@@ -148,19 +149,19 @@ class Recovery:
     def batches(self, from_offset: int = 0) -> Iterator[Batch]:
         """Yield every batch from an offset on, without bodies, in order up to the valid end.
 
-        `from_offset` is where a batch begins or none is; sealed segments wholly below it are not even opened. Raises
-        DamageError at the first bad batch.
+        `from_offset` must not be within a batch. Sealed segments below it are not opened. Raises DamageError at the
+        first bad batch.
         """
         self.total_bytes = self._bytes_from(from_offset)
         for walk in self._walks(from_offset):
             assert walk.header is not None
             if walk.header.base_offset >= from_offset:
                 if walk.header.flags & KEPT:
-                    raise self._kept(walk.header.base_offset)
+                    raise self._kept_fault(walk.header.base_offset)
                 yield walk.batch()
 
-    def _kept(self, offset: int) -> DamageError:
-        expected = f"a horizon above offset {offset}, where only messages were kept and no events"
+    def _kept_fault(self, offset: int) -> DamageError:
+        expected = f"a horizon above offset {offset}, whose batch has kept messages only"
         return DamageError(manifest_path(self._directory), 0, expected, f"{self.manifest.horizon}")
 
     def _bytes_from(self, from_offset: int) -> int:
@@ -174,39 +175,38 @@ class Recovery:
                 continue
             part = open_sealed(self._storage, self._directory, manifest, sealed, batch_bytes_max=config.batch_bytes_max)
             walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
-            yield from self._counted(walks, sealed.size)
+            yield from self._walks_with_progress(walks, sealed.size)
             part.file.close()
         for part in self._survey.parts:
             walk = part.walk(end=part.end)
-            yield from self._counted((walk for _ in walk), part.end)
+            yield from self._walks_with_progress((walk for _ in walk), part.end)
 
-    def _counted(self, walks: Iterator[BatchWalk], size: int) -> Iterator[BatchWalk]:
-        before, told = self.scanned_bytes, 0
+    def _walks_with_progress(self, walks: Iterator[BatchWalk], size: int) -> Iterator[BatchWalk]:
+        before, reported = self.scanned_bytes, 0
         for walk in walks:
             yield walk
-            if walk.position - told > _PROGRESS_BYTES:
-                told = walk.position
-                self._tell(before + told)
-        self._tell(before + size)
+            if walk.position - reported > _PROGRESS_BYTES:
+                reported = walk.position
+                self._report_progress(before + reported)
+        self._report_progress(before + size)
 
-    def _tell(self, scanned_bytes: int) -> None:
+    def _report_progress(self, scanned_bytes: int) -> None:
         self.scanned_bytes = scanned_bytes
         if self._progress is not None:
             self._progress(scanned_bytes, self.total_bytes)
 
     def log(self, workers: Workers | None = None, *, touches_of: TouchesOf = no_touches) -> Log:
-        """Begin the next epoch and return its log, which owns `workers`; the recovery is over.
+        """Begin the next epoch and return its log, which owns `workers`; it ends the recovery.
 
-        The caller appends what its epoch begins with, and syncs it, before it serves. `touches_of` tells the indexes
-        what the records of a batch name.
-        Raises LogFailed where the disk refuses.
+        Before it serves, the caller appends the first records of its epoch and syncs them. `touches_of` yields the keys
+        of a batch for the indexes. Raises LogFailed if the disk fails.
         """
         workers = workers or ThreadWorkers()
         try:
             return Log(self._begin_epoch(workers, touches_of))
         except (OSError, LogFailed) as error:
             workers.close()
-            raise LogFailed(f"{self._directory} cannot be recovered: {error}") from error
+            raise LogFailed(f"recovery of {self._directory} failed: {error}") from error
         finally:
             self._close_parts()
 
@@ -228,7 +228,7 @@ class Recovery:
         for one in (*old.sealed, *sealed):
             bodies.add_sealed(one.at(directory))
         file, position = self._copy(header, bodies)
-        # Above the last epoch's first offset even where nothing of it is left: somebody may have seen what was lost.
+        # Above the last epoch's first offset even if nothing of it remains: a client may have seen a lost offset.
         start_offset = max(found.next_start, old.start_offset + EPOCH_OFFSETS) if old.epoch else found.next_start
         edited = manifests.begin_epoch(
             old,
@@ -257,9 +257,9 @@ class Recovery:
         )
 
     def _copy(self, header: SegmentHeader, bodies: BodyStore) -> tuple[File, int]:
-        """Make the new segment: its header, the tail's batches behind it, all synced, its name too.
+        """Write the new segment with its header and the tail's batches, sync it and its name.
 
-        Return the file and where they end.
+        Return the file and the position after the last batch.
         """
         storage, directory = self._storage, self._directory
         path = segment_path(directory, header.file_id)
@@ -270,7 +270,7 @@ class Recovery:
         for _, walk in self._survey.tail():
             assert walk.header is not None
             if walk.header.count:
-                bodies.wrote(walk.header.base_offset, position)
+                bodies.note_batch(walk.header.base_offset, position)
                 position = copy_batch(walk, file, position=position, salt_crc=header.salt_crc)
         file.sync()
         storage.sync_directory(segments_path(directory))
@@ -278,12 +278,12 @@ class Recovery:
 
 
 def _manifest(storage: Storage, directory: str) -> Manifest:
-    """Load the manifest, or make that of a new log where no segment lies there."""
+    """Return the manifest; store that of a new log if the directory has neither a manifest nor a segment."""
     manifest = manifests.load(storage, directory)
     if manifest is not None:
         return manifest
     if storage.exists(restoring_path(directory)):
-        raise LogError(f"{directory} holds a restore that was cut short: run it again, or delete the directory")
+        raise LogError(f"{directory} holds an unfinished restore: run the restore again, or delete the directory")
     segments = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
     if segments:
         raise DamageError(manifest_path(directory), 0, f"a manifest beside {len(segments)} segments", "no file")

@@ -1,15 +1,14 @@
-"""Making a damaged log one that opens again, with everything in it that can be believed.
+"""The repair of a damaged log: afterwards it opens again, with every valid batch.
 
-    plan     what would be done, in words and numbers; changes nothing (salvage.py decides)
-    apply    does it
+    plan     return what a repair would do; change nothing (salvage.py decides)
+    apply    do it
 
-Rule 1. Nothing is changed in place: of a damaged segment a clean copy is written under a new file id, then the
-manifest is swapped, and only then the damaged file moves to DIR/aside/<name>-<generation>, as it is. A damaged
-manifest is copied there before a new one takes its place.
-Rule 2. It can be cut short anywhere and done again; a damaged file that was left behind then is one that nobody
-names.
-Rule 3. The offsets that are lost stand in the manifest until the log records them: a reference into them is no bug.
-Rule 4. It takes the directory's lock: LockedError where a broker runs.
+Rule 1. Nothing is changed in place. A clean copy of a damaged segment is written under a new file id, then the manifest
+is replaced, and then the damaged file moves unchanged to DIR/aside/<name>-<generation>. A damaged manifest is copied
+there before it is replaced.
+Rule 2. A repair can be interrupted anywhere and repeated. A damaged file that it leaves behind is named by no manifest.
+Rule 3. The manifest lists the lost offsets until the log records them: a reference into them is no bug.
+Rule 4. A repair locks the directory. It raises LockedError if a broker runs.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, snapshots_path
 from ambermq.log.recovery.recovery import free_file_id, lock_path
-from ambermq.log.recovery.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuilt, salvage
+from ambermq.log.recovery.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuild_manifest, salvage
 from ambermq.log.segments.batch_copy import copy_batch
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
@@ -37,25 +36,25 @@ _ASIDE: Final = "aside"
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is wrong with a log, and what would be done about it."""
+    """The faults of a log, and the steps that repair it."""
 
     directory: str
-    """The log's."""
+    """The log's directory."""
     manifest: Manifest
-    """As found, or as rebuilt from the segments' headers."""
+    """The manifest on the disk, or one rebuilt from the segments' headers."""
     manifest_fault: LogError | None
-    """Why it had to be rebuilt."""
+    """Why the manifest was rebuilt, or None."""
     salvages: Salvages
-    """What each segment still holds."""
+    """The valid batches of each segment."""
 
     @property
-    def damaged(self) -> list[Salvage]:
-        """The segments of which a clean copy is made."""
+    def damaged_segments(self) -> list[Salvage]:
+        """The segments that need a clean copy."""
         return [one for one in self.salvages.segments if one.faults]
 
     @property
     def faults(self) -> list[LogError]:
-        """Everything that is wrong, in order."""
+        """All faults, in order."""
         found: list[LogError] = [] if self.manifest_fault is None else [self.manifest_fault]
         return found + [fault for one in self.salvages.segments for fault in one.faults]
 
@@ -66,15 +65,15 @@ class Repair:
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether the log has any fault."""
         return bool(self.faults)
 
     def steps(self) -> list[str]:
-        """Return what would be done, a sentence each."""
+        """Return the steps of the repair, one sentence each."""
         steps = []
         if self.manifest_fault is not None:
             steps.append(f"rebuild {manifest_path(self.directory)} from {len(self.salvages.segments)} segments")
-        for one in self.damaged:
+        for one in self.damaged_segments:
             steps.append(f"write a clean copy of {one.batch_count} batches of {one.path}")
             steps.append(f"move {one.path} to {aside_path(self, one.path)}")
         steps += [f"record offsets {lost.first_offset} to {lost.next_offset - 1} as lost" for lost in self.lost]
@@ -82,15 +81,15 @@ class Repair:
 
 
 def aside_path(repair: Repair, path: str) -> str:
-    """Return where a damaged file is set aside."""
+    """Return the path to which a repair moves a damaged file."""
     return f"{repair.directory}/{_ASIDE}/{path.rpartition('/')[2]}-{repair.manifest.generation}"
 
 
 def plan(directory: str, config: LogConfig | None = None, storage: Storage | None = None) -> Repair:
-    """Find out what is wrong with the log in `directory` and what can be saved; change nothing.
+    """Return the faults of the log in `directory` and the steps that repair it; change nothing.
 
-    Raises LockedError where a broker runs, ForeignError where a newer version wrote the manifest, LogError where
-    there is nothing to repair from, or the manifest was alone in knowing where history begins.
+    Raises LockedError if a broker runs, and ForeignError if a newer version wrote the manifest. Raises LogError if
+    there is nothing to repair from, or if only the damaged manifest knew the start of history.
     """
     storage = storage or DiskStorage()
     if not storage.exists(segments_path(directory)):
@@ -108,7 +107,7 @@ def _plan(directory: str, config: LogConfig, storage: Storage) -> Repair:
         storage, directory, claims, durable_end=manifest.durable_end, batch_bytes_max=config.batch_bytes_max
     )
     if fault is not None and salvages.has_kept:
-        raise LogError(f"{fault}; it named the snapshot that history begins with, and cannot be rebuilt: use a backup")
+        raise LogError(f"{fault}; only this manifest named the snapshot at the start of history: restore a backup")
     return Repair(directory, manifest, fault, salvages)
 
 
@@ -122,8 +121,8 @@ def _claims(directory: str, storage: Storage) -> tuple[Manifest, list[Claim], Lo
     if manifest is not None:
         return manifest, claims_of(manifest, headers), None
     if not headers:
-        raise LogError(f"{directory} holds no manifest and no segment that could be read")
-    return *rebuilt(headers, next_file_id=_next_file_id(storage, directory)), fault
+        raise LogError(f"{directory} holds no manifest and no segment with a readable header")
+    return *rebuild_manifest(headers, next_file_id=_next_file_id(storage, directory)), fault
 
 
 def _next_file_id(storage: Storage, directory: str) -> int:
@@ -133,7 +132,7 @@ def _next_file_id(storage: Storage, directory: str) -> int:
 
 
 def apply(directory: str, config: LogConfig | None = None, storage: Storage | None = None) -> Repair:
-    """Repair the log in `directory` and return what was done; do nothing where nothing is damaged. Raises as `plan`."""
+    """Repair the log in `directory` if it is damaged, and return what was done. Raises the errors of `plan`."""
     storage, config = storage or DiskStorage(), config or LogConfig()
     if not storage.exists(segments_path(directory)):
         raise LogError(f"{directory} holds no log")
@@ -166,15 +165,15 @@ def _apply(repair: Repair, storage: Storage, config: LogConfig) -> None:
             sealed.append(Sealed(file_id, one.claim.base_offset, end_offset, size))
             next_file_id = file_id + 1
     storage.sync_directory(segments_path(directory))
-    manifests.store(storage, directory, _edited(repair, tuple(sealed), tuple(removed), next_file_id))
-    for one in repair.damaged:
+    manifests.store(storage, directory, _new_manifest(repair, tuple(sealed), tuple(removed), next_file_id))
+    for one in repair.damaged_segments:
         if storage.exists(one.path):
             storage.rename(one.path, aside_path(repair, one.path))
     storage.sync_directory(f"{directory}/{_ASIDE}")
     storage.sync_directory(segments_path(directory))
 
 
-def _edited(repair: Repair, sealed: tuple[Sealed, ...], removed: tuple[int, ...], next_file_id: int) -> Manifest:
+def _new_manifest(repair: Repair, sealed: tuple[Sealed, ...], removed: tuple[int, ...], next_file_id: int) -> Manifest:
     old, found = repair.manifest, repair.salvages
     named = {one.claim.file_id for one in found.segments}
     unused = () if old.spare is None or old.spare in named else (old.spare,)
@@ -193,19 +192,19 @@ def _copy_manifest_aside(repair: Repair, storage: Storage) -> None:
     path = manifest_path(repair.directory)
     if not storage.exists(path):
         return
-    damaged = storage.open(path)
+    damaged_file = storage.open(path)
     aside = storage.open(aside_path(repair, path), create=True)
     try:
-        aside.write([damaged.read(damaged.size(), 0)], 0)
+        aside.write([damaged_file.read(damaged_file.size(), 0)], 0)
         aside.sync()
     finally:
-        damaged.close()
+        damaged_file.close()
         aside.close()
     storage.sync_directory(f"{repair.directory}/{_ASIDE}")
 
 
 def _write_copy(repair: Repair, one: Salvage, storage: Storage, config: LogConfig, file_id: int) -> int:
-    """Write the kept batches of a segment into a new file, synced; return its size."""
+    """Write the kept batches of a segment to a new file, sync it, and return its size."""
     assert one.header is not None
     header = one.header._replace(
         salt=draw_salt(), log_id=repair.manifest.log_id, file_id=file_id, base_offset=one.claim.base_offset

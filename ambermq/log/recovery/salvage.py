@@ -1,11 +1,11 @@
-"""What of a damaged log can still be believed: the half of a repair that only reads.
+"""The read-only part of a repair: it finds the valid batches of a damaged log.
 
-Rule 1. A batch is believed by its head CRC alone, wherever in its segment it lies. One whose bodies are wrong is
-kept: its events are right, and its bodies are DAMAGED to whoever reads them, as on any log.
-Rule 2. Below the durable end every believed batch is kept, and what is missing between them is lost, by its offsets.
-From there on batches are kept as far as they follow each other: that is the tail, and nobody was promised the rest.
-Rule 3. Without a manifest the segments' headers tell the order: a file made later that begins at or before another
-one's base has taken its place, and one that begins later ends it.
+Rule 1. A batch is valid if its head CRC is right, at any position in its segment. A batch whose bodies are wrong is
+kept: its events are right, and its bodies read as DAMAGED, as in any log.
+Rule 2. Below the durable end every valid batch is kept, and the offsets missing between them are lost. From the durable
+end on batches are kept as long as they are contiguous: that is the tail. No client got a promise about the rest.
+Rule 3. Without a manifest the headers of the segments give their order. A later file that begins at or before the base
+of an earlier one has replaced it. A later file that begins after that base ends the earlier one.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.interface import Storage
 
-__all__ = ["Claim", "Salvage", "Salvages", "claims_of", "headers_of", "rebuilt", "salvage"]
+__all__ = ["Claim", "Salvage", "Salvages", "claims_of", "headers_of", "rebuild_manifest", "salvage"]
 
 _NO_END: Final = 1 << 62
 _EDITS_PER_FILE: Final = 16
@@ -31,46 +31,46 @@ _LOG_ID: Final = slice(16, 32)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A segment as the manifest, or in its place the order of the headers, names it."""
+    """The expected range of a segment, from the manifest, or from the order of the headers without one."""
 
     file_id: int
-    """Names the file."""
+    """The id of the file."""
     base_offset: int
-    """It answers for offsets from here ..."""
+    """The first offset of its range."""
     next_offset: int
-    """... to just below here; beyond any offset for the last one."""
+    """The first offset after its range; for the last segment above every offset."""
     size: int | None
-    """Bytes that count; None where nobody knows, so up to the end of the file."""
+    """The valid bytes; None if unknown, which means up to the end of the file."""
 
 
 @dataclass(slots=True)
 class Salvage:
-    """What one segment still holds."""
+    """The valid batches of one segment, and its faults."""
 
     claim: Claim
-    """What it should hold."""
+    """The range that the segment should have."""
     path: str
-    """Of its file."""
+    """The path of the file."""
     header: SegmentHeader | None = None
-    """As read; where it is damaged, with the salt it may have had. None where there is nothing."""
+    """The header. A damaged one is rebuilt with the salt that it may have had. None if the segment has no bytes."""
     faults: list[DamageError] = field(default_factory=list)
-    """What is wrong, in order of positions; none where the file can stay as it is."""
+    """The faults in order of positions; empty if the file can stay."""
     runs: list[tuple[int, int]] = field(default_factory=list)
-    """[start, end) of batches that are kept and lie back to back."""
+    """The [start, end) positions of contiguous kept batches."""
     lost: list[Lost] = field(default_factory=list)
-    """Offsets that were durable and are not there."""
+    """Ranges of durable offsets that are missing."""
     batch_count: int = 0
-    """Batches kept."""
+    """The number of kept batches."""
     next_offset: int = 0
-    """After the last one kept."""
+    """The offset after the last kept batch."""
 
     @property
     def end(self) -> int:
-        """Position after the last batch kept."""
+        """The position after the last kept batch."""
         return self.runs[-1][1] if self.runs else SEGMENT_HEADER_BYTES
 
-    def keep(self, walk: BatchWalk) -> None:
-        """Keep the batch that `walk` stands on."""
+    def add(self, walk: BatchWalk) -> None:
+        """Keep the current batch of `walk`."""
         assert walk.header is not None
         end = walk.position + walk.header.length
         if self.runs and self.runs[-1][1] == walk.position:
@@ -83,20 +83,20 @@ class Salvage:
 
 @dataclass(slots=True)
 class Salvages:
-    """What the segments of a log still hold."""
+    """The valid batches of all segments of a log."""
 
     segments: list[Salvage]
-    """In order of their offsets."""
+    """The segments in order of their offsets."""
     durable_end: int
-    """The largest that the manifest or any believed batch tells."""
+    """The largest durable end in the manifest and in the valid batches."""
     seen_end: int
-    """No believed batch holds an offset at or above."""
+    """An offset above every offset in a valid batch."""
     has_kept: bool = False
-    """Whether history begins with a snapshot: below a horizon there are batches of kept messages."""
+    """Whether a batch is marked KEPT, so that history begins with a snapshot."""
 
 
 def claims_of(manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
-    """Return what `manifest` says of its segments, and the header of a spare that may be in use already, in order."""
+    """Return the claims of the manifest's segments in order, with that of a spare that may be in use already."""
     claims = [Claim(one.file_id, one.base_offset, one.next_offset, one.size) for one in manifest.sealed]
     if manifest.active is not None:
         active = manifest.active
@@ -108,7 +108,7 @@ def claims_of(manifest: Manifest, headers: list[SegmentHeader]) -> list[Claim]:
 
 
 def headers_of(storage: Storage, directory: str) -> list[SegmentHeader]:
-    """Return the headers that can be read of all segment files, in order of their file ids."""
+    """Return the readable headers of all segment files, in order of their file ids."""
     folder, headers = segments_path(directory), list[SegmentHeader]()
     for name in storage.listdir(folder):
         if name.endswith(".log"):
@@ -118,22 +118,22 @@ def headers_of(storage: Storage, directory: str) -> list[SegmentHeader]:
     return headers
 
 
-def rebuilt(headers: list[SegmentHeader], *, next_file_id: int) -> tuple[Manifest, list[Claim]]:
-    """Return a manifest of no segments in place of a damaged one, and claims by rule 3; `headers` are not empty."""
+def rebuild_manifest(headers: list[SegmentHeader], *, next_file_id: int) -> tuple[Manifest, list[Claim]]:
+    """Return a manifest without segments to replace a damaged one, and claims by rule 3. `headers` is not empty."""
     log_id = headers[-1].log_id
-    own = [header for header in headers if header.log_id == log_id]
+    own_headers = [header for header in headers if header.log_id == log_id]
     claims: list[Claim] = []
     limit = _NO_END
-    for header in reversed(own):
+    for header in reversed(own_headers):
         if header.base_offset < limit:
             claims.append(Claim(header.file_id, header.base_offset, limit, None))
             limit = header.base_offset
     manifest = Manifest(
         version=VERSION,
         log_id=log_id,
-        # No file id costs as many edits, so this is above any generation there was.
+        # One file id never costs that many edits, so this is above every earlier generation.
         generation=next_file_id * _EDITS_PER_FILE,
-        epoch=max(header.epoch for header in own),
+        epoch=max(header.epoch for header in own_headers),
         next_file_id=next_file_id,
         durable_end=0,
         start_offset=0,
@@ -144,20 +144,20 @@ def rebuilt(headers: list[SegmentHeader], *, next_file_id: int) -> tuple[Manifes
 def salvage(
     storage: Storage, directory: str, claims: list[Claim], *, durable_end: int, batch_bytes_max: int
 ) -> Salvages:
-    """Look at every claimed segment, twice: the durable end that all of them tell must be known first."""
+    """Return the valid batches of the claimed segments. It reads them twice, to know the durable end first."""
     found = Salvages([Salvage(one, segment_path(directory, one.file_id)) for one in claims], durable_end, durable_end)
     parts: list[SegmentReader | None] = []
     for one in found.segments:
         part = _open(storage, one, batch_bytes_max)
         parts.append(part)
-        for walk in _believed(part) if part else ():
+        for walk in _valid_batches(part) if part else ():
             assert walk.header is not None
             found.durable_end = max(found.durable_end, walk.header.durable_end)
             found.seen_end = max(found.seen_end, found.durable_end, walk.next_offset())
             found.has_kept |= bool(walk.header.flags & KEPT)
     has_tail = True
     for one, part in zip(found.segments, parts, strict=True):
-        has_tail = _keep(one, part, found.durable_end, has_tail=has_tail)
+        has_tail = _select_batches(one, part, found.durable_end, has_tail=has_tail)
         if part is not None:
             part.file.close()
     return found
@@ -177,7 +177,7 @@ def _read_header(storage: Storage, path: str) -> tuple[SegmentHeader | None, Log
 
 
 def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> SegmentReader | None:
-    """Open a segment whatever its header says; take down what is wrong with that."""
+    """Return an open segment even if its header is damaged, and add that fault; None if it has no bytes."""
     claim = one.claim
     one.header, error = _read_header(storage, one.path)
     if error is not None:
@@ -187,10 +187,10 @@ def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> SegmentReader
             return None
     file = storage.open(one.path)
     if one.header is None and error is not None:
-        # The salt may be right where another field is not; if it is wrong too, no batch will be believed.
+        # The salt may be right although another field is not. With a wrong salt no batch is valid.
         head = file.read(SEGMENT_HEADER_BYTES, 0).ljust(SEGMENT_HEADER_BYTES, b"\0")
         salt = int.from_bytes(head[_SALT], "little")
-        # Its batches may be compressed, as far as anybody can tell.
+        # The version is unknown, so its batches may be compressed.
         one.header = SegmentHeader(
             salt, head[_LOG_ID], claim.file_id, claim.base_offset, epoch=0, version=COMPRESSIBLE_VERSION
         )
@@ -201,18 +201,18 @@ def _open(storage: Storage, one: Salvage, batch_bytes_max: int) -> SegmentReader
     return SegmentReader(one.path, file, one.header, batch_bytes_max, size)
 
 
-def _believed(part: SegmentReader) -> Iterator[BatchWalk]:
-    """Yield a walk on each believed batch of a segment, those beyond a bad one too."""
+def _valid_batches(part: SegmentReader) -> Iterator[BatchWalk]:
+    """Yield a walk at each valid batch of a segment, those after a bad one too."""
     walk = part.walk()
     for _ in walk:
         yield walk
     yield from find_later(walk)
 
 
-def _keep(one: Salvage, part: SegmentReader | None, durable_end: int, *, has_tail: bool) -> bool:
-    """Decide by rule 2 what is kept of a segment; tell whether what follows it can go on with the tail."""
+def _select_batches(one: Salvage, part: SegmentReader | None, durable_end: int, *, has_tail: bool) -> bool:
+    """Keep batches of a segment by rule 2; return whether the next segment can continue the tail."""
     claim, expected = one.claim, one.claim.base_offset
-    for walk in _believed(part) if part else ():
+    for walk in _valid_batches(part) if part else ():
         header, next_offset = walk.header, walk.next_offset()
         assert header is not None
         assert part is not None
@@ -224,30 +224,30 @@ def _keep(one: Salvage, part: SegmentReader | None, durable_end: int, *, has_tai
             break
         if is_broken:
             one.faults.append(_fault_at(part, one.end))
-            _lose(one, expected, min(header.base_offset, durable_end))
-        one.keep(walk)
+            _add_lost(one, expected, min(header.base_offset, durable_end))
+        one.add(walk)
         expected = next_offset
-    return _close(one, part, expected, min(claim.next_offset, durable_end)) and has_tail
+    return _check_segment_end(one, part, expected, min(claim.next_offset, durable_end)) and has_tail
 
 
-def _close(one: Salvage, part: SegmentReader | None, expected: int, end_offset: int) -> bool:
-    """Take down what is missing at the end of a segment; tell whether it is whole up to there."""
+def _check_segment_end(one: Salvage, part: SegmentReader | None, expected: int, end_offset: int) -> bool:
+    """Add the fault and the lost offsets at the end of a segment; return whether it is whole up to there."""
     size = one.claim.size
     if part is not None and size is not None:
         is_whole = one.end == size
     else:
-        # Nothing is missing where an epoch, which begins at such an offset, has not yet written anything.
+        # An epoch begins at such an offset. Nothing is missing if it has not written anything yet.
         is_whole = expected >= end_offset or (end_offset % EPOCH_OFFSETS == 0 and not one.faults)
     if not is_whole:
         if part is not None:
             one.faults.append(_fault_at(part, one.end))
         elif not one.faults:
             one.faults.append(DamageError(one.path, 0, "a segment header", "zeros"))
-        _lose(one, expected, end_offset)
+        _add_lost(one, expected, end_offset)
     return is_whole
 
 
-def _lose(one: Salvage, first_offset: int, next_offset: int) -> None:
+def _add_lost(one: Salvage, first_offset: int, next_offset: int) -> None:
     if first_offset < next_offset:
         one.lost.append(Lost(first_offset, next_offset))
 
@@ -256,5 +256,5 @@ def _fault_at(part: SegmentReader, position: int) -> DamageError:
     probe = part.walk(position)
     for _ in probe:
         break
-    expected, found = probe.mismatch or ("a batch", "zeros, as where nothing was ever written")
+    expected, found = probe.mismatch or ("a batch", "zeros, as in unwritten space")
     return DamageError(part.path, position, expected, found)

@@ -1,10 +1,10 @@
-"""Checking everything that a log has on the disk: the manifest, every CRC, every offset, every index.
+"""The verification of a whole log on the disk: the manifest, every CRC, every offset, every index.
 
-Rule 1. The first damage is reported with file and position; nothing is changed.
-Rule 2. Beside a running broker what is not yet written is no damage, nor is an index that is not yet built.
-Rule 3. Segments below the horizon hold messages with holes between them, marked KEPT; above it that would be damage.
-Rule 4. An index that is there and does not fit is reported, though the log itself is whole without it.
-Rule 5. What may not be read is neither whole nor damaged: that is raised, not reported.
+Rule 1. The first damage is reported with its file and position; nothing is changed.
+Rule 2. While a broker runs, an unfinished write is no damage, and a missing index is none either.
+Rule 3. Segments below the horizon have messages with holes between them, marked KEPT. Above the horizon that is damage.
+Rule 4. An existing index that does not fit is reported, although the log is whole without it.
+Rule 5. A file that may not be read is neither whole nor damaged: the error is raised, not reported.
 """
 
 from collections.abc import Callable
@@ -36,40 +36,40 @@ from ambermq.log.storage.interface import Storage
 __all__ = ["CheckSnapshot", "Progress", "Report", "verify"]
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes done so far and their total."""
+"""progress(bytes checked so far, total bytes)."""
 
 CheckSnapshot = Callable[[Manifest, Snapshot], None]
-"""Reads a whole snapshot, which this folder cannot; raises LogError."""
+"""A function that reads a whole snapshot, which this package cannot. It raises LogError."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What was found."""
+    """The result of a verification."""
 
     damage: LogError | None = None
-    """The first damage, None where all is well; a DamageError where a file and a position can be named."""
+    """The first damage, or None; a DamageError if a file and a position are known."""
     segment_count: int = 0
-    """Segments that hold anything."""
+    """The number of segments with at least one batch."""
     batch_count: int = 0
-    """Batches checked."""
+    """The number of checked batches."""
     record_count: int = 0
-    """Records in them."""
+    """The number of records in them."""
     byte_count: int = 0
-    """Bytes checked."""
+    """The number of checked bytes."""
     index_count: int = 0
-    """Indexes that are there and fit."""
+    """The number of indexes that exist and fit."""
     index_missing_count: int = 0
-    """Sealed segments without one; it is built when the log is open."""
+    """The number of sealed segments without an index. A running broker builds them."""
     snapshot_count: int = 0
-    """Snapshots that are there and whole."""
+    """The number of snapshots that exist and are whole."""
     durable_end: int = 0
-    """What is known to be durable."""
+    """The end of the part that is known to be durable."""
     valid_end: int = 0
-    """Where the log ends."""
+    """The end of the log."""
     ignored: DamageError | None = None
-    """What ends the tail, after the durable end: a write that was cut short, and no damage."""
+    """The fault that ends the tail after the durable end: an unfinished write, which is no damage."""
     unknown_files: list[str] = field(default_factory=list)
-    """Paths that the manifest does not name."""
+    """Paths of files that the manifest does not name."""
 
 
 def verify(
@@ -79,10 +79,10 @@ def verify(
     check_snapshot: CheckSnapshot | None = None,
     storage: Storage | None = None,
 ) -> Report:
-    """Check the log in `directory`; raises PermissionError where it may not read, and nothing for what it finds there.
+    """Return the report on the log in `directory`. Raises PermissionError if it may not be read, and nothing else.
 
-    It is read from `storage`, by default the machine's disk. Of snapshots presence and size are checked, and all of
-    them where `check_snapshot` is given.
+    `storage` is by default the machine's disk. The existence and size of each snapshot are checked, and its contents if
+    `check_snapshot` is given.
     """
     report = Report()
     try:
@@ -109,7 +109,7 @@ class _Check:
         report.durable_end, report.valid_end, report.ignored = found.durable_end, found.valid_end, found.fault
         report.unknown_files = _unknown_files(directory, manifest)
         self._check_batches()
-        self._tell(self._total_bytes)
+        self._report_progress(self._total_bytes)
         for sealed in manifest.sealed:
             self._check_index(sealed, sealed.at(directory))
         for snapshot in manifest.snapshots:
@@ -119,15 +119,15 @@ class _Check:
             report.snapshot_count += 1
 
     def _check_batches(self) -> None:
-        part_before: SegmentReader | None = None
-        begun = 0
+        previous_part: SegmentReader | None = None
+        start_bytes = 0
         for part, walk in self._reader.walks():
-            if part is not part_before:
-                begun += part_before.end if part_before else 0
-                part_before = part
+            if part is not previous_part:
+                start_bytes += previous_part.end if previous_part else 0
+                previous_part = part
                 self._report.segment_count += 1
             self._check_batch(part, walk)
-            self._tell(begun + walk.position)
+            self._report_progress(start_bytes + walk.position)
 
     def _check_batch(self, part: SegmentReader, walk: BatchWalk) -> None:
         header = walk.header
@@ -141,7 +141,7 @@ class _Check:
             raise DamageError(part.path, walk.position, "bodies that are not compressed", found)
         horizon = self._reader.manifest.horizon
         if header.flags & KEPT and (horizon is None or header.base_offset >= horizon.offset):
-            expected = f"no batch of kept messages alone, for the horizon is {horizon and horizon.offset}"
+            expected = f"no batch of kept messages from the horizon {horizon and horizon.offset} on"
             raise DamageError(part.path, walk.position, expected, f"one at offset {header.base_offset}")
         self._report.batch_count += 1
         self._report.record_count += header.count
@@ -161,26 +161,27 @@ class _Check:
         finally:
             part.file.close()
 
-    def _tell(self, done_bytes: int) -> None:
+    def _report_progress(self, done_bytes: int) -> None:
         self._report.byte_count = done_bytes
         if self._progress is not None:
             self._progress(done_bytes, self._total_bytes)
 
 
 def _check_positions(path: str, part: SegmentReader) -> None:
-    """Hold what an index says of batches against the segment."""
+    """Raise DamageError if an index names a batch that the segment does not have."""
     index = Index(path)
     try:
-        told = index.batches()
+        indexed = index.batches()
     finally:
         index.close()
     walk = part.walk()
-    there = set[tuple[int, int]]()
+    batches = set[tuple[int, int]]()
     for header in walk:
-        there.add((header.base_offset, walk.position))
-    for base_offset, position in told:
-        if (base_offset, position) not in there:
-            raise DamageError(path, 0, f"a batch at position {position}", f"offset {base_offset}, which is not there")
+        batches.add((header.base_offset, walk.position))
+    for base_offset, position in indexed:
+        if (base_offset, position) not in batches:
+            expected = "positions of batches of the segment"
+            raise DamageError(path, 0, expected, f"position {position} for offset {base_offset}")
 
 
 def _unknown_files(directory: str, manifest: Manifest) -> list[str]:
@@ -188,7 +189,7 @@ def _unknown_files(directory: str, manifest: Manifest) -> list[str]:
     found = [f"{folder}/{name}" for folder in folders if storage.exists(folder) for name in storage.listdir(folder)]
     unknown = [path for path in found if path not in _known_paths(directory, manifest)]
     if unknown:
-        # A broker may have gone on since this manifest was opened. It names files before it makes them.
+        # A running broker may have edited the manifest since. It names files before it makes them.
         current = load(storage, directory)
         known = frozenset() if current is None else _known_paths(directory, current)
         unknown = [path for path in unknown if path not in known and storage.exists(path)]
@@ -196,7 +197,7 @@ def _unknown_files(directory: str, manifest: Manifest) -> list[str]:
 
 
 def _known_paths(directory: str, manifest: Manifest) -> frozenset[str]:
-    """Return every path that there may be on the word of a manifest."""
+    """Return the paths of all files that may exist according to a manifest."""
     folder, file_ids = segments_path(directory), named_files(manifest) | set(manifest.removed)
     segments = (f"{folder}/{file_id:016x}{end}" for file_id in file_ids for end in (".log", ".index", ".index.new"))
     snapshots = (snapshot_path(directory, file_id) for file_id in file_ids)

@@ -1,13 +1,13 @@
-"""Who still needs bodies that compactions have let go of, within the process that has the log open.
+"""Holds on bodies that a compaction removes, within the process that has the log open.
 
-A compaction is taken over in two steps: the manifest names its new segments, and then the loop reads from them. Between
-the two the old files answer for all that the new ones do, and for what is gone. So where somebody reads the messages of
-a moment, the second step waits for him.
+A compaction takes effect in two steps: the manifest names its new segments, and then the loop reads from them. Between
+the two steps the old files still have every body, the removed ones too. So the second step waits for a link that is
+reading the messages of an earlier moment.
 
-Rule 1. A compaction waits for the holds that were taken before it, and for no later one: who comes then asks for what
-is there.
-Rule 2. Compactions are taken over in the order in which they came.
-Rule 3. One thread, the loop, calls everything here. How long a hold may last is for its holder to bound.
+Rule 1. A compaction waits for the holds taken before it and for no later hold. A later hold needs only the bodies that
+remain.
+Rule 2. Compactions take effect in the order in which they were added.
+Rule 3. One thread, the loop, calls everything here. The owner of a hold must limit its duration.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ __all__ = ["BodyHold", "BodyHolds"]
 
 @final
 class BodyHold:
-    """As long as it is not released, every body that was in the log when it was taken can be read."""
+    """A hold: until its release every body that was in the log when it was taken can be read."""
 
     __slots__ = ("_holds", "_number")
 
@@ -30,7 +30,7 @@ class BodyHold:
         self._number = number
 
     def release(self) -> None:
-        """Need them no longer; once more does nothing."""
+        """Release the hold. A second call does nothing."""
         self._holds.release(self._number)
 
 
@@ -38,33 +38,33 @@ class BodyHold:
 class BodyHolds:
     """The holds of one log, and the compactions that wait for them."""
 
-    __slots__ = ("_next_number", "_numbers", "_take_over", "_waiting")
+    __slots__ = ("_adoptions", "_next_number", "_numbers", "_switch_reads")
 
-    def __init__(self, take_over: Callable[[Adoption], None]) -> None:
-        """`take_over` makes the loop read from the new segments; then the old files may be deleted."""
-        self._take_over: Final = take_over
+    def __init__(self, switch_reads: Callable[[Adoption], None]) -> None:
+        """`switch_reads` makes the loop read from the new segments; then the old files may be deleted."""
+        self._switch_reads: Final = switch_reads
         self._next_number = 0
         self._numbers: dict[int, None] = {}
-        """Of the holds that are not released, rising."""
-        self._waiting: deque[tuple[int, Adoption]] = deque()
+        """The rising numbers of the holds that are not released."""
+        self._adoptions: deque[tuple[int, Adoption]] = deque()
 
     def take(self) -> BodyHold:
-        """Hold what is in the log now."""
+        """Return a hold on every body that is in the log now."""
         number = self._next_number
         self._next_number += 1
         self._numbers[number] = None
         return BodyHold(self, number)
 
     def add(self, adoption: Adoption) -> None:
-        """Take a compaction over as soon as nobody holds what it lets go of."""
-        self._waiting.append((self._next_number, adoption))
-        self._go_on()
+        """Put a compaction into effect as soon as no hold needs the bodies that it removes."""
+        self._adoptions.append((self._next_number, adoption))
+        self._apply_ready()
 
     def release(self, number: int) -> None:
-        """Let go of a hold."""
+        """Release a hold."""
         self._numbers.pop(number, None)
-        self._go_on()
+        self._apply_ready()
 
-    def _go_on(self) -> None:
-        while self._waiting and next(iter(self._numbers), self._next_number) >= self._waiting[0][0]:
-            self._take_over(self._waiting.popleft()[1])
+    def _apply_ready(self) -> None:
+        while self._adoptions and next(iter(self._numbers), self._next_number) >= self._adoptions[0][0]:
+            self._switch_reads(self._adoptions.popleft()[1])

@@ -1,13 +1,14 @@
-"""The batches of the running tick, before they are written.
+"""The batches of the current tick, before they are written.
 
-Rule 1. An offset is given when a record is added, and never again to another one.
-Rule 2. A batch is closed only between commands, so that a command is on the disk whole or not at all: at the end of the
-        command that took it to `batch_bytes_target`, or before one that would take it past `batch_bytes_max`. A command
-        that comes to `batch_bytes_target` by itself goes on in another batch, where its caller ends a part of it.
-Rule 3. Bodies are referenced, never copied; they must not change until they are written and dropped from the hot cache.
+Rule 1. A record gets its offset when it is added. No other record ever gets that offset.
+Rule 2. A batch is closed only between commands, so that a command is on the disk as a whole or not at all. It is closed
+        at the end of the command that reaches `batch_bytes_target`, or before a command that would exceed
+        `batch_bytes_max`. A command that reaches `batch_bytes_target` alone continues in another batch, if its caller
+        ends a part of it there.
+Rule 3. Bodies are referenced and never copied. They must not change until they are written and have left the hot cache.
 
-A run of records is packed without a line of Python a record: the columns in which they differ come from `map`, and
-those in which they are alike are the separator that joins them.
+A run of records is packed without Python code for each record: `map` packs the columns that differ, and the equal
+columns are the separator that joins them.
 """
 
 from collections.abc import Sequence
@@ -27,37 +28,37 @@ _RECORD_BYTES = RECORD.size
 
 
 class Draft:
-    """What the commands of this tick have added and nobody has written yet."""
+    """The records that the commands of this tick have added and that are not yet written."""
 
     __slots__ = (
         "_bytes_max",
         "_bytes_target",
-        "_closed",
-        "_ended_bytes",
-        "_ended_offset",
-        "_open",
-        "_opened_bytes",
+        "_closed_batches",
+        "_command_end_bytes",
+        "_command_end_offset",
+        "_open_batch",
+        "_open_start_bytes",
         "byte_count",
         "next_offset",
     )
 
     def __init__(self, config: LogConfig, *, next_offset: int) -> None:
-        """Begin empty; the first record gets `next_offset`."""
+        """Start empty; the first record gets `next_offset`."""
         self._bytes_target = config.batch_bytes_target
         self._bytes_max = config.batch_bytes_max
-        self._closed: list[DraftBatch] = []
-        self._open = DraftBatch(next_offset)
-        self._opened_bytes = 0
-        """`byte_count` where the open batch began, before its header."""
-        self._ended_offset = self.next_offset = next_offset
-        """The offset that the next record gets."""
-        self.byte_count = self._ended_bytes = BATCH_HEADER_BYTES
-        """Bytes that what is not yet written will take in the log, about."""
+        self._closed_batches: list[DraftBatch] = []
+        self._open_batch = DraftBatch(next_offset)
+        self._open_start_bytes = 0
+        """`byte_count` at the start of the open batch, before its header."""
+        self._command_end_offset = self.next_offset = next_offset
+        """The offset of the next record."""
+        self.byte_count = self._command_end_bytes = BATCH_HEADER_BYTES
+        """The approximate size in the log of the records that are not yet written."""
 
     @property
     def record_count(self) -> int:
-        """Records added and not yet written."""
-        first = self._closed[0] if self._closed else self._open
+        """The number of records that are not yet written."""
+        first = self._closed_batches[0] if self._closed_batches else self._open_batch
         return self.next_offset - first.base_offset
 
     def add(
@@ -75,8 +76,8 @@ class Draft:
         meta: bytes = b"",
         body: Buffer = b"",
     ) -> int:
-        """Add one record and return its offset; widths are those of record.py (struct.error where a value is wider)."""
-        batch, offset = self._open, self.next_offset
+        """Add one record and return its offset. Raises struct.error if a value does not fit its column (record.py)."""
+        batch, offset = self._open_batch, self.next_offset
         delta = offset - batch.base_offset
         if not delta:
             batch.base_timestamp_us = timestamp_us
@@ -108,11 +109,11 @@ class Draft:
         aux: int = 0,
         meta: bytes = b"",
     ) -> int:
-        """Add one record a body, alike but for body length and id hash, and return the first one's offset.
+        """Add one record for each body and return the first one's offset. Other columns are equal, except the id hash.
 
-        `id_hashes` is as long as `bodies`, which has at least one; `meta` is stored with each of them.
+        `id_hashes` is as long as `bodies`, which has at least one; each record gets a copy of `meta`.
         """
-        batch, offset, length = self._open, self.next_offset, len(bodies)
+        batch, offset, length = self._open_batch, self.next_offset, len(bodies)
         assert length == len(id_hashes) > 0
         delta = offset - batch.base_offset
         if not delta:
@@ -132,62 +133,62 @@ class Draft:
         return offset
 
     def end_command(self) -> None:
-        """End the records of one command, which stay together; asserts that they fit into one batch."""
-        size = self.byte_count - self._opened_bytes
+        """End the records of one command, which go into one batch. Asserts that they fit."""
+        size = self.byte_count - self._open_start_bytes
         if size >= self._bytes_target:
             if size > self._bytes_max - BATCH_ALIGNMENT:
                 self._split()
             self._close()
-        self._ended_offset, self._ended_bytes = self.next_offset, self.byte_count
+        self._command_end_offset, self._command_end_bytes = self.next_offset, self.byte_count
 
     def end_part(self) -> None:
-        """End a part of a command that may be more than a batch holds: once it is too large, the rest stands apart.
+        """End a part of a command that may not fit into one batch. The next part goes into a new batch if needed.
 
-        A part is what stays together in any case; asserts that it fits into one batch.
+        The records of a part go into one batch. Asserts that they fit.
         """
-        if self.byte_count - self._ended_bytes >= self._bytes_target:
+        if self.byte_count - self._command_end_bytes >= self._bytes_target:
             self.end_command()
 
     def take(self) -> list[DraftBatch]:
-        """Hand over what was added since the last time, in order, and begin anew."""
-        if self.next_offset > self._open.base_offset:
+        """Return the batches of all added records, in order, and start empty again."""
+        if self.next_offset > self._open_batch.base_offset:
             self._close()
-        closed, self._closed = self._closed, []
-        self._opened_bytes = 0
-        self.byte_count = self._ended_bytes = BATCH_HEADER_BYTES
+        closed, self._closed_batches = self._closed_batches, []
+        self._open_start_bytes = 0
+        self.byte_count = self._command_end_bytes = BATCH_HEADER_BYTES
         return closed
 
     def _close(self) -> None:
-        batch, end = self._open, self.next_offset
+        batch, end = self._open_batch, self.next_offset
         batch.count = end - batch.base_offset
-        size = self.byte_count - self._opened_bytes
+        size = self.byte_count - self._open_start_bytes
         batch.size = size + -size % BATCH_ALIGNMENT
-        self._closed.append(batch)
-        self._open = DraftBatch(end)
-        self._opened_bytes = self.byte_count
+        self._closed_batches.append(batch)
+        self._open_batch = DraftBatch(end)
+        self._open_start_bytes = self.byte_count
         self.byte_count += BATCH_HEADER_BYTES
 
     def _split(self) -> None:
-        """Close the batch at its last command and move the running one, which made it too large, into a new one."""
-        batch, next_offset, byte_count = self._open, self.next_offset, self.byte_count
-        if self._ended_offset > batch.base_offset:
-            self._open, rest = _cut(batch, self._ended_offset - batch.base_offset)
-            self.next_offset, self.byte_count = self._ended_offset, self._ended_bytes
+        """Close the batch before the current command, which made it too large, and move that into a new batch."""
+        batch, next_offset, byte_count = self._open_batch, self.next_offset, self.byte_count
+        if self._command_end_offset > batch.base_offset:
+            self._open_batch, rest = _split_batch(batch, self._command_end_offset - batch.base_offset)
+            self.next_offset, self.byte_count = self._command_end_offset, self._command_end_bytes
             self._close()
-            self._open = rest
+            self._open_batch = rest
             self.next_offset = next_offset
-            self.byte_count += byte_count - self._ended_bytes
-        size = self.byte_count - self._opened_bytes
+            self.byte_count += byte_count - self._command_end_bytes
+        size = self.byte_count - self._open_start_bytes
         assert size <= self._bytes_max - BATCH_ALIGNMENT, f"one command of {size} bytes"
 
 
-def _cut(batch: DraftBatch, count: int) -> tuple[DraftBatch, DraftBatch]:
-    """Return the first `count` records of a batch, where a command ends, and the others as a batch of their own."""
+def _split_batch(batch: DraftBatch, count: int) -> tuple[DraftBatch, DraftBatch]:
+    """Return a batch's first `count` records and the others, as two batches. A command must end between them."""
     parts = whole, rest = DraftBatch(batch.base_offset), DraftBatch(batch.base_offset + count)
     records, meta = b"".join(batch.records), b"".join(batch.meta)
     records_at = count * _RECORD_BYTES
     meta_at = sum(meta_length for _, _, meta_length, *_ in RECORD.iter_unpack(records[:records_at]))
-    whole.records, rest.records = [records[:records_at]], _rebased(records[records_at:], count)
+    whole.records, rest.records = [records[:records_at]], _rebase(records[records_at:], count)
     whole.meta, rest.meta = [meta[:meta_at]], [meta[meta_at:]]
     for run in batch.runs:
         first_offset, bodies, body_bytes = run
@@ -200,6 +201,6 @@ def _cut(batch: DraftBatch, count: int) -> tuple[DraftBatch, DraftBatch]:
     return parts
 
 
-def _rebased(records: bytes, count: int) -> list[bytes]:
-    """Pack the same records for a batch that begins `count` offsets later."""
+def _rebase(records: bytes, count: int) -> list[bytes]:
+    """Return the same records packed for a batch that begins `count` offsets later."""
     return [_pack(delta - count, *columns) for delta, *columns in RECORD.iter_unpack(records)]

@@ -1,18 +1,22 @@
-"""What a running log needs done beside the loop: spares, manifest edits, disk space, page cache, indexes.
+"""The housekeeping thread of a running log: spares, manifest edits, disk space, page cache, deletions and indexes.
 
-Rule 1. Only this thread edits the manifest. A roll is entered after the sealed segment is durable, and the next spare
-        is named with it, before its file is made, so that a file id is never used twice.
-Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is given up for one more spare, and
-        every run tries again. Any other failed call ends the lane, which is fatal; so does a sync of the directory
-        that fails, for whatever reason, when the manifest was replaced in it.
-Rule 3. A spare is written with zeros, 4 MiB at a time and slowly, synced every 8 MiB, while the log is quiet; where it
-        is busy the rest is only promised (fallocate): a bulk writer beside it took its syncs from 3 to 105-365 ms.
-Rule 4. Sealed segments leave the page cache soon, so that its pages go round: writing 64 KiB into pages that were in
-        use before costs the loop 9 us, into pages that the machine never touched (or gave back to its host) 220 us.
-Rule 5. What the manifest calls removed is deleted (deleting.py) as soon as no reader's manifest names it any more, and
-        the loop has let go of what a compaction replaced.
-Rule 6. Indexes are derived: one that cannot be built is missing, and nothing else. They are built little by little
-        (indexing.py), and with rests wherever the log is written to; until then its segments are found through memory.
+Rule 1. Only this thread edits the manifest. An edit for a roll follows when the sealed segment is durable. The same
+edit
+        names the next spare, before its file is made, so that no file id is used twice.
+Rule 2. A full disk is a state, not a failure: publishing has no room, the ballast is released for one more spare, and
+        every run tries again. Any other failed call ends the lane, which is fatal. So does every failed sync of the
+        directory after the manifest was replaced.
+Rule 3. A spare is filled with zeros slowly, 4 MiB at a time and synced every 8 MiB, while the log is quiet. When the
+log
+        is busy the rest is only allocated (fallocate). A bulk writer in parallel raised the time of the log's syncs
+        from 3 ms to 105-365 ms.
+Rule 4. Sealed segments leave the page cache soon, so that the kernel reuses their pages. A write of 64 KiB into reused
+        pages costs the loop 9 us. Into pages that the machine never used, or returned to its host, it costs 220 us.
+Rule 5. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it and the loop
+        has stopped reading it after a compaction.
+Rule 6. Indexes are derived data: if one cannot be built it is missing, and nothing fails. They are built in small steps
+        (background_builder.py), with pauses while the log is written. A segment without an index has its positions in
+        memory.
 """
 
 import errno
@@ -42,57 +46,57 @@ _BUSY_BYTES_PER_S = 4 * 1024 * 1024
 _PROBE_S = 0.005
 _INDEX_PAUSE_S = 0.005
 _CALM_INDEX_PAUSES = 10
-"""A step takes 1 to 4 ms, and has 2,000 records. Beside a log with little to index a twentieth of the interpreter."""
+"""A step takes 1 to 4 ms for 2,000 records. With this pause a quiet log spends 5 % of the interpreter on indexes."""
 _BUSY_INDEX_PAUSES = 3
-"""Beside a busy one about a tenth of the interpreter, else indexes would fall behind."""
+"""A busy log spends about 10 % of the interpreter, otherwise indexes would fall behind."""
 _FULL_BYTES_PER_S = 64 * 1024 * 1024
 _FULL_INDEX_PAUSES = 40
-"""Beside one written to faster than that, where indexes fall behind in any case, a hundredth."""
+"""A log written faster than `_FULL_BYTES_PER_S` spends 1 %: its indexes fall behind in any case."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Spare(NamedTuple):
-    """A segment file that is ready to be used: allocated, synced and named in the manifest."""
+    """A segment file that is ready for use: allocated, synced and named in the manifest."""
 
     file_id: int
     size: int
-    """Bytes allocated."""
+    """The allocated bytes."""
 
     file: File
 
 
 class Space(NamedTuple):
-    """What is left of the disk."""
+    """The free space of the disk."""
 
     free_bytes: int
-    """Not allocated by anybody, less the ballast where that is not held yet."""
+    """Free bytes of the disk, minus the ballast if that is not allocated yet."""
 
     is_full: bool
-    """Whether a spare could not be had, or was had from the ballast."""
+    """Whether the last spare could not be allocated, or needed the space of the ballast."""
 
 
-def segment_bytes(config: LogConfig, held_bytes: int) -> int:
-    """Return the size of the segment that follows `held_bytes` of them: 4, 8, 16, 32, 64, 64 MiB by default."""
+def segment_bytes(config: LogConfig, earlier_bytes: int) -> int:
+    """Return the size of the segment after `earlier_bytes` of segments: by default 4, 8, 16, 32, 64, 64 MiB."""
     smallest = config.segment_bytes_min
-    return min(config.segment_bytes_max, smallest + held_bytes + -held_bytes % smallest)
+    return min(config.segment_bytes_max, smallest + earlier_bytes + -earlier_bytes % smallest)
 
 
 class Housekeeper:
-    """`run` is the function of its lane; the other methods are the loop's."""
+    """The housekeeping of one log. `run` is the function of its lane; the loop calls the other methods."""
 
     __slots__ = (
-        "_adopted",
         "_adoptions",
         "_cached",
         "_cached_bytes",
         "_config",
-        "_deleter",
         "_directory",
         "_edits",
+        "_file_deletion",
+        "_finished_adoptions",
         "_has_ballast",
         "_has_spare",
-        "_indexing",
+        "_index_builder",
         "_is_full",
         "_placements",
         "_rolls",
@@ -106,7 +110,7 @@ class Housekeeper:
     )
 
     lane: Lane
-    """Set by whoever opens the lane, before its first run."""
+    """The lane that runs `run`. The log sets it before the first run."""
 
     def __init__(
         self,
@@ -118,26 +122,26 @@ class Housekeeper:
         written_bytes: Callable[[], int],
         touches_of: TouchesOf,
     ) -> None:
-        """Take over the manifest.
+        """Own the manifest from now on.
 
-        `written_bytes` tells how much the log has written so far, `touches_of` what the records of a batch name.
+        `written_bytes` returns the bytes that the log has written so far; `touches_of` yields the keys of a batch.
         """
         self.manifest = manifest
         self.spares: deque[Spare] = deque()
-        """At most one, for the loop to take."""
+        """At most one spare. The loop takes it from here."""
         self._storage = storage
         self._directory = directory
         self._config = config
-        self._deleter = FileDeletion(storage, directory)
-        self.faults = self._deleter.faults
-        """What went wrong and costs nothing but room, for the loop to take."""
+        self._file_deletion = FileDeletion(storage, directory)
+        self.faults = self._file_deletion.faults
+        """Harmless faults: files that could not be deleted. The loop takes them from here."""
         self._written_bytes = written_bytes
         self._rolls: deque[tuple[Segment, File]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
         self._placements: deque[Placement] = deque()
         self._adoptions: deque[Adoption] = deque()
-        self._adopted: list[Adoption] = []
-        self._indexing = BackgroundBuilder(
+        self._finished_adoptions: list[Adoption] = []
+        self._index_builder = BackgroundBuilder(
             storage,
             (one.at(directory) for one in manifest.sealed),
             batch_bytes_max=config.batch_bytes_max,
@@ -152,9 +156,9 @@ class Housekeeper:
         self.space = self._sample()
 
     def allocate_active(self, file: File, position: int) -> int:
-        """Allocate the active segment from `position` on, before the log begins, and return its size.
+        """Allocate the active segment from `position` on, before the log starts, and return its size.
 
-        Little of it is written with zeros, for a broker that starts is waited for. A full disk allocates nothing.
+        Only its first 4 MiB are filled with zeros, so that the broker starts fast. On a full disk nothing is allocated.
         """
         size = segment_bytes(self._config, sum(segment.size for segment in self.manifest.sealed))
         zero_bytes = min(_STEP_BYTES, size - position)
@@ -170,38 +174,38 @@ class Housekeeper:
         return size if self._succeeds(allocate) else position
 
     def seal(self, segment: Segment, file: File) -> None:
-        """Enter into the manifest that `segment` is sealed and durable, and close `file`, its writer's."""
+        """Request the edit that seals `segment`, which is durable; the lane closes its `file` afterwards."""
         self._rolls.append((segment, file))
         self.lane.wake()
 
     def close(self) -> None:
-        """Give back the files that nobody has taken; its thread has ended."""
-        self._indexing.close()
+        """Close the files that the loop has not taken. The thread has ended before."""
+        self._index_builder.close()
         for _, file in self._rolls:
             file.close()
         for spare in self.spares:
             spare.file.close()
 
     def edit(self, change: Callable[[Manifest], Manifest]) -> None:
-        """Commit a change of the manifest, after those asked for before."""
+        """Request a change of the manifest. Changes are committed in the order of the requests."""
         self._edits.append(change)
         self.lane.wake()
 
     def place(self, placement: Placement) -> None:
-        """Name a snapshot, after the edits asked for before; `placement` tells how that went."""
+        """Request a name for a snapshot, after the edits requested before. `placement` has the result."""
         self._placements.append(placement)
         self.lane.wake()
 
     def adopt(self, adoption: Adoption) -> None:
-        """Take over new segments, after what was asked for before; `adoption` tells how that went."""
+        """Request the adoption of new segments, after earlier requests. `adoption` has the result."""
         self._adoptions.append(adoption)
         self.lane.wake()
 
     def run(self) -> None:
-        """Do all that there is to do. Raises OSError where the disk failed other than by being full."""
-        if not self._succeeds(self._go_ahead) and self._release_ballast():
-            self._succeeds(self._go_ahead)
-        self._succeeds(self._hold_ballast)
+        """Do all pending work. Raises OSError if the disk fails in another way than being full."""
+        if not self._succeeds(self._do_required_work) and self._release_ballast():
+            self._succeeds(self._do_required_work)
+        self._succeeds(self._allocate_ballast)
         if self._has_ballast and self._has_spare:
             self._is_full = False
         self.space = self._sample()
@@ -219,16 +223,16 @@ class Housekeeper:
             return False
         return True
 
-    def _go_ahead(self) -> None:
-        self._enter_rolls()
+    def _do_required_work(self) -> None:
+        self._commit_rolls()
         if self._edits or self._placements or self._adoptions:
-            self._commit_asked()
+            self._serve_requests()
         if not self._has_spare:
             self._prepare_spare()
         self._delete_removed()
 
-    def _commit_asked(self) -> None:
-        """Do what somebody waits for, and say so at once: a spare and indexes may take seconds."""
+    def _serve_requests(self) -> None:
+        """Serve the requests of the loop and notify it at once, because a spare and indexes may take seconds."""
         while self._edits:
             self._commit(self._edits[0])
             self._edits.popleft()
@@ -242,15 +246,15 @@ class Housekeeper:
         try:
             self.manifest = commit(self._storage, self._directory, change)
         except LogFailed:
-            # It was replaced, though maybe not for good: what is named in it is what readers see by now.
+            # The manifest was replaced, but perhaps not durably. Readers see the new one already.
             self.manifest = load(self._storage, self._directory) or self.manifest
             raise
 
     def _place(self, placement: Placement) -> None:
-        """Name a snapshot; one that has no room, or that somebody removed, is refused rather than tried again."""
+        """Name a snapshot. If the disk is full or its file is missing, the request fails and is not retried."""
         try:
             placement.snapshot = place(
-                self._storage, self._directory, placement.snapshot, self._committed, placement.source
+                self._storage, self._directory, placement.snapshot, self._commit_and_return, placement.source
             )
         except OSError as error:
             if error.errno not in _NO_SPACE | {errno.ENOENT}:
@@ -260,25 +264,25 @@ class Housekeeper:
         placement.is_done = True
 
     def _adopt(self, adoption: Adoption) -> None:
-        """Put new segments in the place of old ones; where that cannot be, nothing has changed."""
+        """Replace old segments by new ones. If that fails, the manifest is unchanged."""
         try:
-            adopt(self._storage, self._directory, adoption, self._committed)
+            adopt(self._storage, self._directory, adoption, self._commit_and_return)
         except (LogError, OSError) as error:
             if isinstance(error, LogFailed) or (isinstance(error, OSError) and error.errno not in _NO_SPACE):
                 raise
             adoption.error = error
         else:
-            gone = {one.file_id for one in adoption.inputs}
-            self._adopted.append(adoption)
-            self._indexing.leave_out(gone)
-            self._indexing.add(*(one.at(self._directory) for one in adoption.segments))
+            removed_ids = {one.file_id for one in adoption.inputs}
+            self._finished_adoptions.append(adoption)
+            self._index_builder.leave_out(removed_ids)
+            self._index_builder.add(*(one.at(self._directory) for one in adoption.segments))
         adoption.is_done = True
 
-    def _committed(self, change: Callable[[Manifest], Manifest]) -> Manifest:
+    def _commit_and_return(self, change: Callable[[Manifest], Manifest]) -> Manifest:
         self._commit(change)
         return self.manifest
 
-    def _enter_rolls(self) -> None:
+    def _commit_rolls(self) -> None:
         while self._rolls:
             segment, file = self._rolls[0]
             self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size))
@@ -287,14 +291,14 @@ class Housekeeper:
             self._has_spare = False
             self._cached.append(segment)
             self._cached_bytes += segment.size
-            self._indexing.add(segment)
+            self._index_builder.add(segment)
 
     def _prepare_spare(self) -> None:
         if self.manifest.spare is None:
             self._commit(name_spare)
         file_id = self.manifest.spare
         assert file_id is not None
-        size = segment_bytes(self._config, self._held_bytes())
+        size = segment_bytes(self._config, self._earlier_bytes())
         path = segment_path(self._directory, file_id)
         file = self._storage.open(path, create=True)
         try:
@@ -308,8 +312,8 @@ class Housekeeper:
         self._has_spare = True
         self.spares.append(Spare(file_id, size, file))
 
-    def _held_bytes(self) -> int:
-        """Bytes of all segments before the spare, the active one taken as full."""
+    def _earlier_bytes(self) -> int:
+        """Return the bytes of all segments before the spare; the active one counts as full."""
         sealed_bytes = sum(segment.size for segment in self.manifest.sealed)
         return sealed_bytes + segment_bytes(self._config, sealed_bytes)
 
@@ -326,28 +330,28 @@ class Housekeeper:
             seconds = step_bytes / _ZERO_BYTES_PER_S
 
     def _is_busy_during(self, seconds: float) -> bool:
-        """Wait, and tell whether the log was written to in earnest meanwhile, or is being closed."""
+        """Wait; return whether the log was busy during the wait, or is closing."""
         before = self._written_bytes()
         return self.lane.pause(seconds) or self._written_bytes() - before > _BUSY_BYTES_PER_S * seconds
 
     def _delete_removed(self) -> None:
-        self._adopted = [one for one in self._adopted if not one.is_released]
-        in_use = {segment.file_id for one in self._adopted for segment in one.inputs}
-        gone = self._deleter.delete(frozenset(self.manifest.removed) - in_use)
-        if gone:
-            self._commit(partial(forget_removed, file_ids=gone))
+        self._finished_adoptions = [one for one in self._finished_adoptions if not one.is_released]
+        in_use = {segment.file_id for one in self._finished_adoptions for segment in one.inputs}
+        removed_ids = self._file_deletion.delete(frozenset(self.manifest.removed) - in_use)
+        if removed_ids:
+            self._commit(partial(forget_removed, file_ids=removed_ids))
 
     def _ballast_path(self) -> str:
         return f"{self._directory}/ballast"
 
-    def _hold_ballast(self) -> None:
-        """Allocate the ballast where it is not held and leaves room for a segment."""
+    def _allocate_ballast(self) -> None:
+        """Allocate the ballast if it is missing and the disk has room for it and one segment."""
         if self._has_ballast:
             return
         path, size = self._ballast_path(), self._config.ballast_bytes
-        held_bytes = self._storage.size(path) if self._storage.exists(path) else 0
-        if held_bytes < size:
-            wanted_bytes = size - held_bytes + self._config.segment_bytes_max
+        ballast_file_bytes = self._storage.size(path) if self._storage.exists(path) else 0
+        if ballast_file_bytes < size:
+            wanted_bytes = size - ballast_file_bytes + self._config.segment_bytes_max
             if self._storage.free_bytes(self._directory) < wanted_bytes:
                 self._is_full = True
                 return
@@ -361,7 +365,7 @@ class Housekeeper:
         self._has_ballast = True
 
     def _release_ballast(self) -> bool:
-        """Give the ballast's space back to the disk, for settlements; tell whether there was any."""
+        """Delete the ballast, so that settlements can use its space; return whether it existed."""
         path = self._ballast_path()
         if not self._storage.exists(path):
             return False
@@ -370,8 +374,8 @@ class Housekeeper:
         return True
 
     def _sample(self) -> Space:
-        held_back = 0 if self._has_ballast else self._config.ballast_bytes
-        return Space(max(0, self._storage.free_bytes(self._directory) - held_back), self._is_full)
+        missing_ballast_bytes = 0 if self._has_ballast else self._config.ballast_bytes
+        return Space(max(0, self._storage.free_bytes(self._directory) - missing_ballast_bytes), self._is_full)
 
     def _drop_caches(self) -> None:
         while self._cached_bytes > self._config.cached_bytes_max:
@@ -383,17 +387,18 @@ class Housekeeper:
                 file.close()
 
     def _build_indexes(self) -> None:
-        """Build those of sealed segments, little by little, until they are there or this thread is woken."""
-        while self._indexing.has_work:
-            self._indexing.step()
-            if self._rests():
+        """Build the indexes of sealed segments in steps, until all exist or this thread is woken."""
+        while self._index_builder.has_work:
+            self._index_builder.step()
+            if self._pause_indexing():
                 return
             self.space = self._sample()
 
-    def _rests(self) -> bool:
-        """Wait before the next step, by how much is written meanwhile; tell whether this thread was woken.
+    def _pause_indexing(self) -> bool:
+        """Wait before the next step, longer if more is written meanwhile; return whether this thread was woken.
 
-        Few waits and not one for each pause: a thread that wakes costs 50 us and more of what others have in the cache.
+        Several pauses are one wait: each wake-up of a thread costs 50 us and evicts data of other threads from the
+        processor's caches.
         """
         before, count, pauses = self._written_bytes(), 0, 1
         while pauses > count:
@@ -406,7 +411,7 @@ class Housekeeper:
 
 
 def _index_pauses(bytes_per_s: float) -> int:
-    """Return how often a builder of indexes waits before its next step, beside a log that so much is written to."""
+    """Return the number of pauses before the next step of an index build, by the write rate of the log."""
     if bytes_per_s > _FULL_BYTES_PER_S:
         return _FULL_INDEX_PAUSES
     return _BUSY_INDEX_PAUSES if bytes_per_s > _BUSY_BYTES_PER_S else _CALM_INDEX_PAUSES

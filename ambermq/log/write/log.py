@@ -1,9 +1,10 @@
-"""The open log of a running broker: what the commands of a tick have drafted goes in whole, and in order.
+"""The open log of a running broker. It writes the draft of a tick as a whole and in order.
 
 Rule 1. One thread, the loop, calls everything here. It writes; it never waits for a sync, an allocation or a roll.
-Rule 2. `durable_end` is the end as it was before the sync that returned; it never moves back, and never past `log_end`.
-Rule 3. A failed write or sync is fatal: LogFailed then, and from every later call; nothing is tried again.
-Rule 4. A roll goes to the spare, which lies ready; where it does not, the active segment grows instead.
+Rule 2. `durable_end` is the log's end as it was before the last completed sync began. It never moves back, and never
+past `log_end`.
+Rule 3. A failed write or sync is fatal: that call and every later one raise LogFailed, and nothing is retried.
+Rule 4. A roll needs a spare that is ready. Without one the active segment grows instead.
 """
 
 from collections import deque
@@ -30,23 +31,23 @@ from ambermq.log.write.open_files import OpenFiles
 __all__ = ["Log"]
 
 _GROWTH_MAX = 4
-"""Publishing has no room any more when the active segment has grown to so many times the largest size."""
+"""Publishing has no more room when the active segment reaches this multiple of `segment_bytes_max`."""
 _HOUSEKEEPING_PERIOD_S = 1.0
 _PAGE_BYTES = 4096
 _DROP_BYTES = 1024 * 1024
 
 
 class _Active:
-    """The segment that is written to."""
+    """The segment to which the log writes."""
 
     __slots__ = ("dropped_position", "file", "header", "old_us", "position", "salt_crc", "size")
 
     def __init__(self, file: File, header: SegmentHeader, *, position: int, size: int) -> None:
-        """Go on writing at `position`, 0 where not even `header` is written; `size` bytes are allocated."""
+        """Continue at `position`, which is 0 if `header` is not written yet. `size` bytes are allocated."""
         self.old_us = 0
-        """When it is to be rolled away from for its age; 0 before this process has written a record to it."""
+        """The time at which its age requires a roll; 0 until this process writes a record to it."""
         self.dropped_position = 0
-        """What lies before has left the page cache."""
+        """The end of the bytes that were dropped from the page cache."""
         self.file = file
         self.header = header
         self.salt_crc = header.salt_crc
@@ -55,7 +56,7 @@ class _Active:
 
 
 class _Sealing(NamedTuple):
-    """A segment that is rolled away from and not yet known to be durable."""
+    """A segment that the log has rolled away from, and that is not yet durable."""
 
     segment: Segment
     file: File
@@ -63,14 +64,14 @@ class _Sealing(NamedTuple):
 
 
 class Log:
-    """Opened by `Recovery.log()`, which says where the next record goes; closed by `close`."""
+    """The open log. `Recovery.log()` opens it at the position of the next record; `close` closes it."""
 
     __slots__ = (
         "_active",
+        "_body_holds",
         "_droppable_bytes",
         "_failure",
         "_growth_bytes_max",
-        "_holds",
         "_housekeeper",
         "_housekeeping_lane",
         "_last_us",
@@ -98,9 +99,9 @@ class Log:
     )
 
     def __init__(self, opening: OpenFiles) -> None:
-        """Go on where `opening` ends, and own its lock, file, bodies and workers from now on.
+        """Continue at the end of `opening`, and own its lock, file, bodies and workers.
 
-        Raises OSError where the active segment cannot be allocated, other than for want of space.
+        Raises OSError if the active segment cannot be allocated, except when the disk is full.
         """
         config, workers = opening.config, opening.workers
         self.config = config
@@ -108,11 +109,11 @@ class Log:
         self.log_id = opening.manifest.log_id
         self.draft = Draft(config, next_offset=opening.next_offset)
         self.log_end = opening.next_offset
-        """The offset after everything written."""
+        """The offset after the last written record."""
         self.durable_end = opening.durable_end
-        """The offset after everything that a sync has made durable."""
+        """The offset after the last durable record."""
         self.requested_end = opening.durable_end
-        """The offset after everything that a sync was asked for."""
+        """The end of the part for which a sync was requested."""
         self.bodies = opening.bodies
         self.storage = opening.storage
         self.directory = opening.directory
@@ -120,20 +121,20 @@ class Log:
         self._spare: Spare | None = None
         self._sealing: deque[_Sealing] = deque()
         self.marked_end = 0
-        """The durable end that the last batch carries."""
+        """The durable end in the last written batch."""
         self.written_bytes = 0
-        """Bytes written since it was opened."""
+        """Bytes written since the log was opened."""
         self._synced_bytes = 0
-        """As many of them are known to be durable."""
+        """The part of `written_bytes` that is durable."""
         self.is_congested = False
-        """Whether so much is unsynced, or written ahead of the next segment, that writers should wait."""
+        """Whether writers should wait, because too much is unsynced or written past the active segment's end."""
         self._droppable_bytes = 0
-        """When so many are, there may be pages to drop from the cache."""
+        """The number of synced bytes at which pages may be dropped from the cache next."""
         self._unsynced_bytes_max = config.unsynced_bytes_max
         self._growth_bytes_max = _GROWTH_MAX * config.segment_bytes_max
         self._last_us = opening.now_us
         self._failure: LogFailed | None = None
-        self._holds = BodyHolds(self._take_over)
+        self._body_holds = BodyHolds(self._switch_reads)
         self._workers = workers
         self._syncer = GroupCommit(opening.durable_end, opening.file)
         self._sync_lane = workers.sync_lane(self._syncer)
@@ -155,29 +156,29 @@ class Log:
 
     @property
     def unsynced_bytes(self) -> int:
-        """Bytes written and not yet known to be durable."""
+        """The bytes that are written and not yet durable."""
         return self.written_bytes - self._synced_bytes
 
     @property
     def is_outgrown(self) -> bool:
-        """Whether so much was written past the active segment's end that writers should wait for the next spare."""
+        """Whether writers should wait for a spare, because too much is written past the active segment's end."""
         if self._spare or self._housekeeper.spares:
-            # The next write rolls: without one, nothing would ever change.
+            # The next write rolls. If writers waited here, no write would come.
             return False
         active = self._active
         return active.position - active.size > self.config.segment_bytes_max
 
     @property
     def is_marked(self) -> bool:
-        """Whether a batch on the disk carries the present durable end."""
+        """Whether a batch on the disk carries the current durable end."""
         return self.marked_end >= self.durable_end
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when `completed` has something to take."""
+        """Return a descriptor that is readable when `completed` has something to process."""
         return self._workers.fileno()
 
     def write(self, now_us: int) -> bool:
-        """Write all that is drafted, in one call as long as it fits into the active segment; tell if there was any.
+        """Write the whole draft, in one call if it fits into the active segment; return whether there was any.
 
         Raises LogFailed.
         """
@@ -189,26 +190,26 @@ class Log:
         self._last_us = now_us
         active, bodies = self._active, self.bodies
         if now_us > active.old_us:
-            active = self._aged(now_us)
+            active = self._active_by_age(now_us)
         position = active.position or SEGMENT_HEADER_BYTES
         buffers: list[Buffer] = []
         for batch in batches:
             if position + batch.size > active.size and self._can_roll(len(buffers)):
                 if buffers:
-                    self._put(buffers, position, batch.base_offset)
+                    self._write_buffers(buffers, position, batch.base_offset)
                     buffers = []
                 active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
             buffers += encode_batch(batch, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
-            # A write that fails ends the log, so that nobody asks for what was noted before it.
-            bodies.wrote(batch.base_offset, position, batch.runs)
+            # Noted before the write: a write that fails ends the log, so no later call uses the note.
+            bodies.note_batch(batch.base_offset, position, batch.runs)
             position += batch.size
-        self._put(buffers, position, self.draft.next_offset)
+        self._write_buffers(buffers, position, self.draft.next_offset)
         return True
 
     def write_mark(self, now_us: int) -> bool:
-        """Write an empty batch, where no batch yet carries the present durable end, and tell whether it did.
+        """Write an empty batch with the current durable end unless one carries it already; return whether it wrote.
 
-        It is durable after the next sync, which is to be asked for. Raises LogFailed.
+        The batch is durable after the next sync, which the caller requests. Raises LogFailed.
         """
         if self._failure:
             raise self._failure
@@ -217,13 +218,13 @@ class Log:
         active, end = self._active, self.log_end
         mark = DraftBatch(end, now_us)
         buffers = encode_batch(mark, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
-        self._put(buffers, (active.position or SEGMENT_HEADER_BYTES) + mark.size, end)
+        self._write_buffers(buffers, (active.position or SEGMENT_HEADER_BYTES) + mark.size, end)
         return True
 
     def request_sync(self) -> None:
-        """Ask for what is written to be made durable; while a sync runs, all further requests ride the next one.
+        """Request a sync of everything written. Requests during a sync share the next one.
 
-        Raises LogFailed, also where no sync can begin.
+        Raises LogFailed, also if no sync can begin.
         """
         if self._failure:
             raise self._failure
@@ -240,9 +241,9 @@ class Log:
             self._check_lanes()
 
     def completed(self) -> bool:
-        """Take what ended beside the loop: syncs, cold reads, spares; tell whether the first or second did.
+        """Process finished background work: syncs, cold reads, spares. Return whether a sync or a read has finished.
 
-        Raises LogFailed where a sync or the housekeeping failed.
+        Raises LogFailed if a sync or the housekeeping failed.
         """
         if self._failure:
             raise self._failure
@@ -257,7 +258,7 @@ class Log:
             self.durable_end = synced.end
         self._synced_bytes = synced_bytes = synced.written_bytes
         if synced_bytes >= self._droppable_bytes:
-            self._let_pages_go(synced_bytes)
+            self._drop_cached_pages(synced_bytes)
         while self._sealing and self._sealing[0].written_bytes <= synced_bytes:
             sealed = self._sealing.popleft()
             self._housekeeper.seal(sealed.segment, sealed.file)
@@ -268,7 +269,7 @@ class Log:
         return has_moved or has_bodies
 
     def room_bytes(self) -> int:
-        """Return how many bytes publishing may still write; settlements may always write."""
+        """Return the bytes that publishing may still write. Settlements have no limit."""
         active, space = self._active, self._housekeeper.space
         if space.is_full or active.position > self._growth_bytes_max:
             return 0
@@ -279,41 +280,41 @@ class Log:
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest as it was edited last."""
+        """The manifest after its last edit."""
         return self._housekeeper.manifest
 
     def open_lane(self, name: str, run: Callable[[], None]) -> Lane:
-        """Let `run` run beside the loop each time the lane is woken; it ends with the log."""
+        """Open a lane that runs `run` in the background each time it is woken. It ends with the log."""
         return self._workers.lane(name, run)
 
     def place_snapshot(self, placement: Placement) -> None:
-        """Name a snapshot whose file is written beside the loop; all below its end must be durable."""
+        """Request a name for a snapshot whose file is written. Everything below its end must be durable."""
         assert placement.snapshot.end <= self.durable_end
         self._housekeeper.place(placement)
 
     def adopt(self, adoption: Adoption) -> None:
-        """Take over a compaction's new segments, which were checked; ask `adopted` once it is done."""
+        """Request the adoption of a compaction's checked segments. The caller calls `adopted` when it is done."""
         self._housekeeper.adopt(adoption)
 
     def adopted(self, adoption: Adoption) -> None:
-        """Read bodies from the new segments from now on, or from when nobody holds what has gone."""
-        self._holds.add(adoption)
+        """Read bodies from the new segments, as soon as no hold needs the old ones."""
+        self._body_holds.add(adoption)
 
     def hold(self) -> BodyHold:
-        """Let every body that is in the log now be read until the hold is released, whatever is compacted meanwhile."""
-        return self._holds.take()
+        """Return a hold: until its release every body that is in the log now stays readable, despite compactions."""
+        return self._body_holds.take()
 
-    def _take_over(self, adoption: Adoption) -> None:
-        """Read bodies from the new segments from now on; the old ones may be deleted."""
+    def _switch_reads(self, adoption: Adoption) -> None:
+        """Switch the reads of bodies to the new segments; the old ones may be deleted then."""
         directory = self.directory
-        gone = {segment_path(directory, one.file_id) for one in adoption.inputs}
-        self.bodies.replace(gone, [one.at(directory) for one in adoption.segments])
+        old_paths = {segment_path(directory, one.file_id) for one in adoption.inputs}
+        self.bodies.replace(old_paths, [one.at(directory) for one in adoption.segments])
         adoption.is_released = True
 
     def seal_active(self, now_us: int) -> bool:
-        """Go on in the next segment, where it lies ready and this one holds a record; tell whether it does.
+        """Roll to the next segment if a spare is ready and this one has a record; return whether it rolled.
 
-        All that is drafted must be written.
+        The whole draft must be written before.
         """
         assert not self.draft.record_count
         if self._failure or not self._can_roll():
@@ -321,31 +322,31 @@ class Log:
         self._roll(now_us)
         return True
 
-    def stretch(self, first: int) -> TailReader:
-        """Return where the batches from offset `first` on can be read again beside the loop, the durable ones alone."""
-        return self.bodies.stretch(first, end=self.durable_end, size=self._active.position)
+    def tail_reader(self, first: int) -> TailReader:
+        """Return a reader of the durable batches from offset `first` on, for use in another thread."""
+        return self.bodies.tail_reader(first, end=self.durable_end, size=self._active.position)
 
     def take_faults(self) -> list[str]:
-        """Return what went wrong beside the loop since the last time and costs nothing but room, for a person."""
+        """Return the harmless faults of the housekeeping since the last call, as text for the broker's log."""
         faults = self._housekeeper.faults
         return [faults.popleft() for _ in range(len(faults))]
 
     def edit_manifest(self, change: Callable[[Manifest], Manifest]) -> None:
-        """Commit a change of the manifest beside the loop, which alone may edit it."""
+        """Request an edit of the manifest; the housekeeping thread, which alone edits it, commits it."""
         self._housekeeper.edit(change)
 
-    def give_up(self, error: Exception) -> None:
-        """Write nothing any more, not even what is drafted: whoever drafts has failed. LogFailed from every later call.
+    def fail(self, error: Exception) -> None:
+        """Fail the log after an error of its caller, because the draft may be incomplete; write nothing any more.
 
-        A log that has failed by itself stays as it is.
+        Every later call raises LogFailed. A log that has failed already keeps its own failure.
         """
         if not self._failure:
-            self._failure = LogFailed(f"given up, what is drafted may be half of something: {error!r}")
+            self._failure = LogFailed(f"the log stopped because its draft may be incomplete: {error!r}")
 
     def close(self) -> None:
-        """Write and sync what is drafted, mark it, and give back threads, files and lock.
+        """Write and sync the draft, mark it, and release threads, files and lock.
 
-        A log that has failed only gives back. Raises LogFailed where the last write or sync fails.
+        A failed log only releases them. Raises LogFailed if the last write or sync fails.
         """
         self._workers.close()
         self.bodies.close()
@@ -361,11 +362,11 @@ class Log:
             self._housekeeper.close()
             self._lock.release()
 
-    def _let_pages_go(self, synced_bytes: int) -> None:
-        """Drop what was synced a while ago from the page cache; `synced_bytes` of all that was written are.
+    def _drop_cached_pages(self, synced_bytes: int) -> None:
+        """Drop bytes synced a while ago from the page cache; `synced_bytes` of the written bytes are synced.
 
-        Its pages are written again next, still warm: 10 us for 64 KiB instead of 26 with pages that go round by whole
-        segments, and 220 with pages that the machine had given back to its host.
+        The kernel then reuses these pages for the next writes while they are warm: 10 us for 64 KiB. It takes 26 us if
+        pages are reused after a whole segment, and 220 us if the machine has returned the pages to its host.
         """
         active = self._active
         unsynced_bytes = self.written_bytes - synced_bytes
@@ -379,10 +380,10 @@ class Log:
     def _check_lanes(self) -> None:
         for operation, lane in (("sync", self._sync_lane), ("housekeeping", self._housekeeping_lane)):
             if lane.error:
-                raise self._fail(operation, lane.error) from lane.error
+                raise self._set_failure(operation, lane.error) from lane.error
 
     def _finish(self) -> None:
-        # The threads have ended, so no sync that failed a moment ago is repeated here.
+        # The threads have ended, so a failed sync is known here and is not repeated.
         self._check_lanes()
         self.write(self._last_us)
         self._sync_here()
@@ -390,26 +391,26 @@ class Log:
             self._sync_here()
 
     def _sync_here(self) -> None:
-        """Sync on the loop itself, at the very end."""
+        """Sync in the loop's thread, when the log closes."""
         try:
             for sealing in self._sealing:
                 sealing.file.datasync()
             self._active.file.datasync()
         except OSError as error:
-            raise self._fail("sync", error) from error
+            raise self._set_failure("sync", error) from error
         self.durable_end = self.log_end
 
-    def _can_roll(self, waiting: int = 0) -> bool:
-        """Tell whether a spare lies ready and the active segment holds a record, or will with `waiting` batches.
+    def _can_roll(self, batch_count: int = 0) -> bool:
+        """Return whether a spare is ready and the active segment has a record, or `batch_count` batches to write.
 
-        A mark is none: a segment of marks alone would begin where the next one does, and answer for no offset.
+        A mark is no record: a segment of marks alone would have an empty range of offsets.
         """
         if self._spare is None and self._housekeeper.spares:
             self._spare = self._housekeeper.spares.popleft()
-        return self._spare is not None and (waiting > 0 or self.log_end > self._active.header.base_offset)
+        return self._spare is not None and (batch_count > 0 or self.log_end > self._active.header.base_offset)
 
-    def _aged(self, now_us: int) -> _Active:
-        """Return the segment to write to: the next one where the active one is old."""
+    def _active_by_age(self, now_us: int) -> _Active:
+        """Return the segment to write to: the next one if the active one is too old."""
         active = self._active
         if not active.old_us:
             active.old_us = now_us + 1000 * self.config.segment_age_ms_max
@@ -418,7 +419,7 @@ class Log:
         return active
 
     def _roll(self, now_us: int) -> _Active:
-        """Go on in the spare; what was active is sealed when it is durable."""
+        """Make the spare active and return it. The old active segment is sealed when it is durable."""
         old, spare = self._active, self._spare
         assert spare is not None
         path = segment_path(self.directory, old.header.file_id)
@@ -432,8 +433,8 @@ class Log:
         self.bodies.begin(base_offset=self.log_end, path=path, salt_crc=self._active.salt_crc)
         return self._active
 
-    def _put(self, buffers: list[Buffer], position: int, log_end: int) -> None:
-        """Write encoded batches, up to `position` of the active segment; the log ends at `log_end` then."""
+    def _write_buffers(self, buffers: list[Buffer], position: int, log_end: int) -> None:
+        """Write encoded batches up to `position` of the active segment; the log then ends at `log_end`."""
         active = self._active
         start = active.position
         if not start:
@@ -441,7 +442,7 @@ class Log:
         try:
             active.file.write(buffers, start)
         except OSError as error:
-            raise self._fail("write", error) from error
+            raise self._set_failure("write", error) from error
         active.position = position
         self.written_bytes += position - start
         self.log_end = log_end
@@ -449,7 +450,7 @@ class Log:
         self.is_congested = is_behind or (self._spare is None and self.is_outgrown)
         self.marked_end = self.durable_end
 
-    def _fail(self, operation: str, error: Exception) -> LogFailed:
+    def _set_failure(self, operation: str, error: Exception) -> LogFailed:
         path = segment_path(self.directory, self._active.header.file_id)
         self._failure = LogFailed(f"{operation} failed at position {self._active.position} of {path}: {error}")
         return self._failure

@@ -1,4 +1,4 @@
-"""What recovery hands to the log that goes on from it: the open files and where everything ends."""
+"""The result of a recovery, from which the log continues: the open files and their ends."""
 
 from dataclasses import dataclass
 
@@ -15,33 +15,33 @@ __all__ = ["OpenFiles"]
 
 @dataclass(frozen=True, slots=True)
 class OpenFiles:
-    """An active segment that was just made, synced and named by the manifest."""
+    """A new active segment, synced and named by the manifest, and everything the log needs beside it."""
 
     storage: Storage
     """The disk."""
     directory: str
     """The log's directory."""
     config: LogConfig
-    """Its limits."""
+    """The limits of the log."""
     workers: Workers
-    """Threads beside the loop; `bodies` has its lane already."""
+    """The worker threads; `bodies` has its lane already."""
     lock: Lock
-    """Of the directory; the log releases it when it closes."""
+    """The lock of the directory. The log releases it when it closes."""
     manifest: Manifest
-    """As stored: no spare is named, `active` is the segment below."""
+    """The stored manifest. It names no spare, and `active` is the segment of `file`."""
     file: File
-    """The active segment, with its header and what was copied; nothing ahead of `position` is allocated."""
+    """The active segment with its header and the copied batches. Nothing after `position` is allocated."""
     header: SegmentHeader
-    """Of the active segment."""
+    """The header of the active segment."""
     position: int
-    """Where the next batch goes in it."""
+    """The position of the next batch in the active segment."""
     next_offset: int
-    """The offset that the next record gets."""
+    """The offset of the next record."""
     durable_end: int
-    """Everything below was synced; no batch carries it yet."""
+    """Everything below this offset is synced. No batch carries it yet."""
     now_us: int
-    """When recovery began."""
+    """The time at which the recovery began."""
     bodies: BodyStore
-    """Knows every segment and the batches in the active one so far."""
+    """The bodies; it knows every segment, and the batches in the active one."""
     touches_of: TouchesOf
-    """What the records of a batch name, for the indexes of sealed segments."""
+    """The function that yields the keys of a batch, for the indexes of sealed segments."""

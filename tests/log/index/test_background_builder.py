@@ -83,7 +83,7 @@ def test_a_builder_rests_by_how_much_is_written(
         return False
 
     monkeypatch.setattr(InlineLane, "wait_for_wake", wait_for_wake)
-    assert not life.log._housekeeper._rests()
+    assert not life.log._housekeeper._pause_indexing()
     assert sum(rests) == pytest.approx(0.005 * expected)
     assert len(rests) <= 2
     life.log.close()
@@ -102,7 +102,7 @@ def test_a_builder_that_has_rested_for_little_rests_on_where_much_is_written(
         return False
 
     monkeypatch.setattr(InlineLane, "wait_for_wake", wait_for_wake)
-    assert not life.log._housekeeper._rests()
+    assert not life.log._housekeeper._pause_indexing()
     assert rests == pytest.approx([0.005, 0.045, 0.15])
     life.log.close()
 

@@ -25,7 +25,7 @@ def test_the_hot_cache_is_bounded_and_tells_the_truth(
     """What is held counts with its overhead and stays below the bound; what it yields is what was kept last."""
     hot, model = BodyCache(bytes_max), dict[int, bytes]()
     for run in runs:
-        hot.keep(len(model), run, body_bytes=sum(map(len, run)))
+        hot.add(len(model), run, body_bytes=sum(map(len, run)))
         model |= dict(enumerate(run, len(model)))
         assert hot.size_bytes <= bytes_max
     hot.forget(forgotten)
@@ -40,7 +40,7 @@ def test_the_hot_cache_holds_a_bounded_number_of_runs() -> None:
     """However small they are, and though all have left it already."""
     hot = BodyCache(1 << 30)
     for offset in range(3 * RUNS_MAX):
-        hot.keep(offset, [b""], body_bytes=0)
+        hot.add(offset, [b""], body_bytes=0)
         if offset % 2:
             hot.forget([offset])
     assert hot.run_count <= RUNS_MAX

@@ -15,7 +15,7 @@ def read_all(life: Life, first: int) -> list[int]:
     """The offsets of all records from `first` on, a stretch at a time, as whoever reads would."""
     found: list[int] = []
     while first < life.log.durable_end:
-        stretch = life.log.stretch(first)
+        stretch = life.log.tail_reader(first)
         records = [record.offset for batch in stretch.batches() for record in batch.record_list()]
         assert all(offset < life.log.durable_end for offset in records)
         found += [offset for offset in records if offset >= first]
@@ -58,11 +58,11 @@ def test_damage_is_named() -> None:
     offsets = [life.write([b"x" * 100])[0] for _ in range(5)]
     life.log.request_sync()
     life.log.completed()
-    stretch = life.log.stretch(offsets[0])
+    stretch = life.log.tail_reader(offsets[0])
     whole = [batch.header for batch in stretch.batches()]
     storage.damage(stretch.path, 4096 + sum(header.length for header in whole[:3]) + 20, b"\xff")
-    assert [batch.header.base_offset for batch in life.log.stretch(offsets[0]).batches()] == offsets[:3]
+    assert [batch.header.base_offset for batch in life.log.tail_reader(offsets[0]).batches()] == offsets[:3]
     with pytest.raises(DamageError) as caught:
-        list(life.log.stretch(offsets[3]).batches())
+        list(life.log.tail_reader(offsets[3]).batches())
     assert caught.value.file == stretch.path
     assert stretch.path.startswith(DIRECTORY)

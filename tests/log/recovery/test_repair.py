@@ -72,7 +72,7 @@ def test_a_damaged_batch_is_lost_and_all_others_are_kept(which: int, position: i
     flip(storage, path, 4096 + position)
     damaged = bytes(storage.content(path))
     planned = plan(DIRECTORY, CONFIG, storage)
-    assert [fault.position for fault in planned.damaged[0].faults] == [4096]
+    assert [fault.position for fault in planned.damaged_segments[0].faults] == [4096]
     assert storage.listdir(f"{DIRECTORY}/segments")
     apply(DIRECTORY, CONFIG, storage)
     (aside,) = storage.listdir(f"{DIRECTORY}/aside")

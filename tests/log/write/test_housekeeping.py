@@ -206,7 +206,7 @@ def test_what_may_not_be_deleted_is_told_once_and_tried_again(error: int, operat
     storage = SimulatedStorage()
     log = _reopened(storage)
     one = frozenset(log.manifest.removed[:1])
-    deleter = log._housekeeper._deleter
+    deleter = log._housekeeper._file_deletion
     for _ in range(3):
         storage.fail(error, operation=operation)
         assert deleter.delete(one) == frozenset()

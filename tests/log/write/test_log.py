@@ -228,8 +228,8 @@ def test_a_log_that_is_given_up_writes_nothing_more() -> None:
     offsets = _write(log, 10)
     log.draft.add(1, timestamp_us=NOW_US, body=b"half of something")
     writes = storage.calls["write"]
-    log.give_up(ZeroDivisionError("our mistake"))
-    log.give_up(KeyError("later"))
+    log.fail(ZeroDivisionError("our mistake"))
+    log.fail(KeyError("later"))
     for call in (lambda: log.write(NOW_US), log.completed, lambda: log.write_mark(NOW_US)):
         with pytest.raises(LogFailed, match="our mistake"):
             call()

@@ -179,10 +179,10 @@ def test_a_restore_that_was_cut_short_opens_as_nothing_and_can_be_done_again(tmp
     target = tmp_path / "target"
     (target / "segments").mkdir(parents=True)
     Path(restoring_path(str(target))).touch()
-    with pytest.raises(LogError, match="holds a restore that was cut short"):
+    with pytest.raises(LogError, match="holds an unfinished restore"):
         Recovery.open(DiskStorage(), str(target), LIVED, 1)
     (target / "segments" / "0000000000000009.log").write_bytes(b"half")
-    with pytest.raises(LogError, match="holds a restore that was cut short"):
+    with pytest.raises(LogError, match="holds an unfinished restore"):
         Recovery.open(DiskStorage(), str(target), LIVED, 1)
     restore_backup(path, str(target))
     assert _names(target) == ["MANIFEST", "lock", "segments", "snapshots"]

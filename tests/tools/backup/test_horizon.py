@@ -56,7 +56,7 @@ def test_nothing_below_the_horizon_is_folded(restored: str) -> None:
     _edited(restored, lambda manifest: replace(manifest, horizon=None, snapshots=()))
     with pytest.raises(DamageError, match="expected a horizon above offset"):
         folded(restored)
-    assert "no batch of kept messages alone" in str(verify(restored, config=LIVED).damage)
+    assert "no batch of kept messages from the horizon" in str(verify(restored, config=LIVED).damage)
 
 
 def test_what_cannot_be_asked_is_refused_with_the_one_moment_there_is(restored: str) -> None:
@@ -87,7 +87,7 @@ def test_a_repair_does_not_make_up_where_history_begins(restored: str) -> None:
     Path(manifest_path(restored)).write_bytes(b"{}")
     before = sorted(path.name for path in Path(restored).rglob("*"))
     for act in (repair.plan, repair.apply):
-        with pytest.raises(LogError, match="the snapshot that history begins with"):
+        with pytest.raises(LogError, match="only this manifest named the snapshot at the start of history"):
             act(restored, LIVED)
     assert sorted(path.name for path in Path(restored).rglob("*")) == before
 
