@@ -13,7 +13,7 @@ class LogError(Exception):
 
 
 class LockedError(LogError):
-    """Another process holds the directory."""
+    """Another process has locked the directory."""
 
     def __init__(self, path: str, holder: str) -> None:
         """`holder` is the text in the lock file: process id and URL of the broker that holds it; it may be empty."""

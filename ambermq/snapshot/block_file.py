@@ -1,29 +1,29 @@
-"""The container of a snapshot: a header, then typed blocks of bounded size, each with a checksum of its own.
+"""The container of a snapshot: a header, then typed blocks of bounded size. Each block has a checksum.
 
     header, 64 bytes
     offset width field
      0     8 B   magic      "AMBERSNP"
      8     u32   version    1
-    12     u32   epoch      in which it was taken
+    12     u32   epoch      the epoch in which the snapshot was taken
     16     16 B  log_id
-    32     i64   end        the fold of all events below it
-    40     i64   time_us    of the last of them
+    32     i64   end        the snapshot is the fold of all events below this offset
+    40     i64   time_us    the time of the last of these events
     48     12 B  zeros
     60     u32   crc        of bytes 0 to 60
 
-    block, 16 bytes and its payload, back to back behind the header
+    block, 16 bytes and its payload, back to back after the header
     offset width field
      0     u32   kind
      4     u32   length     of the payload; 1 MiB at most
      8     u32   crc        of bytes 0 to 8, then of the payload
     12     u32   zeros
 
-The last block is END, with the number of blocks before it and the position where it stands (two u64): a file that was
-cut between two blocks is found out. Little-endian.
+The last block is END. Its payload is the number of blocks before it and its own position (two u64), so that a file cut
+between two blocks is detected. Little-endian.
 
-Rule 1. This file knows no more of a payload than its bytes; engine/snapshots/state_codec.py knows what the kinds hold.
-Rule 2. Nothing that a file claims is used before its checksum was right, but for a length that is within its bound.
-Rule 3. The checksum is an argument, CRC-32C wherever it is used: checksum(buffer, crc=0) -> int, continued from `crc`.
+Rule 1. This module sees a payload only as bytes; engine/snapshots/state_codec.py defines the payload of each kind.
+Rule 2. No field is used before its checksum is verified, except a length that is within its limit.
+Rule 3. The checksum is an argument; all callers pass CRC-32C: checksum(buffer, crc=0) -> int, continued from `crc`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ __all__ = [
 
 Checksum = Callable[..., int]
 Read = Callable[[int, int], bytes]
-"""read(length, position) -> bytes: fewer than `length` only at the end of the file."""
+"""read(length, position) -> bytes; fewer than `length` only at the end of the file."""
 
 HEADER_BYTES: Final = 64
 BLOCK_HEADER_BYTES: Final = 16
@@ -65,10 +65,10 @@ _END: Final = Struct("<QQ")
 
 
 class BlockKind(IntEnum):
-    """What a payload is. The numbers are on disk and never change meaning."""
+    """The type of a payload. The numbers are on disk, and their meaning never changes."""
 
     STATE = 1
-    """JSON: what there is one of, and how many of the rest follow."""
+    """JSON: the single values of the state, and the number of items of each other kind."""
     MUXERS = 2
     """JSON: a list of muxers, without their attachments."""
     ATTACHMENTS = 3
@@ -82,7 +82,7 @@ class BlockKind(IntEnum):
     WORDS = 7
     """Binary: runs of words."""
     ENTRIES = 8
-    """JSON: a list of columns, and the entries that have them."""
+    """JSON: a list of columns with the entries that have them."""
     SUBSCRIPTIONS = 9
     """JSON: a list of subscriptions."""
     END = 255
@@ -90,31 +90,31 @@ class BlockKind(IntEnum):
 
 
 class Header(NamedTuple):
-    """What a snapshot file says of itself."""
+    """The header of a snapshot file."""
 
     epoch: int
     log_id: bytes
-    """16 bytes, those of the log's segments."""
+    """16 bytes, the same as in the log's segments."""
     end: int
-    """The snapshot is the fold of all events below it."""
+    """The snapshot is the fold of all events below this offset."""
     time_us: int
-    """The time of the last of them."""
+    """The time of the last of these events."""
 
 
 class Block(NamedTuple):
-    """One payload, whole or in pieces that follow each other."""
+    """One payload, in one part or in several consecutive parts."""
 
     kind: int
     parts: Sequence[bytes]
 
     @property
     def payload(self) -> bytes:
-        """The payload in one piece; nothing is copied where it is one already."""
+        """The payload as one `bytes`; a single part is not copied."""
         return b"".join(self.parts)
 
 
 class BlockFault(Exception):
-    """A snapshot is not as it was written; says where, what was expected and what was found."""
+    """A snapshot is not what was written. The message has the position, the expected and the found value."""
 
     def __init__(self, position: int, expected: str, found: str) -> None:
         self.position = position
@@ -124,7 +124,7 @@ class BlockFault(Exception):
 
 
 class ForeignBlocks(BlockFault):
-    """The file is no snapshot, or one that a newer version wrote: nothing is wrong with it."""
+    """The file is no snapshot, or a newer version wrote it. It need not be damaged."""
 
 
 def encode_header(header: Header, checksum: Checksum) -> bytes:
@@ -134,7 +134,7 @@ def encode_header(header: Header, checksum: Checksum) -> bytes:
 
 
 def decode_header(head: bytes, checksum: Checksum) -> Header:
-    """Return the header in a file's first 64 bytes; raises BlockFault, ForeignBlocks where it is not our format."""
+    """Return the header in a file's first 64 bytes. Raises BlockFault; ForeignBlocks for a foreign format."""
     if not head.startswith(_MAGIC):
         raise ForeignBlocks(0, f"a snapshot with magic {_MAGIC!r}", f"{head[: len(_MAGIC)]!r}")
     if len(head) < HEADER_BYTES:
@@ -152,7 +152,7 @@ def decode_header(head: bytes, checksum: Checksum) -> Header:
 
 
 def encode_block(kind: int, parts: Sequence[bytes], checksum: Checksum) -> list[bytes]:
-    """Return a block as buffers to be written one after the other; the parts are not copied."""
+    """Return a block as buffers to write one after the other. The parts are not copied."""
     length = sum(map(len, parts))
     assert length <= BLOCK_BYTES_MAX, f"a block of {length} bytes"
     head = _BLOCK.pack(kind, length)
@@ -163,7 +163,7 @@ def encode_block(kind: int, parts: Sequence[bytes], checksum: Checksum) -> list[
 
 
 class BlockWriter:
-    """Turns a snapshot into the buffers to write, in order, and counts."""
+    """An encoder of a snapshot: it returns the buffers to write, in order, and counts blocks and bytes."""
 
     __slots__ = ("_checksum", "_count", "position")
 
@@ -171,22 +171,22 @@ class BlockWriter:
         self._checksum = checksum
         self._count = 0
         self.position = 0
-        """Bytes handed out so far: where the next buffers go."""
+        """The bytes returned so far, which is the position of the next buffers."""
 
     def header(self, header: Header) -> list[bytes]:
-        """Return the header; call first, once."""
+        """Return the buffers of the header. It is the first call, and made once."""
         assert self.position == 0
-        return self._handed_out([encode_header(header, self._checksum)])
+        return self._count_bytes([encode_header(header, self._checksum)])
 
     def block(self, block: Block) -> list[bytes]:
-        """Return one more block."""
+        """Return the buffers of one block."""
         self._count += 1
-        return self._handed_out(encode_block(block.kind, block.parts, self._checksum))
+        return self._count_bytes(encode_block(block.kind, block.parts, self._checksum))
 
     def end(self) -> list[bytes]:
-        """Return the END block; call last, once."""
+        """Return the buffers of the END block. It is the last call, and made once."""
         payload = _END.pack(self._count, self.position)
-        return self._handed_out(encode_block(BlockKind.END, [payload], self._checksum))
+        return self._count_bytes(encode_block(BlockKind.END, [payload], self._checksum))
 
     def all(self, header: Header, blocks: Iterable[Block]) -> Iterator[list[bytes]]:
         """Yield the buffers of a whole snapshot."""
@@ -195,13 +195,13 @@ class BlockWriter:
             yield self.block(block)
         yield self.end()
 
-    def _handed_out(self, buffers: list[bytes]) -> list[bytes]:
+    def _count_bytes(self, buffers: list[bytes]) -> list[bytes]:
         self.position += sum(map(len, buffers))
         return buffers
 
 
 def read_blocks(read: Read, checksum: Checksum) -> Iterator[Block]:
-    """Yield the blocks behind the header, up to END, which is checked and not yielded; raises BlockFault."""
+    """Yield the blocks after the header, up to END, which is checked and not yielded. Raises BlockFault."""
     position, count = HEADER_BYTES, 0
     while True:
         kind, payload = _read_block(read, position, checksum)
@@ -215,11 +215,11 @@ def read_blocks(read: Read, checksum: Checksum) -> Iterator[Block]:
 def _read_block(read: Read, position: int, checksum: Checksum) -> tuple[int, bytes]:
     head = read(BLOCK_HEADER_BYTES, position)
     if len(head) < BLOCK_HEADER_BYTES:
-        raise BlockFault(position + len(head), "a block, or the END block", "the end of the file: it was cut")
+        raise BlockFault(position + len(head), "a block or the END block", "the end of the file: it was cut")
     kind, length = _BLOCK.unpack_from(head)
     crc, zeros = _CRC_AND_ZEROS.unpack_from(head, _BLOCK.size)
     if length > BLOCK_BYTES_MAX:
-        raise BlockFault(position + 4, f"a block of {BLOCK_BYTES_MAX} bytes at most", f"{length}")
+        raise BlockFault(position + 4, f"a block of at most {BLOCK_BYTES_MAX} bytes", f"{length}")
     payload = read(length, position + BLOCK_HEADER_BYTES)
     if len(payload) < length:
         end = position + BLOCK_HEADER_BYTES + len(payload)
@@ -237,4 +237,4 @@ def _check_end(read: Read, payload: bytes, *, position: int, count: int) -> None
         raise BlockFault(position, f"an END block of {count} blocks in {position} bytes", found)
     end = position + BLOCK_HEADER_BYTES + len(payload)
     if read(1, end):
-        raise BlockFault(end, "the end of the file behind its END block", "more bytes")
+        raise BlockFault(end, "the end of the file after its END block", "more bytes")

@@ -1,16 +1,19 @@
-"""A persistent queue of u64 words: every operation returns another version and leaves the old one as it was.
+"""A persistent queue of u64 words: every operation returns a new version and leaves the old one unchanged.
 
     head[start:]  front list of chunks  |  back list of chunks, last one first  tail
     <- pop, push_front                                                       push ->
 
-Rule 1. Words come and go as runs: `bytes` of packed little-endian u64, one or many. A word is never an object.
-Rule 2. Chunks are shared between versions. Only the head and the tail, at most a chunk each, are copied to grow;
-        popping moves `start` and copies nothing but what it returns, and what is left where all is tail.
-Rule 3. A chunk is sealed full. Only a removal leaves less, and then no two neighbours in a list fit in one chunk, so
-        chunks are more than half full on the average: at most 9 bytes a word in a long queue, whatever was removed.
-Rule 4. While a list holds chunks, the head holds words; only a queue that is all tail, as a short one is, has none.
-Rule 5. When the front list is used up, the back list is reversed, chunk by chunk: 0.05 us for 1,024 words.
-Rule 6. Nothing recurses, so length is bounded by memory alone.
+Rule 1. Arguments and results are runs of words: `bytes` of packed little-endian u64, one or many. A word is never an
+        object of its own.
+Rule 2. Versions share chunks. Only the head and the tail, at most one chunk each, are copied to grow. A pop moves
+        `start` and copies only the words that it returns; in a queue that is all tail it copies the rest too.
+Rule 3. A chunk is sealed when it is full. Only a removal makes a chunk smaller, and then no two neighbours in a list
+fit
+        into one chunk. So chunks are more than half full on average: at most 9 bytes a word in a long queue, after any
+        removals.
+Rule 4. If a list has chunks, the head has words. Only a queue that is all tail, such as a short one, has an empty head.
+Rule 5. When the front list is empty, the back list is reversed, chunk by chunk: 0.05 us for 1,024 words.
+Rule 6. No function recurses, so only memory limits the length.
 """
 
 from collections.abc import Iterator
@@ -27,23 +30,24 @@ __all__ = ["EMPTY_QUEUE", "PersistentQueue"]
 
 @final
 class PersistentQueue(Struct, frozen=True, eq=False):
-    """An immutable queue of unique u64 words; begin with `PersistentQueue.empty()`.
+    """An immutable queue of unique u64 words. `PersistentQueue.empty()` is the empty one.
 
-    Equal by content: how the words lie in chunks does not matter. Not hashable, as that would read every word.
+    Two queues are equal if their words are equal, whatever their chunks are. A queue is not hashable, because a hash
+    would read every word.
     """
 
-    # One version each, made in C: a constructor in Python would double the price of pushing a single word.
+    # A Struct is made in C. A constructor in Python would double the cost of pushing a single word.
     _head: bytes
     _start: int
     _front: Link
     _back: Link
     _tail: bytes
     count: int
-    """Words that it holds."""
+    """The number of words."""
 
     @staticmethod
     def empty() -> "PersistentQueue":
-        """Return the queue that holds nothing."""
+        """Return the empty queue."""
         return EMPTY_QUEUE
 
     def __len__(self) -> int:
@@ -62,7 +66,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return self is other or (self.count == other.count and self.to_bytes() == other.to_bytes())
 
     def __ne__(self, other: object) -> bool:
-        # The base would answer by identity.
+        # The base class compares by identity.
         return not self == other
 
     __hash__ = None  # type: ignore[assignment]
@@ -71,7 +75,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return f"PersistentQueue(count={self.count})"
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`; those of the lists are not copied."""
+        """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`. Chunks in the lists are not copied."""
         if self._start < len(self._head):
             yield self._head[self._start :]
         yield from _words_of(self._front)
@@ -80,7 +84,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
             yield self._tail
 
     def chunks_backward(self) -> Iterator[bytes]:
-        """Yield the same runs from the last one to the first."""
+        """Yield the runs of `chunks` from the last to the first."""
         if self._tail:
             yield self._tail
         yield from _words_of(self._back)
@@ -93,30 +97,30 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return b"".join(self.chunks())
 
     def push(self, words: bytes) -> "PersistentQueue":
-        """Return this queue with packed `words` after its last one."""
-        assert not len(words) % WORD_BYTES, f"{len(words)} bytes are no run of words"
+        """Return this queue with packed `words` appended."""
+        assert not len(words) % WORD_BYTES, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
         count = self.count + len(words) // WORD_BYTES
         tail = self._tail + words
         if len(tail) <= CHUNK_BYTES:
             return replace(self, _tail=tail, count=count)
-        return self._push_sealing(tail, count)
+        return self._push_and_seal(tail, count)
 
-    def _push_sealing(self, tail: bytes, count: int) -> "PersistentQueue":
-        """Return this queue with `tail`, longer than a chunk, cut; what is left over stays the tail."""
+    def _push_and_seal(self, tail: bytes, count: int) -> "PersistentQueue":
+        """Return this queue with `tail`, which is longer than a chunk, cut into chunks; the rest stays the tail."""
         back = self._back
         position = 0
         while len(tail) - position > CHUNK_BYTES:
             back = (Chunk(tail[position : position + CHUNK_BYTES]), back)
             position += CHUNK_BYTES
-        return _fronted(self._head, self._start, self._front, back, tail[position:], count)
+        return _with_head(self._head, self._start, self._front, back, tail[position:], count)
 
     def push_front(self, words: bytes) -> "PersistentQueue":
-        """Return this queue with packed `words` before its first one, in their order: `words[:8]` is the new head."""
-        assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
+        """Return this queue with packed `words` prepended in their order: `words[:8]` is the new first word."""
+        assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
         count = self.count + len(words) // WORD_BYTES
         head = words + self._head[self._start :]
         front = self._front
-        # Cut from the end, so that sealed chunks are full and the part that is left over is the head.
+        # Cut from the end, so that sealed chunks are full and the rest is the head.
         end = len(head)
         while end > CHUNK_BYTES:
             front = (Chunk(head[end - CHUNK_BYTES : end]), front)
@@ -124,8 +128,8 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return PersistentQueue(head[:end], 0, front, self._back, self._tail, count)
 
     def head(self, count: int) -> bytes:
-        """Return the first `count` words, packed; fewer when the queue holds fewer."""
-        assert count >= 0, f"cannot look at {count} words"
+        """Return the first `count` words, packed; fewer if the queue has fewer."""
+        assert count >= 0, f"cannot return {count} words"
         if not self._head:
             return self._tail[: count * WORD_BYTES]
         end = self._start + count * WORD_BYTES
@@ -134,7 +138,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return self._pop_across(count)[0]
 
     def last(self) -> bytes:
-        """Return the last word, packed; nothing when the queue holds none."""
+        """Return the last word, packed; no bytes if the queue is empty."""
         if self._tail:
             return self._tail[-WORD_BYTES:]
         if self._back is not None:
@@ -146,7 +150,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return words[-WORD_BYTES:]
 
     def pop(self, count: int) -> tuple[bytes, "PersistentQueue"]:
-        """Return the first `count` words, packed, and the queue without them; fewer when it holds fewer."""
+        """Return the first `count` words, packed, and the queue without them; fewer if the queue has fewer."""
         assert count >= 0, f"cannot pop {count} words"
         head, start, tail = self._head, self._start, self._tail
         end = start + count * WORD_BYTES
@@ -159,7 +163,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return tail[:end], replace(self, _tail=tail[end:], count=self.count - count)
 
     def _pop_across(self, count: int) -> tuple[bytes, "PersistentQueue"]:
-        """Pop from the head and as many chunks behind it as `count` reaches."""
+        """Return the result of `pop` for a run of words that spans the head and later chunks."""
         head, start, front, back, tail = self._head, self._start, self._front, self._back, self._tail
         missing = count * WORD_BYTES
         pieces: list[bytes] = []
@@ -182,43 +186,43 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return words, PersistentQueue(head, start + missing, front, back, tail, rest)
 
     def remove(self, words: bytes) -> tuple[bytes, "PersistentQueue"]:
-        """Return those of packed `words` that the queue holds, in its order, and the queue without them.
+        """Return those of packed `words` that are in the queue, in its order, and the queue without them.
 
-        `words` may come in any order and may name words that are not here. A run at the head is popped. Else each
-        chunk costs a comparison, and a chunk that holds some of them is rewritten.
+        `words` may have any order and may contain words that are not in the queue. A run at the head is popped.
+        Otherwise each chunk costs one comparison, and a chunk with some of the words is rewritten.
         """
         if words == self._tail and not self._head:
-            # All of a short queue, as where each word goes before the next one comes.
+            # The whole of a short queue: the frequent case in which each message leaves before the next one arrives.
             return words, EMPTY_QUEUE
-        assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are no run of words"
+        assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
         if self.starts_with(words):
             return self.pop(len(words) // WORD_BYTES)
         removal = Removal(words)
-        head = removal.sift(self._head[self._start :])
-        front, back = self._sift_lists(removal)
-        tail = removal.sift(self._tail)
-        taken = removal.taken()
-        if not taken:
-            return taken, self
-        return taken, _fronted(head, 0, front, back, tail, self.count - len(taken) // WORD_BYTES)
+        head = removal.remove(self._head[self._start :])
+        front, back = self._remove_from_lists(removal)
+        tail = removal.remove(self._tail)
+        removed = removal.removed()
+        if not removed:
+            return removed, self
+        return removed, _with_head(head, 0, front, back, tail, self.count - len(removed) // WORD_BYTES)
 
     def starts_with(self, words: bytes) -> bool:
-        """Whether the queue begins with packed `words`."""
+        """Return whether the queue begins with packed `words`."""
         if not self._head:
             return self._tail.startswith(words)
         if self._head.startswith(words, self._start):
             return True
-        # Across chunks: when the first word differs, no other is looked at.
+        # Across chunks: if the first word differs, no other is compared.
         return self.head(1) == words[:WORD_BYTES] and self.head(len(words) // WORD_BYTES) == words
 
-    def _sift_lists(self, removal: Removal) -> tuple[Link, Link]:
-        """Return the front and back lists without the words of `removal`, sharing all behind the last one found."""
-        front = _sift_list(self._front, removal)
+    def _remove_from_lists(self, removal: Removal) -> tuple[Link, Link]:
+        """Return the front and back lists without the words of `removal`; the part after the last match is shared."""
+        front = _remove_from_list(self._front, removal)
         if not removal.missing or self._back is None:
             return front, self._back
         back = reverse(self._back)
-        sifted = _sift_list(back, removal)
-        return (front, self._back) if sifted is back else (front, reverse(sifted))
+        remainder = _remove_from_list(back, removal)
+        return (front, self._back) if remainder is back else (front, reverse(remainder))
 
 
 def _words_of(link: Link) -> Iterator[bytes]:
@@ -228,31 +232,31 @@ def _words_of(link: Link) -> Iterator[bytes]:
         yield chunk.words
 
 
-def _sift_list(link: Link, removal: Removal) -> Link:
-    """Return the list without the words of `removal`; the same list when it holds none of them."""
+def _remove_from_list(link: Link, removal: Removal) -> Link:
+    """Return the list without the words of `removal`; the same list if it has none of them."""
     kept: list[Chunk] = []
     rest = link
-    touched = False
-    # Beyond the last word found, one more chunk may join what is left of the one before: rule 3 of this file.
+    has_changed = False
+    # After the last match one more chunk may join the rest of the previous one, by rule 3 of this module.
     while rest is not None and (removal.missing or (kept and kept[-1].fits(rest[0]))):
         chunk, rest = rest
-        sifted = removal.sift_chunk(chunk)
-        touched = touched or sifted is not chunk
-        if sifted is not None:
-            _append(kept, sifted)
-    return link_all(kept, rest) if touched else link
+        remainder = removal.remove_from_chunk(chunk)
+        has_changed = has_changed or remainder is not chunk
+        if remainder is not None:
+            _append(kept, remainder)
+    return link_all(kept, rest) if has_changed else link
 
 
 def _append(chunks: list[Chunk], chunk: Chunk) -> None:
-    """Append `chunk`, joined to the last one when both fit in one: neighbours that nothing was taken from do not."""
+    """Append `chunk`, joined to the last one if both fit into one. Unchanged neighbours never fit."""
     if chunks and chunks[-1].fits(chunk):
         chunks[-1] = chunks[-1].join(chunk)
     else:
         chunks.append(chunk)
 
 
-def _fronted(head: bytes, start: int, front: Link, back: Link, tail: bytes, count: int) -> PersistentQueue:
-    """Return a queue of these parts, with a chunk moved up from the lists when they have one and the head is empty."""
+def _with_head(head: bytes, start: int, front: Link, back: Link, tail: bytes, count: int) -> PersistentQueue:
+    """Return a queue of these parts; if the head is empty and a list has a chunk, that chunk becomes the head."""
     if start == len(head):
         if front is None:
             front, back = reverse(back), None

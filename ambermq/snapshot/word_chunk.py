@@ -1,13 +1,13 @@
-"""A chunk: at most 1,024 packed words that are shared between versions and never change.
+"""A chunk: at most 1,024 packed words, shared between versions and never changed.
 
-    word    u64, little-endian; what its bits mean is the caller's business
-    chunk   1..1024 words, as one `bytes`: invisible to the garbage collector
+    word    u64, little-endian; the caller defines the meaning of its bits
+    chunk   1..1024 words as one `bytes`, which the garbage collector does not traverse
     link    (chunk, next link), or None at the end: a persistent list of chunks
 
 Rule 1. The words of a chunk never change; a change makes another chunk.
-Rule 2. The bounds of a chunk are a memo, worked out when a removal first asks. Sealing a chunk stays a copy of bytes
-        (reading 1,024 words costs more than copying them), and only queues with removals from the middle pay.
-Rule 3. Bounds may be wider than the words: what is left of a chunk keeps the bounds of the whole.
+Rule 2. The bounds of a chunk are computed when a removal first needs them, and stored. So sealing a chunk only copies
+        bytes (reading 1,024 words costs more than copying them), and only queues with removals from the middle pay.
+Rule 3. Bounds may be wider than the words: the rest of a chunk keeps the bounds of the whole.
 """
 
 from struct import unpack
@@ -22,7 +22,7 @@ CHUNK_BYTES = CHUNK_WORDS * WORD_BYTES
 
 @final
 class Chunk:
-    """A sealed run of 1 to `CHUNK_WORDS` words, with the bounds of their values once those were asked for."""
+    """A sealed run of 1 to `CHUNK_WORDS` words, with the bounds of their values after the first use."""
 
     __slots__ = ("_bounds", "words")
 
@@ -31,14 +31,14 @@ class Chunk:
         self._bounds = bounds
 
     def bounds(self) -> tuple[int, int]:
-        """Return (low, high), both inclusive: no word of this chunk lies outside."""
+        """Return (low, high), both inclusive: no word of this chunk is outside."""
         if self._bounds is None:
             values = unpack_words(self.words)
             self._bounds = min(values), max(values)
         return self._bounds
 
     def fits(self, other: "Chunk") -> bool:
-        """Whether both chunks together would fill no more than one."""
+        """Return whether the words of both chunks fit into one."""
         return len(self.words) + len(other.words) <= CHUNK_BYTES
 
     def join(self, other: "Chunk") -> "Chunk":
@@ -50,7 +50,7 @@ Link: TypeAlias = "tuple[Chunk, Link] | None"
 
 
 def unpack_words(words: bytes) -> tuple[int, ...]:
-    """Return packed words as ints, in order."""
+    """Return packed words as ints in order."""
     return unpack(f"<{len(words) // WORD_BYTES}Q", words)
 
 
@@ -62,7 +62,7 @@ def link_all(chunks: list[Chunk], rest: Link) -> Link:
 
 
 def reverse(link: Link) -> Link:
-    """Return the list of the same chunks in opposite order; the words are not looked at."""
+    """Return the list of the same chunks in reverse order, without reading their words."""
     reversed_link: Link = None
     while link is not None:
         chunk, link = link

@@ -73,7 +73,7 @@ class BatchLookup:
         parts: Sequence[SegmentReader],
         open_sealed: Callable[[Sealed], SegmentReader],
     ) -> None:
-        """Look up in `sealed` segments and in `parts`, which are open and stay open."""
+        """Use `sealed` segments, and `parts`, which are open and stay open."""
         self._directory = directory
         self._open_sealed = open_sealed
         self._segments: list[Sealed | SegmentReader] = [

@@ -202,7 +202,7 @@ class Housekeeper:
         self.lane.wake()
 
     def run(self) -> None:
-        """Do all pending work. Raises OSError if the disk fails in another way than being full."""
+        """Run all pending work. Raises OSError if the disk fails in another way than being full."""
         if not self._succeeds(self._do_required_work) and self._release_ballast():
             self._succeeds(self._do_required_work)
         self._succeeds(self._allocate_ballast)
