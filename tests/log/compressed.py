@@ -9,7 +9,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.format.batch import COMPRESSED
 from ambermq.log.format.segment import SegmentHeader, segment_path
 from ambermq.log.manifest import manifest as manifests
-from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed
+from ambermq.log.manifest.manifest import Horizon, Manifest, SealedSegment
 from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
@@ -39,7 +39,7 @@ def compress_sealed(storage: Storage, directory: str = DIRECTORY) -> Manifest:
     file.sync()
     file.close()
     storage.rename(f"{directory}/{new.name}", segment_path(directory, file_id))
-    sealed = Sealed(file_id, new.base_offset, new.next_offset, new.size)
+    sealed = SealedSegment(file_id, new.base_offset, new.next_offset, new.size)
 
     def edit(old: Manifest) -> Manifest:
         horizon = Horizon(new.next_offset, 1)
@@ -75,7 +75,7 @@ def _loaded(storage: Storage, directory: str) -> Manifest:
     return manifest
 
 
-def _offsets_in(storage: Storage, directory: str, manifest: Manifest, sealed: Sealed) -> list[int]:
+def _offsets_in(storage: Storage, directory: str, manifest: Manifest, sealed: SealedSegment) -> list[int]:
     part = open_sealed(storage, directory, manifest, sealed, batch_bytes_max=CONFIG.batch_bytes_max)
     offsets = []
     for walk in walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset):

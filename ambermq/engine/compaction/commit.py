@@ -95,7 +95,7 @@ class Compactor:
             self._failed(commit, adoption.error)
             return None
         self._commit = None
-        self._log.adopted(adoption)
+        self._log.switch_segments(adoption)
         return _recorded(commit, adoption)
 
     def _failed(self, commit: _Commit, error: Exception) -> None:

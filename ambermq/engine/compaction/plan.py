@@ -24,7 +24,7 @@ from typing import Final
 from ambermq.log.compaction.rewrite_tasks import SegmentCount
 from ambermq.log.format.batch import BATCH_HEADER_BYTES
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
-from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed, Snapshot
+from ambermq.log.manifest.manifest import Horizon, Manifest, SealedSegment, Snapshot
 
 __all__ = [
     "GARBAGE_PERCENT",
@@ -70,10 +70,10 @@ class Plan:
     """Where history shall begin."""
     kept: "array[int]"
     """KEEP below the horizon: offsets, u64, rising, each once."""
-    segments: tuple[Sealed, ...]
+    segments: tuple[SealedSegment, ...]
     """The sealed segments wholly below the horizon, in order of their offsets."""
 
-    def kept_of(self, segment: Sealed) -> "array[int]":
+    def kept_of(self, segment: SealedSegment) -> "array[int]":
         """Return what is kept of a segment."""
         first = bisect_left(self.kept, segment.base_offset)
         return self.kept[first : bisect_left(self.kept, segment.next_offset, first)]
@@ -83,7 +83,7 @@ class Plan:
 class Group:
     """Neighbours that become one segment."""
 
-    segments: tuple[Sealed, ...]
+    segments: tuple[SealedSegment, ...]
     """In order of their offsets."""
     kept_bytes: int
     """Bytes of their kept records, compressed as far as they are."""
@@ -97,9 +97,9 @@ class Choice:
 
     groups: list[Group] = field(default_factory=list)
     """Rewritten, those that keep nothing among them."""
-    untouched: list[Sealed] = field(default_factory=list)
+    untouched: list[SealedSegment] = field(default_factory=list)
     """Left as they are."""
-    dropped: list[Sealed] = field(default_factory=list)
+    dropped: list[SealedSegment] = field(default_factory=list)
     """Of the rewritten ones those of which nothing is kept."""
 
 
@@ -158,10 +158,10 @@ def groups_of(
 
     With `compresses` segments that were never compressed are rewritten too, if all of them lives.
     """
-    choice, gathered = Choice(), list[Sealed]()
+    choice, gathered = Choice(), list[SealedSegment]()
     kept_bytes = 0
 
-    def is_worth_it(segment: Sealed) -> bool:
+    def is_worth_it(segment: SealedSegment) -> bool:
         count = counts[segment.file_id]
         is_to_be_compressed = compresses and not count.is_compressible and count.kept_count > 0
         return is_to_be_compressed or _garbage_percent(segment, count) >= garbage_percent
@@ -198,7 +198,7 @@ def dead_of(plan: Plan) -> Choice:
 
     What stands for such ones already is no gain, so it goes along with others only.
     """
-    choice, gathered = Choice(), list[Sealed]()
+    choice, gathered = Choice(), list[SealedSegment]()
 
     def close() -> None:
         if any(one.size > _EMPTY_BYTES for one in gathered):
@@ -217,7 +217,7 @@ def dead_of(plan: Plan) -> Choice:
     return choice
 
 
-def _garbage_percent(segment: Sealed, count: SegmentCount) -> int:
+def _garbage_percent(segment: SealedSegment, count: SegmentCount) -> int:
     """Return how much of a segment is garbage; one that holds nothing at all has none."""
     if segment.size <= _EMPTY_BYTES:
         return 0

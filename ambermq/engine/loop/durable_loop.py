@@ -255,7 +255,7 @@ class DurableLoop:
 
     def hold(self) -> BodyHold:
         """Let every message that is in the log now be read until the hold is released, compacted meanwhile or not."""
-        return self.log.hold()
+        return self.log.hold_bodies()
 
     def replay(self, first: int) -> Replay:
         """Return what reads events again beside the loop, the durable ones from offset `first` on."""

@@ -19,12 +19,12 @@ from typing import Final
 
 from ambermq.log.compaction.job import CompactionJob, job_path
 from ambermq.log.compaction.record_copy import bodies_of_walk
-from ambermq.log.compaction.rewrite_tasks import Rewritten
+from ambermq.log.compaction.rewrite_tasks import RewrittenSegment
 from ambermq.log.errors import DamageError, LogError
 from ambermq.log.format.batch import KEPT
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from ambermq.log.manifest.manifest import Manifest, Sealed, replace_segments, reserve_file_id, segments_path
+from ambermq.log.manifest.manifest import Manifest, SealedSegment, replace_segments, reserve_file_id, segments_path
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
 
@@ -46,9 +46,9 @@ class Adoption:
         """The name of the job; the new files are in its directory."""
         self.table = table
         """The job's table, checked."""
-        self.inputs: tuple[Sealed, ...] = ()
+        self.inputs: tuple[SealedSegment, ...] = ()
         """The replaced segments, as the manifest named them."""
-        self.segments: tuple[Sealed, ...] = ()
+        self.segments: tuple[SealedSegment, ...] = ()
         """The new segments, with their file ids."""
         self.error: OSError | LogError | None = None
         """Why the adoption failed: the disk is full, or the log has changed since the job began."""
@@ -79,7 +79,7 @@ def check_segments(
     return True
 
 
-def _header_of(file: File, path: str, entry: Rewritten, table: CompactionJob) -> SegmentHeader:
+def _header_of(file: File, path: str, entry: RewrittenSegment, table: CompactionJob) -> SegmentHeader:
     header = SegmentHeader.decode(file.read(SEGMENT_HEADER_BYTES, 0), path)
     found = None if header is None else (header.log_id.hex(), header.file_id, header.base_offset)
     expected = (table.log_id, 0, entry.base_offset)
@@ -90,7 +90,7 @@ def _header_of(file: File, path: str, entry: Rewritten, table: CompactionJob) ->
     return header
 
 
-def _check_bytes(part: SegmentReader, entry: Rewritten, throttle: Throttle) -> bool:
+def _check_bytes(part: SegmentReader, entry: RewrittenSegment, throttle: Throttle) -> bool:
     position, crc = SEGMENT_HEADER_BYTES, 0
     while position < entry.size:
         piece = part.file.read(min(_PIECE_BYTES, entry.size - position), position)
@@ -105,7 +105,7 @@ def _check_bytes(part: SegmentReader, entry: Rewritten, throttle: Throttle) -> b
     return True
 
 
-def _check_batches(part: SegmentReader, entry: Rewritten, throttle: Throttle) -> bool:
+def _check_batches(part: SegmentReader, entry: RewrittenSegment, throttle: Throttle) -> bool:
     records = 0
     for walk in walk_whole(part, base_offset=entry.base_offset, next_offset=entry.next_offset):
         header = walk.header
@@ -135,7 +135,7 @@ def adopt(
     reserved = commit(partial(_reserve, count=len(table.segments)))
     file_ids = reserved.removed[len(reserved.removed) - len(table.segments) :]
     added = tuple(
-        Sealed(file_id, entry.base_offset, entry.next_offset, entry.size)
+        SealedSegment(file_id, entry.base_offset, entry.next_offset, entry.size)
         for file_id, entry in zip(file_ids, table.segments, strict=True)
     )
     edit = _Edit(table, added)
@@ -156,7 +156,7 @@ def _reserve(manifest: Manifest, count: int) -> Manifest:
     return replace(reserved, generation=manifest.generation + 1)
 
 
-def _move(storage: Storage, directory: str, adoption: Adoption, added: tuple[Sealed, ...]) -> None:
+def _move(storage: Storage, directory: str, adoption: Adoption, added: tuple[SealedSegment, ...]) -> None:
     """Write the file ids into the new files, move them to their names, and sync all."""
     folder = job_path(directory, adoption.job)
     for entry, sealed in zip(adoption.table.segments, added, strict=True):
@@ -170,8 +170,8 @@ def _move(storage: Storage, directory: str, adoption: Adoption, added: tuple[Sea
 class _Edit:
     """The edit of the manifest, and the segments that it replaces."""
 
-    def __init__(self, table: CompactionJob, added: tuple[Sealed, ...]) -> None:
-        self.inputs: tuple[Sealed, ...] = ()
+    def __init__(self, table: CompactionJob, added: tuple[SealedSegment, ...]) -> None:
+        self.inputs: tuple[SealedSegment, ...] = ()
         self._proposal = table
         self._added = added
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ambermq.log.compaction.rewrite_tasks import Rewritten
+from ambermq.log.compaction.rewrite_tasks import RewrittenSegment
 from ambermq.log.errors import ForeignError, LockedError
 from ambermq.log.format.checked_document import json_with_crc_line, read_document
 from ambermq.log.manifest.manifest import Horizon
@@ -50,7 +50,7 @@ class CompactionJob:
     """The new start of history: the end of a snapshot."""
     inputs: tuple[int, ...]
     """File ids of the segments to replace."""
-    segments: tuple[Rewritten, ...]
+    segments: tuple[RewrittenSegment, ...]
     """The new segments, which cover the same offsets."""
     records_before: int
     """The number of records in the inputs."""

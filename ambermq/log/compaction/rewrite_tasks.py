@@ -34,7 +34,7 @@ from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File, Storage
 
-__all__ = ["CountTask", "GroupTask", "Rewritten", "SegmentCount", "count_kept", "pack_offsets", "rewrite_group"]
+__all__ = ["CountTask", "GroupTask", "RewrittenSegment", "SegmentCount", "count_kept", "pack_offsets", "rewrite_group"]
 
 _SYNC_BYTES: Final = 8 << 20
 _IDENTITY: Final = Struct("<16sqqq")
@@ -113,7 +113,7 @@ class GroupTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenSegment:
     """The result of a GroupTask: a new segment in the job's directory, synced and ready to be adopted."""
 
     name: str
@@ -178,7 +178,7 @@ def _count_batch(walk: BatchWalk, kept: "array[int]", missing: "array[int]") -> 
     return len(indexes), columns.size_of(runs_of(indexes))
 
 
-def rewrite_group(storage: Storage, task: GroupTask, pause: Pause = lambda _: None) -> Rewritten:
+def rewrite_group(storage: Storage, task: GroupTask, pause: Pause = lambda _: None) -> RewrittenSegment:
     """Write the kept records of a group to one new segment file and sync it. The name in the directory is not synced.
 
     Raises DamageError and ForeignError if an input is not what was written, and OSError. The unfinished file stays
@@ -206,7 +206,7 @@ class _Writer:
         self._position = self._synced = SEGMENT_HEADER_BYTES
         self._crc = 0
 
-    def write(self, name: str) -> Rewritten:
+    def write(self, name: str) -> RewrittenSegment:
         task, count = self._task, 0
         for segment, packed in zip(task.segments, task.kept, strict=True):
             kept = _unpack_offsets(packed)
@@ -218,7 +218,7 @@ class _Writer:
         self._file.write([self._header.encode()], 0)
         self._file.sync()
         self._file.drop_cache(0, 0)
-        return Rewritten(name, task.base_offset, task.next_offset, self._position, count, self._crc)
+        return RewrittenSegment(name, task.base_offset, task.next_offset, self._position, count, self._crc)
 
     def _copy(self, segment: Segment, kept: "array[int]") -> None:
         part = _open(self._storage, segment, self._task.log_id, self._task.batch_bytes_max)

@@ -26,11 +26,11 @@ from ambermq.log.storage.interface import FileLock, Storage
 __all__ = [
     "MANIFEST_NAME",
     "VERSION",
-    "Active",
+    "ActiveSegment",
     "Horizon",
-    "Lost",
+    "LostRange",
     "Manifest",
-    "Sealed",
+    "SealedSegment",
     "Snapshot",
     "begin_epoch",
     "commit",
@@ -61,7 +61,7 @@ _TEMPORARY_NAME: Final = "MANIFEST.new"
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedSegment:
     """A segment that never grows again."""
 
     file_id: int
@@ -81,7 +81,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Active:
+class ActiveSegment:
     """The segment that the log wrote to at the time of the edit."""
 
     file_id: int
@@ -91,7 +91,7 @@ class Active:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostRange:
     """A range of offsets that a repair could not save. A reference into it is no bug."""
 
     first_offset: int
@@ -148,15 +148,15 @@ class Manifest:
     """Everything below this offset was synced before this edit; see rule 5."""
     start_offset: int
     """The first offset of this epoch. Every offset written before it, ignored ones too, lies below."""
-    sealed: tuple[Sealed, ...] = ()
+    sealed: tuple[SealedSegment, ...] = ()
     """The sealed segments in order of their offsets."""
-    active: Active | None = None
+    active: ActiveSegment | None = None
     """The active segment. None before the first recovery has made one, and after a repair."""
     spare: int | None = None
     """The file id of the next segment. Recovery reads it too, because a roll does not wait for the edit."""
     removed: tuple[int, ...] = ()
     """File ids that may be deleted."""
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostRange, ...] = ()
     """Ranges that repairs could not save and that the engine has not yet recorded in the log."""
     snapshots: tuple[Snapshot, ...] = ()
     """The snapshots in order of their ends; equal ends are in the order in which they were taken."""
@@ -295,11 +295,11 @@ def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
     active, spare = manifest.active, manifest.spare
     assert active is not None
     assert spare is not None
-    sealed = Sealed(active.file_id, active.base_offset, base_offset, size)
+    sealed = SealedSegment(active.file_id, active.base_offset, base_offset, size)
     return _next(
         manifest,
         sealed=(*manifest.sealed, sealed),
-        active=Active(spare, base_offset),
+        active=ActiveSegment(spare, base_offset),
         spare=manifest.next_file_id,
         next_file_id=manifest.next_file_id + 1,
         durable_end=max(manifest.durable_end, base_offset),
@@ -307,7 +307,13 @@ def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
 
 
 def begin_epoch(
-    manifest: Manifest, *, sealed: tuple[Sealed, ...], file_id: int, durable_end: int, valid_end: int, start_offset: int
+    manifest: Manifest,
+    *,
+    sealed: tuple[SealedSegment, ...],
+    file_id: int,
+    durable_end: int,
+    valid_end: int,
+    start_offset: int,
 ) -> Manifest:
     """Return the manifest of a new epoch: [durable_end, valid_end) was copied into the new active segment `file_id`.
 
@@ -325,7 +331,7 @@ def begin_epoch(
         durable_end=valid_end,
         start_offset=start_offset,
         sealed=manifest.sealed + sealed,
-        active=Active(file_id, durable_end),
+        active=ActiveSegment(file_id, durable_end),
         spare=None,
         removed=(*manifest.removed, *(one for one in old if one not in kept)),
     )
@@ -334,12 +340,12 @@ def begin_epoch(
 def replace_all_segments(
     manifest: Manifest,
     *,
-    sealed: tuple[Sealed, ...],
+    sealed: tuple[SealedSegment, ...],
     next_file_id: int,
     durable_end: int,
     start_offset: int,
     removed: tuple[int, ...],
-    lost: tuple[Lost, ...],
+    lost: tuple[LostRange, ...],
 ) -> Manifest:
     """Return the manifest with every segment replaced and none active, so that the next recovery makes one."""
     return _next(
@@ -395,7 +401,7 @@ def replace_segments(
     manifest: Manifest,
     *,
     inputs: frozenset[int],
-    added: tuple[Sealed, ...],
+    added: tuple[SealedSegment, ...],
     horizon: Horizon,
     archive: tuple[str, ...] = (),
 ) -> Manifest:
@@ -418,7 +424,9 @@ def replace_segments(
     )
 
 
-def _check_compaction(manifest: Manifest, inputs: frozenset[int], added: tuple[Sealed, ...], horizon: Horizon) -> None:
+def _check_compaction(
+    manifest: Manifest, inputs: frozenset[int], added: tuple[SealedSegment, ...], horizon: Horizon
+) -> None:
     """Raise LogError unless `added` cover exactly the offsets of `inputs`, all below a valid horizon."""
     replaced = [one for one in manifest.sealed if one.file_id in inputs]
     if len(replaced) < len(inputs):

@@ -16,7 +16,7 @@ from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
 from ambermq.log.format.sparse_positions import SparsePositions
 from ambermq.log.index.segment_index import Index, load_positions, path_of_index
-from ambermq.log.manifest.manifest import Sealed
+from ambermq.log.manifest.manifest import SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import SegmentReader
 
@@ -29,7 +29,7 @@ _TIME_MAX: Final = 1 << 62
 class _OpenSegment:
     """An open segment and the positions of its batches."""
 
-    def __init__(self, part: SegmentReader, sealed: Sealed | None, directory: str) -> None:
+    def __init__(self, part: SegmentReader, sealed: SealedSegment | None, directory: str) -> None:
         self.part = part
         self._sealed = sealed
         self._directory = directory
@@ -69,14 +69,14 @@ class BatchLookup:
     def __init__(
         self,
         directory: str,
-        sealed: Sequence[Sealed],
+        sealed: Sequence[SealedSegment],
         parts: Sequence[SegmentReader],
-        open_sealed: Callable[[Sealed], SegmentReader],
+        open_sealed: Callable[[SealedSegment], SegmentReader],
     ) -> None:
         """Use `sealed` segments, and `parts`, which are open and stay open."""
         self._directory = directory
         self._open_sealed = open_sealed
-        self._segments: list[Sealed | SegmentReader] = [
+        self._segments: list[SealedSegment | SegmentReader] = [
             *sealed,
             *(part for part in parts if part.end > SEGMENT_HEADER_BYTES),
         ]
@@ -163,7 +163,7 @@ class BatchLookup:
         return 0
 
 
-def _base_of(segment: Sealed | SegmentReader) -> int:
+def _base_of(segment: SealedSegment | SegmentReader) -> int:
     return segment.header.base_offset if isinstance(segment, SegmentReader) else segment.base_offset
 
 

@@ -26,7 +26,7 @@ from ambermq.log.format.batch import Batch, Mismatch
 from ambermq.log.format.compression import plain_bodies
 from ambermq.log.format.record import Record
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
-from ambermq.log.manifest.manifest import Manifest, Sealed, decode, manifest_path
+from ambermq.log.manifest.manifest import Manifest, SealedSegment, decode, manifest_path
 from ambermq.log.manifest.writer_lock import is_written
 from ambermq.log.read.batch_lookup import BatchLookup
 from ambermq.log.read.body_reads import DAMAGED
@@ -226,7 +226,7 @@ class LogReader:
                 records += walk.header.count
         return batches, records
 
-    def open_sealed(self, sealed: Sealed) -> SegmentReader:
+    def open_sealed(self, sealed: SealedSegment) -> SegmentReader:
         """Return an open sealed segment, whose file the caller closes. Raises DamageError."""
         return open_sealed(
             self.storage, self.directory, self.manifest, sealed, batch_bytes_max=self._config.batch_bytes_max

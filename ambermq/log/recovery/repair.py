@@ -19,7 +19,14 @@ from ambermq.log.config import LogConfig
 from ambermq.log.errors import DamageError, LogError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
 from ambermq.log.manifest import manifest as manifests
-from ambermq.log.manifest.manifest import Lost, Manifest, Sealed, manifest_path, segments_path, snapshots_path
+from ambermq.log.manifest.manifest import (
+    LostRange,
+    Manifest,
+    SealedSegment,
+    manifest_path,
+    segments_path,
+    snapshots_path,
+)
 from ambermq.log.recovery.recovery import free_file_id, lock_path
 from ambermq.log.recovery.salvage import Claim, Salvage, Salvages, claims_of, headers_of, rebuild_manifest, salvage
 from ambermq.log.segments.batch_copy import copy_batch
@@ -59,7 +66,7 @@ class Repair:
         return found + [fault for one in self.salvages.segments for fault in one.faults]
 
     @property
-    def lost(self) -> tuple[Lost, ...]:
+    def lost(self) -> tuple[LostRange, ...]:
         """The offsets that cannot be saved."""
         return tuple(lost for one in self.salvages.segments for lost in one.lost)
 
@@ -152,17 +159,17 @@ def _apply(repair: Repair, storage: Storage, config: LogConfig) -> None:
     if repair.manifest_fault is not None:
         _copy_manifest_aside(repair, storage)
     next_file_id = repair.manifest.next_file_id
-    sealed, removed = list[Sealed](), list[int]()
+    sealed, removed = list[SealedSegment](), list[int]()
     for one in repair.salvages.segments:
         end_offset = min(one.claim.next_offset, max(one.next_offset, repair.salvages.durable_end))
         if not one.runs:
             removed += [] if one.faults else [one.claim.file_id]
         elif not one.faults:
-            sealed.append(Sealed(one.claim.file_id, one.claim.base_offset, end_offset, one.end))
+            sealed.append(SealedSegment(one.claim.file_id, one.claim.base_offset, end_offset, one.end))
         else:
             file_id = free_file_id(storage, directory, next_file_id)
             size = _write_copy(repair, one, storage, config, file_id)
-            sealed.append(Sealed(file_id, one.claim.base_offset, end_offset, size))
+            sealed.append(SealedSegment(file_id, one.claim.base_offset, end_offset, size))
             next_file_id = file_id + 1
     storage.sync_directory(segments_path(directory))
     manifests.store(storage, directory, _new_manifest(repair, tuple(sealed), tuple(removed), next_file_id))
@@ -173,7 +180,9 @@ def _apply(repair: Repair, storage: Storage, config: LogConfig) -> None:
     storage.sync_directory(segments_path(directory))
 
 
-def _new_manifest(repair: Repair, sealed: tuple[Sealed, ...], removed: tuple[int, ...], next_file_id: int) -> Manifest:
+def _new_manifest(
+    repair: Repair, sealed: tuple[SealedSegment, ...], removed: tuple[int, ...], next_file_id: int
+) -> Manifest:
     old, found = repair.manifest, repair.salvages
     named = {one.claim.file_id for one in found.segments}
     unused = () if old.spare is None or old.spare in named else (old.spare,)

@@ -15,7 +15,7 @@ from typing import Final
 from ambermq.log.errors import DamageError, ForeignError, LogError
 from ambermq.log.format.batch import KEPT, check_bodies
 from ambermq.log.format.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
-from ambermq.log.manifest.manifest import VERSION, Lost, Manifest, segments_path
+from ambermq.log.manifest.manifest import VERSION, LostRange, Manifest, segments_path
 from ambermq.log.segments.batch_walk import BatchWalk, find_later
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
@@ -57,7 +57,7 @@ class Salvage:
     """The faults in order of positions; empty if the file can stay."""
     runs: list[tuple[int, int]] = field(default_factory=list)
     """The [start, end) positions of contiguous kept batches."""
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[LostRange] = field(default_factory=list)
     """Ranges of durable offsets that are missing."""
     batch_count: int = 0
     """The number of kept batches."""
@@ -249,7 +249,7 @@ def _check_segment_end(one: Salvage, part: SegmentReader | None, expected: int, 
 
 def _add_lost(one: Salvage, first_offset: int, next_offset: int) -> None:
     if first_offset < next_offset:
-        one.lost.append(Lost(first_offset, next_offset))
+        one.lost.append(LostRange(first_offset, next_offset))
 
 
 def _fault_at(part: SegmentReader, position: int) -> DamageError:

@@ -18,7 +18,7 @@ from ambermq.log.format.segment import Segment
 from ambermq.log.index.segment_index import Index, check_index, path_of_index
 from ambermq.log.manifest.manifest import (
     Manifest,
-    Sealed,
+    SealedSegment,
     Snapshot,
     load,
     named_files,
@@ -146,7 +146,7 @@ class _Check:
         self._report.batch_count += 1
         self._report.record_count += header.count
 
-    def _check_index(self, sealed: Sealed, segment: Segment) -> None:
+    def _check_index(self, sealed: SealedSegment, segment: Segment) -> None:
         path = path_of_index(segment)
         part = self._reader.open_sealed(sealed)
         try:

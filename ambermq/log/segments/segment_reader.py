@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from ambermq.log.format.sparse_positions import SparsePositions
-from ambermq.log.manifest.manifest import Manifest, Sealed
+from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File, Storage
 
@@ -70,7 +70,7 @@ def open_segment(
 
 
 def open_sealed(
-    storage: Storage, directory: str, manifest: Manifest, sealed: Sealed, *, batch_bytes_max: int
+    storage: Storage, directory: str, manifest: Manifest, sealed: SealedSegment, *, batch_bytes_max: int
 ) -> SegmentReader:
     """Return an open sealed segment.
 

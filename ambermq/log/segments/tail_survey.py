@@ -19,7 +19,7 @@ from typing import Final
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import BatchHeader, Mismatch, check_bodies
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
-from ambermq.log.manifest.manifest import Manifest, Sealed
+from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk, find_later
 from ambermq.log.segments.segment_reader import SegmentReader, open_segment
 from ambermq.log.storage.interface import Storage
@@ -64,7 +64,7 @@ class TailSurvey:
                 if self.durable_end <= header.base_offset:
                     yield part, walk
 
-    def sealed(self) -> tuple[Sealed, ...]:
+    def sealed(self) -> tuple[SealedSegment, ...]:
         """Return the segments that hold batches below `durable_end`, each up to there."""
         sealed = []
         for index, part in enumerate(self.parts):
@@ -72,7 +72,7 @@ class TailSurvey:
             later_parts = self.parts[index + 1 :]
             next_offset = min([self.durable_end] + [other.header.base_offset for other in later_parts])
             if size > SEGMENT_HEADER_BYTES:
-                sealed.append(Sealed(part.header.file_id, part.header.base_offset, next_offset, size))
+                sealed.append(SealedSegment(part.header.file_id, part.header.base_offset, next_offset, size))
         return tuple(sealed)
 
 

@@ -55,7 +55,7 @@ class _Active:
         self.size = size
 
 
-class _Sealing(NamedTuple):
+class _UnsealedSegment(NamedTuple):
     """A segment that the log has rolled away from, and that is not yet durable."""
 
     segment: Segment
@@ -76,11 +76,11 @@ class Log:
         "_housekeeping_lane",
         "_last_us",
         "_lock",
-        "_sealing",
         "_spare",
         "_sync_lane",
         "_synced_bytes",
         "_syncer",
+        "_unsealed",
         "_unsynced_bytes_max",
         "_workers",
         "bodies",
@@ -98,28 +98,28 @@ class Log:
         "written_bytes",
     )
 
-    def __init__(self, opening: OpenFiles) -> None:
-        """Continue at the end of `opening`, and own its lock, file, bodies and workers.
+    def __init__(self, files: OpenFiles) -> None:
+        """Continue at the end of `files`, and own its lock, file, bodies and workers.
 
         Raises OSError if the active segment cannot be allocated, except when the disk is full.
         """
-        config, workers = opening.config, opening.workers
+        config, workers = files.config, files.workers
         self.config = config
-        self.epoch = opening.manifest.epoch
-        self.log_id = opening.manifest.log_id
-        self.draft = Draft(config, next_offset=opening.next_offset)
-        self.log_end = opening.next_offset
+        self.epoch = files.manifest.epoch
+        self.log_id = files.manifest.log_id
+        self.draft = Draft(config, next_offset=files.next_offset)
+        self.log_end = files.next_offset
         """The offset after the last written record."""
-        self.durable_end = opening.durable_end
+        self.durable_end = files.durable_end
         """The offset after the last durable record."""
-        self.requested_end = opening.durable_end
+        self.requested_end = files.durable_end
         """The end of the part for which a sync was requested."""
-        self.bodies = opening.bodies
-        self.storage = opening.storage
-        self.directory = opening.directory
-        self._lock = opening.lock
+        self.bodies = files.bodies
+        self.storage = files.storage
+        self.directory = files.directory
+        self._lock = files.lock
         self._spare: Spare | None = None
-        self._sealing: deque[_Sealing] = deque()
+        self._unsealed: deque[_UnsealedSegment] = deque()
         self.marked_end = 0
         """The durable end in the last written batch."""
         self.written_bytes = 0
@@ -132,22 +132,22 @@ class Log:
         """The number of synced bytes at which pages may be dropped from the cache next."""
         self._unsynced_bytes_max = config.unsynced_bytes_max
         self._growth_bytes_max = _GROWTH_MAX * config.segment_bytes_max
-        self._last_us = opening.now_us
+        self._last_us = files.now_us
         self._failure: LogFailed | None = None
         self._body_holds = BodyHolds(self._switch_reads)
         self._workers = workers
-        self._syncer = GroupCommit(opening.durable_end, opening.file)
+        self._syncer = GroupCommit(files.durable_end, files.file)
         self._sync_lane = workers.sync_lane(self._syncer)
         self._housekeeper = Housekeeper(
-            storage=opening.storage,
-            directory=opening.directory,
+            storage=files.storage,
+            directory=files.directory,
             config=config,
-            manifest=opening.manifest,
+            manifest=files.manifest,
             written_bytes=lambda: self.written_bytes,
-            touches_of=opening.touches_of,
+            touches_of=files.touches_of,
         )
-        size = self._housekeeper.allocate_active(opening.file, opening.position)
-        self._active = _Active(opening.file, opening.header, position=opening.position, size=size)
+        size = self._housekeeper.allocate_active(files.file, files.position)
+        self._active = _Active(files.file, files.header, position=files.position, size=size)
         self._housekeeping_lane = workers.lane(
             "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
         )
@@ -232,8 +232,8 @@ class Log:
         if self._syncer.target.written_bytes == written_bytes:
             return
         earlier: tuple[tuple[File, int], ...] = ()
-        if self._sealing:
-            earlier = tuple([(sealing.file, sealing.written_bytes) for sealing in self._sealing])
+        if self._unsealed:
+            earlier = tuple([(unsealed.file, unsealed.written_bytes) for unsealed in self._unsealed])
         self.requested_end = self.log_end
         self._syncer.target = SyncTarget(self.log_end, written_bytes, self._active.file, earlier)
         self._sync_lane.wake()
@@ -259,8 +259,8 @@ class Log:
         self._synced_bytes = synced_bytes = synced.written_bytes
         if synced_bytes >= self._droppable_bytes:
             self._drop_cached_pages(synced_bytes)
-        while self._sealing and self._sealing[0].written_bytes <= synced_bytes:
-            sealed = self._sealing.popleft()
+        while self._unsealed and self._unsealed[0].written_bytes <= synced_bytes:
+            sealed = self._unsealed.popleft()
             self._housekeeper.seal(sealed.segment, sealed.file)
         if self._spare is None and self._housekeeper.spares:
             self._spare = self._housekeeper.spares.popleft()
@@ -293,14 +293,14 @@ class Log:
         self._housekeeper.place(placement)
 
     def adopt(self, adoption: Adoption) -> None:
-        """Request the adoption of a compaction's checked segments. The caller calls `adopted` when it is done."""
+        """Request the adoption of a compaction's checked segments. The caller then calls `switch_segments`."""
         self._housekeeper.adopt(adoption)
 
-    def adopted(self, adoption: Adoption) -> None:
+    def switch_segments(self, adoption: Adoption) -> None:
         """Read bodies from the new segments, as soon as no hold needs the old ones."""
         self._body_holds.add(adoption)
 
-    def hold(self) -> BodyHold:
+    def hold_bodies(self) -> BodyHold:
         """Return a hold: until its release every body that is in the log now stays readable, despite compactions."""
         return self._body_holds.take()
 
@@ -354,8 +354,8 @@ class Log:
             if not self._failure:
                 self._finish()
         finally:
-            for sealing in self._sealing:
-                sealing.file.close()
+            for unsealed in self._unsealed:
+                unsealed.file.close()
             self._active.file.close()
             if self._spare:
                 self._spare.file.close()
@@ -393,8 +393,8 @@ class Log:
     def _sync_here(self) -> None:
         """Sync in the loop's thread, when the log closes."""
         try:
-            for sealing in self._sealing:
-                sealing.file.datasync()
+            for unsealed in self._unsealed:
+                unsealed.file.datasync()
             self._active.file.datasync()
         except OSError as error:
             raise self._set_failure("sync", error) from error
@@ -424,7 +424,7 @@ class Log:
         assert spare is not None
         path = segment_path(self.directory, old.header.file_id)
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
-        self._sealing.append(_Sealing(segment, old.file, self.written_bytes))
+        self._unsealed.append(_UnsealedSegment(segment, old.file, self.written_bytes))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
         self._active = _Active(spare.file, header, position=0, size=spare.size)
         self._active.old_us = now_us + 1000 * self.config.segment_age_ms_max

@@ -26,7 +26,7 @@ from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import (
     Horizon,
     Manifest,
-    Sealed,
+    SealedSegment,
     Snapshot,
     manifest_path,
     segments_path,
@@ -98,7 +98,7 @@ def _restore(reader: BackupReader, directory: str) -> Manifest:
 def _manifest_of(table: Table) -> Manifest:
     snapshot_part, *segment_parts = table.parts
     sealed = tuple(
-        Sealed(file_id, part.segment.base_offset, part.segment.next_offset, part.length)
+        SealedSegment(file_id, part.segment.base_offset, part.segment.next_offset, part.length)
         for file_id, part in enumerate(segment_parts, 1)
         if part.segment is not None
     )
@@ -134,7 +134,9 @@ def _write_snapshot(reader: BackupReader, directory: str, manifest: Manifest) ->
     _write(path, chain((encode_header(header, crc32c), rest), content))
 
 
-def _write_segment(reader: BackupReader, number: int, sealed: Sealed, directory: str, manifest: Manifest) -> None:
+def _write_segment(
+    reader: BackupReader, number: int, sealed: SealedSegment, directory: str, manifest: Manifest
+) -> None:
     content = reader.content(number)
     head, rest = _split(content, SEGMENT_HEADER_BYTES)
     header = SegmentHeader.decode(head, reader.table.parts[number].name)

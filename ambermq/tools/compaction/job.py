@@ -25,10 +25,10 @@ from ambermq.engine.compaction.plan import Choice, Group, History, Plan, plan_co
 from ambermq.engine.history.past import open_past
 from ambermq.engine.snapshots.files import load_snapshot, write_snapshot
 from ambermq.log.compaction.job import CompactionJob, base_path, job_path, lock_jobs, sweep_jobs, write_table
-from ambermq.log.compaction.rewrite_tasks import GroupTask, Rewritten, SegmentCount, pack_offsets
+from ambermq.log.compaction.rewrite_tasks import GroupTask, RewrittenSegment, SegmentCount, pack_offsets
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LockedError
-from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot
+from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot
 from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.compaction.commit_target import CommitTarget
@@ -174,7 +174,7 @@ class _Job:
 
     def _rewrite(
         self, reader: LogReader, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount], folder: str
-    ) -> list[Rewritten]:
+    ) -> list[RewrittenSegment]:
         needed_bytes = sum(group.kept_bytes for group in choice.groups)
         free_bytes = self._storage.free_bytes(self._directory) - _SPARE_BYTES
         # Where nothing is kept only room is won.
@@ -205,7 +205,7 @@ class _Job:
         plan: Plan,
         choice: Choice,
         counts: Mapping[int, SegmentCount],
-        written: Sequence[Rewritten],
+        written: Sequence[RewrittenSegment],
     ) -> None:
         outcome, inputs = self._outcome, [one for group in choice.groups for one in group.segments]
         first = reader.manifest.horizon.offset if reader.manifest.horizon else 0
@@ -286,7 +286,7 @@ def _group_task(
     )
 
 
-def _found_of(plan: Plan, segment: Sealed, counts: Mapping[int, SegmentCount]) -> bytes:
+def _found_of(plan: Plan, segment: SealedSegment, counts: Mapping[int, SegmentCount]) -> bytes:
     """Return the packed offsets that are kept of a segment and are there."""
     kept = plan.kept_of(segment)
     packed = counts[segment.file_id].missing

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, final
 from ambermq.log.compaction.rewrite_tasks import (
     CountTask,
     GroupTask,
-    Rewritten,
+    RewrittenSegment,
     SegmentCount,
     count_kept,
     rewrite_group,
@@ -50,7 +50,7 @@ class LocalRunner:
         """See Runner."""
         return self._all(partial(_count, self._bytes_per_s), tasks)
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
         """See Runner."""
         return self._all(partial(_rewrite, self._bytes_per_s), tasks)
 
@@ -99,5 +99,5 @@ def _count(bytes_per_s: int, task: CountTask) -> SegmentCount:
     return count_kept(DiskStorage(), task, RateLimit(bytes_per_s).spend)
 
 
-def _rewrite(bytes_per_s: int, task: GroupTask) -> Rewritten:
+def _rewrite(bytes_per_s: int, task: GroupTask) -> RewrittenSegment:
     return rewrite_group(DiskStorage(), task, RateLimit(bytes_per_s).spend)

@@ -15,7 +15,7 @@ from ambermq.engine.snapshots.retention import base_of
 from ambermq.log.compaction.rewrite_tasks import CountTask, SegmentCount, pack_offsets
 from ambermq.log.config import LogConfig
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
-from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot
+from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot
 from ambermq.log.read.log_reader import LogReader, SegmentState
 from ambermq.tools.compaction.runner import Runner
 
@@ -142,11 +142,11 @@ def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool
     return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
 
 
-def _still_open(reader: LogReader) -> list[Sealed]:
+def _still_open(reader: LogReader) -> list[SealedSegment]:
     """Return what is written to as the sealed segments that a compaction which keeps no history makes of it."""
     named = {one.file_id for one in reader.manifest.sealed}
     return [
-        Sealed(one.file_id, one.base_offset, one.next_offset, one.size)
+        SealedSegment(one.file_id, one.base_offset, one.next_offset, one.size)
         for one in reader.segments()
         if one.state is not SegmentState.SPARE and one.file_id not in named and one.size > SEGMENT_HEADER_BYTES
     ]

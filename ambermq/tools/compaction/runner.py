@@ -12,7 +12,7 @@ Rule 3. What a task raises (DamageError, ForeignError, OSError) ends the compact
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, Rewritten, SegmentCount
+from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, RewrittenSegment, SegmentCount
 
 __all__ = ["Runner"]
 
@@ -23,7 +23,7 @@ class Runner(Protocol):
     def count(self, tasks: Sequence[CountTask]) -> Iterator[SegmentCount]:
         """Count what of each segment is kept."""
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
         """Write each group as one new segment."""
 
     def close(self) -> None:

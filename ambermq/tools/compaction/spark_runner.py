@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, final
 from ambermq.log.compaction.rewrite_tasks import (
     CountTask,
     GroupTask,
-    Rewritten,
+    RewrittenSegment,
     SegmentCount,
     count_kept,
     rewrite_group,
@@ -86,7 +86,7 @@ class SparkRunner:
         """See Runner."""
         return self._all(count_kept, tasks)
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
         """See Runner."""
         return self._all(rewrite_group, tasks)
 

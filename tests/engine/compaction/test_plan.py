@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.compaction.plan import History, base_for, dead_of, end_for, groups_of, plan_compaction
 from ambermq.log.compaction.rewrite_tasks import SegmentCount
-from ambermq.log.manifest.manifest import Horizon, Manifest, Sealed, Snapshot, create
+from ambermq.log.manifest.manifest import Horizon, Manifest, SealedSegment, Snapshot, create
 
 MIB = 1 << 20
 
@@ -20,7 +20,7 @@ def snapshot(end: int, time_us: int) -> Snapshot:
 
 def manifest(*snapshots: Snapshot, sizes: tuple[int, ...] = (), horizon: int = 0) -> Manifest:
     """Segments of ten offsets each, of these sizes."""
-    sealed = tuple(Sealed(number + 1, 10 * number, 10 * number + 10, size) for number, size in enumerate(sizes))
+    sealed = tuple(SealedSegment(number + 1, 10 * number, 10 * number + 10, size) for number, size in enumerate(sizes))
     begins = Horizon(horizon, 0) if horizon else None
     return replace(create(bytes(16)), snapshots=snapshots, sealed=sealed, horizon=begins)
 

@@ -10,7 +10,7 @@ from ambermq.log.format.batch import KEPT, check_bodies
 from ambermq.log.format.record import Record
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader
 from ambermq.log.manifest import manifest as manifests
-from ambermq.log.manifest.manifest import Sealed
+from ambermq.log.manifest.manifest import SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import SegmentReader, open_sealed, walk_whole
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
@@ -20,7 +20,7 @@ HEADER = SegmentHeader(salt=7, log_id=bytes(16), file_id=1, base_offset=0, epoch
 Found = dict[int, tuple[Record, bytes]]
 
 
-def _written(storage: SimulatedStorage, sizes: list[int]) -> list[tuple[SegmentReader, Sealed]]:
+def _written(storage: SimulatedStorage, sizes: list[int]) -> list[tuple[SegmentReader, SealedSegment]]:
     """Write a log of a batch of three records for each size; its segments, all of them sealed."""
     for start in range(0, len(sizes), 9):
         life = Life(storage)
@@ -48,7 +48,7 @@ def _records(walk: BatchWalk) -> Found:
     return found
 
 
-def _all_records(part: SegmentReader, sealed: Sealed) -> Found:
+def _all_records(part: SegmentReader, sealed: SealedSegment) -> Found:
     walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
     return {offset: found for walk in walks for offset, found in _records(walk).items()}
 
@@ -74,7 +74,7 @@ def test_what_is_picked_is_as_it_was(sizes: list[int], data: st.DataObject) -> N
         records = _all_records(part, sealed)
         kept = sorted(data.draw(st.sets(st.sampled_from(sorted(records)))) if records else [])
         batches = _picked(part, kept)
-        target = Sealed(1, sealed.base_offset, sealed.next_offset, SEGMENT_HEADER_BYTES + len(batches))
+        target = SealedSegment(1, sealed.base_offset, sealed.next_offset, SEGMENT_HEADER_BYTES + len(batches))
         copy = _segment_of(storage, batches)
         assert _all_records(copy, target) == {offset: records[offset] for offset in kept}
         walk = copy.walk()

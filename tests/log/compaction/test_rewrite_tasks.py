@@ -13,7 +13,7 @@ from ambermq.log.compaction.record_copy import bodies_of_walk
 from ambermq.log.compaction.rewrite_tasks import (
     CountTask,
     GroupTask,
-    Rewritten,
+    RewrittenSegment,
     count_kept,
     pack_offsets,
     rewrite_group,
@@ -22,7 +22,7 @@ from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import KEPT
 from ambermq.log.format.segment import Segment, SegmentHeader
 from ambermq.log.manifest import manifest as manifests
-from ambermq.log.manifest.manifest import Manifest, Sealed
+from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from tests.log.compressed import words_of
 from tests.log.lives import CONFIG, DIRECTORY, Life, body_of
@@ -61,7 +61,7 @@ def records_in(storage: SimulatedStorage, path: str, base_offset: int, next_offs
     return found
 
 
-def records_of(storage: SimulatedStorage, sealed: Sealed) -> Found:
+def records_of(storage: SimulatedStorage, sealed: SealedSegment) -> Found:
     return records_in(storage, sealed.at(DIRECTORY).path, sealed.base_offset, sealed.next_offset, sealed.size)
 
 
@@ -71,7 +71,7 @@ def group_of(manifest: Manifest, kept: "list[array[int]]") -> GroupTask:
     return GroupTask(segments, manifest.log_id, packed, "/data/jobs/1", CONFIG.batch_bytes_max)
 
 
-def rewritten(storage: SimulatedStorage, task: GroupTask) -> tuple[Rewritten, bytes]:
+def rewritten(storage: SimulatedStorage, task: GroupTask) -> tuple[RewrittenSegment, bytes]:
     storage.makedirs(task.directory)
     new = rewrite_group(storage, task)
     return new, bytes(storage.content(f"{task.directory}/{new.name}"))
@@ -121,7 +121,7 @@ def test_compressed_or_not_the_records_are_equal(sizes: list[int], is_random: bo
         assert _read(storage, again, rewritten(storage, again)[0]) == expected
 
 
-def _read(storage: SimulatedStorage, task: GroupTask, new: Rewritten) -> Found:
+def _read(storage: SimulatedStorage, task: GroupTask, new: RewrittenSegment) -> Found:
     return records_in(storage, f"{task.directory}/{new.name}", new.base_offset, new.next_offset, new.size)
 
 

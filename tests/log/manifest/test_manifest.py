@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
 from ambermq.log.manifest.manifest import (
-    Active,
+    ActiveSegment,
     Horizon,
-    Lost,
+    LostRange,
     Manifest,
-    Sealed,
+    SealedSegment,
     Snapshot,
     begin_epoch,
     commit,
@@ -41,7 +41,7 @@ BEFORE_ARCHIVE = GOLDEN.with_name("manifest_before_archive.txt")
 BEFORE_SNAPSHOTS = GOLDEN.with_name("manifest_before_snapshots.txt")
 OFFSETS = st.integers(0, 1 << 62)
 SNAPSHOT = st.builds(Snapshot, OFFSETS, st.text(max_size=9), OFFSETS, OFFSETS, OFFSETS, OFFSETS, st.booleans())
-SEALED = st.builds(Sealed, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
+SEALED = st.builds(SealedSegment, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
 MANIFESTS = st.builds(
     Manifest,
     version=st.just(1),
@@ -52,10 +52,10 @@ MANIFESTS = st.builds(
     durable_end=OFFSETS,
     start_offset=OFFSETS,
     sealed=st.lists(SEALED, max_size=3).map(tuple),
-    active=st.none() | st.builds(Active, OFFSETS, OFFSETS),
+    active=st.none() | st.builds(ActiveSegment, OFFSETS, OFFSETS),
     spare=st.none() | OFFSETS,
     removed=st.lists(OFFSETS, max_size=3).map(tuple),
-    lost=st.lists(st.builds(Lost, OFFSETS, OFFSETS), max_size=3).map(tuple),
+    lost=st.lists(st.builds(LostRange, OFFSETS, OFFSETS), max_size=3).map(tuple),
     snapshots=st.lists(SNAPSHOT, max_size=3).map(tuple),
     horizon=st.none() | st.builds(Horizon, OFFSETS, OFFSETS),
     archive=st.lists(st.text(max_size=9), max_size=3).map(tuple),
@@ -72,11 +72,11 @@ def example() -> Manifest:
         next_file_id=6,
         durable_end=1048580,
         start_offset=1048576,
-        sealed=(Sealed(1, 0, 500, 65536), Sealed(3, 500, 1048580, 8192)),
-        active=Active(4, 1048580),
+        sealed=(SealedSegment(1, 0, 500, 65536), SealedSegment(3, 500, 1048580, 8192)),
+        active=ActiveSegment(4, 1048580),
         spare=5,
         removed=(2,),
-        lost=(Lost(10, 20),),
+        lost=(LostRange(10, 20),),
         snapshots=(Snapshot(2, "nightly", 480, 1_700_000_000_000_000, 1_700_000_000_500_000, 4096, False),),
         horizon=Horizon(480, 1_700_000_000_000_000),
         archive=("archive/date=2023-11-14/events.parquet",),
@@ -128,8 +128,8 @@ def test_every_edit_is_one_generation() -> None:
     spared = name_spare(begun)
     rolled = roll(spared, base_offset=70, size=9000)
     assert [one.generation for one in (first, begun, spared, rolled)] == [1, 2, 3, 4]
-    assert rolled.sealed == (Sealed(1, 0, 70, 9000),)
-    assert rolled.active == Active(2, 70)
+    assert rolled.sealed == (SealedSegment(1, 0, 70, 9000),)
+    assert rolled.active == ActiveSegment(2, 70)
     assert (rolled.spare, rolled.durable_end, rolled.next_file_id) == (3, 70, 4)
 
 
@@ -138,7 +138,7 @@ def test_a_recovery_gives_up_what_holds_nothing() -> None:
     begun = name_spare(begin_epoch(create(bytes(16)), sealed=(), file_id=1, durable_end=0, valid_end=0, start_offset=0))
     again = begin_epoch(begun, sealed=(), file_id=3, durable_end=0, valid_end=5, start_offset=1 << 20)
     assert again.removed == (1, 2)
-    assert (again.active, again.durable_end, again.epoch) == (Active(3, 0), 5, 2)
+    assert (again.active, again.durable_end, again.epoch) == (ActiveSegment(3, 0), 5, 2)
     assert forget_removed(again, frozenset({1, 2})).removed == ()
 
 
@@ -170,10 +170,10 @@ def test_a_segment_of_no_offsets_is_compacted_with_its_neighbours(
 ) -> None:
     """Logs may hold some, of marks alone, that lie between others, at the same offset."""
     spans = ((0, 10), (10, 10), (10, 10), (10, 20), (20, 20))
-    sealed = tuple(Sealed(number, *span, 4160) for number, span in enumerate(spans, 1))
+    sealed = tuple(SealedSegment(number, *span, 4160) for number, span in enumerate(spans, 1))
     snapshots = (Snapshot(6, "base", 20, 0, 0, 9, False),)
     manifest = replace(create(bytes(16)), sealed=sealed, snapshots=snapshots, next_file_id=20)
-    added = tuple(Sealed(number, *span, 4096) for number, span in enumerate(new, 10))
+    added = tuple(SealedSegment(number, *span, 4096) for number, span in enumerate(new, 10))
     after = replace_segments(manifest, inputs=frozenset(inputs), added=added, horizon=Horizon(20, 0))
     assert {one for one in after.sealed if one.file_id >= 10} == set(added)
     assert after.removed == inputs

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.format.segment import segment_path
-from ambermq.log.manifest.manifest import Lost, Manifest, load
+from ambermq.log.manifest.manifest import LostRange, Manifest, load
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.worker_threads import InlineWorkers, ThreadWorkers
@@ -330,10 +330,10 @@ def test_a_change_of_the_manifest_is_committed_beside_the_loop() -> None:
     log = _open(storage)
     log.completed()
     generation = _manifest(storage).generation
-    log.edit_manifest(lambda manifest: replace(manifest, generation=manifest.generation + 1, lost=(Lost(5, 6),)))
+    log.edit_manifest(lambda manifest: replace(manifest, generation=manifest.generation + 1, lost=(LostRange(5, 6),)))
     assert _manifest(storage).generation == generation
     log.completed()
-    assert _manifest(storage).lost == (Lost(5, 6),)
+    assert _manifest(storage).lost == (LostRange(5, 6),)
 
 
 steps = st.one_of(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ambermq.log.compaction.job import lock_jobs
-from ambermq.log.compaction.rewrite_tasks import GroupTask, Rewritten
+from ambermq.log.compaction.rewrite_tasks import GroupTask, RewrittenSegment
 from ambermq.log.manifest.manifest import Manifest, load
 from ambermq.log.recovery.verify import verify
 from ambermq.log.storage.disk import DiskStorage
@@ -28,7 +28,7 @@ class Disturbed(LocalRunner):
         self.refusal = ""
         self.is_as_it_was = False
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
         before, jobs = manifest_of(self._life), jobs_of(self._life.directory)
         with pytest.raises(ToolError) as refused:
             compact(self._life)

@@ -16,7 +16,7 @@ from ambermq.engine.history.past import PastError, open_past
 from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.snapshots.files import write_snapshot
 from ambermq.log.compaction.job import base_path, jobs_path, lock_jobs
-from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, Rewritten, SegmentCount
+from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, RewrittenSegment, SegmentCount
 from ambermq.log.errors import DamageError
 from ambermq.log.manifest.manifest import Manifest, load, segments_path
 from ambermq.log.recovery.verify import verify
@@ -203,7 +203,7 @@ class _Spoiled:
     def count(self, tasks: Sequence[CountTask]) -> Iterator[SegmentCount]:
         return self._local.count(tasks)
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
         yield from list(self._local.rewrite(tasks))[:1]
         self._happen()
         yield from list(self._local.rewrite(tasks))[1:]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ambermq.log.manifest.manifest import Horizon, Sealed, Snapshot, load
+from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot, load
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.compaction import local_runner as compact_local
@@ -40,7 +40,7 @@ def filled(broker: ChildBroker) -> ChildBroker:
     return broker
 
 
-Known = tuple[frozenset[Sealed], Horizon | None, tuple[Snapshot, ...], list[str]]
+Known = tuple[frozenset[SealedSegment], Horizon | None, tuple[Snapshot, ...], list[str]]
 
 
 def known_of(directory: Path) -> Known:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ambermq.engine.compaction.plan import History
-from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, Rewritten, SegmentCount
+from ambermq.log.compaction.rewrite_tasks import CountTask, GroupTask, RewrittenSegment, SegmentCount
 from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import Segment
 from ambermq.log.recovery.verify import verify
@@ -42,7 +42,7 @@ class Both:
         self.counted += len(expected)
         yield from expected
 
-    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[Rewritten]:
+    def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
         expected = sorted(self._oracle.rewrite(tasks), key=lambda one: one.base_offset)
         found = sorted(self._spark.rewrite(tasks), key=lambda one: one.base_offset)
         assert [replace(one, name="") for one in expected] == [replace(one, name="") for one in found]
@@ -56,7 +56,7 @@ class Both:
         self._spark.close()
 
 
-def bytes_of(task: GroupTask, written: Rewritten) -> bytes:
+def bytes_of(task: GroupTask, written: RewrittenSegment) -> bytes:
     return Path(task.directory, written.name).read_bytes()
 
 
