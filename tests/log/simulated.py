@@ -254,7 +254,7 @@ class SimulatedStorage:
         return SimulatedFileLock(self.readers, self._names[path])
 
     def fail(self, error: int, *, after: int = 0, operation: str = "") -> None:
-        """Let one call raise OSError(`error`): of `operation`, or of any, after so many good ones."""
+        """Make one call of `operation`, or of any, raise OSError(`error`) after the given number of good calls."""
         target = after + 1 + (self.calls[operation] if operation else self.calls.total())
         self._failures.append((target, operation, error))
 

@@ -59,7 +59,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_backlog_is_decompressed_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who drains message by message gets each as it was, and each batch is decompressed once."""
+    """Reads of one message after the other return each body unchanged and decompress each batch once."""
     storage = SimulatedStorage(random.Random(1))
     expected = written(storage)
     life = Life(storage, config=ROOMY)
@@ -89,7 +89,7 @@ def test_what_is_brought_stays_within_its_bound() -> None:
 
 
 def test_the_loop_decompresses_nothing() -> None:
-    """Who may not wait is told that the batch is not there now, though every byte of it is in memory."""
+    """A read that must not wait refuses a compressed batch, although every byte of it is in memory."""
     storage = SimulatedStorage(random.Random(1))
     expected = written(storage)
     ((part, _),) = [one for one in compressed_parts(storage) if one[1]]
@@ -204,7 +204,7 @@ def test_a_repair_copies_compressed_batches_as_they_are() -> None:
 
 
 def test_a_segment_that_must_not_be_compressed_is_told(tmp_path: Path) -> None:
-    """Version 1 says that who cannot decompress may read it: a compressed batch there is damage."""
+    """A reader without zstandard may read version 1, so a compressed batch there is damage."""
     storage, directory = DiskStorage(), str(tmp_path)
     written(storage, directory)
     ((part, places),) = [one for one in compressed_parts(storage, directory) if one[1]]

@@ -50,7 +50,7 @@ def lived() -> tuple[SimulatedStorage, dict[int, bytes]]:
 
 
 def proposed(storage: SimulatedStorage, kept: list[int]) -> CompactionJob:
-    """Let a job write what is kept of all sealed segments below the base as one segment."""
+    """Write the kept records of all sealed segments below the base as one segment, as a job does."""
     manifest = manifests.load(storage, DIRECTORY)
     assert manifest is not None
     horizon = manifest.snapshots[1].end
@@ -198,7 +198,7 @@ def test_new_files_are_held_against_the_table(changed: dict[str, int], why: str)
 
 
 def test_inputs_and_new_segments_answer_for_the_same_offsets() -> None:
-    """A new segment for a part of what goes would leave offsets that nobody answers for."""
+    """A new segment that covers only a part of the replaced offsets is refused."""
     storage, _ = lived()
     proposal = proposed(storage, [])
     with pytest.raises(LogError, match="does not cover the offsets that it replaces"):

@@ -1,4 +1,4 @@
-"""Documents that say by their last line whether they are whole, and by their version who can read them."""
+"""Documents whose last line proves that they are whole, and whose version names the programs that can read them."""
 
 import json
 from dataclasses import dataclass
@@ -71,6 +71,6 @@ def test_of_another_version_nothing_else_is_looked_at(fields: dict[str, object])
     ],
 )
 def test_what_is_no_such_document_is_damaged(body: bytes) -> None:
-    """Also where its CRC is right: whoever wrote it was not this program."""
+    """A document of another program is damage even if its CRC is right."""
     with pytest.raises(DamageError, match="PLACE"):
         _read(with_crc_line(body + b"\n"))

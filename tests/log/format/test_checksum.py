@@ -1,4 +1,4 @@
-"""CRC-32C is the same number whoever computes it."""
+"""Every implementation of CRC-32C gives the same number."""
 
 import zlib
 

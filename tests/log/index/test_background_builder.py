@@ -71,7 +71,7 @@ def test_a_log_that_is_never_quiet_is_indexed(tmp_path: Path, monkeypatch: pytes
 def test_a_builder_rests_by_how_much_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_each_time: int, expected: int
 ) -> None:
-    """In two waits at most, together times of 5 ms: one where nobody writes, ten where little is written, three at more
+    """In two waits at most, together times of 5 ms: one without any write, ten where little is written, three at more
     than 4 MiB a second so that indexes keep up, forty at more than 64 MiB a second, where they do not.
     """
     life = Life(DiskStorage(), str(tmp_path))

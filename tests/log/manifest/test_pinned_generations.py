@@ -21,7 +21,7 @@ from tests.log.simulated import SimulatedFileLock, SimulatedStorage
 
 
 def _remove_oldest(manifest: Manifest) -> Manifest:
-    """Take the oldest sealed segment out of the log, as a compaction does."""
+    """Remove the oldest sealed segment from the log, as a compaction does."""
     oldest, *rest = manifest.sealed
     removed = (*manifest.removed, oldest.file_id)
     return replace(manifest, generation=manifest.generation + 1, sealed=tuple(rest), removed=removed)

@@ -114,7 +114,7 @@ def test_a_damaged_body_is_never_bytes() -> None:
 
 
 def test_an_offset_that_no_batch_holds_is_damaged() -> None:
-    """Who asks for it asks for what must be there."""
+    """An offset without a record is DAMAGED, because a caller requests only offsets that must exist."""
     storage = SimulatedStorage(random.Random(1))
     life = Life(storage)
     life.write([b"one"])

@@ -112,7 +112,7 @@ def test_the_bytes_of_a_body_are_no_record(reader: LogReader, search: Search) ->
 
 
 def test_an_index_that_knows_no_touches_is_not_asked(reader: LogReader, search: Search, directory: str) -> None:
-    """One that was built by somebody who does not know what records name leaves its segment to be searched."""
+    """If an index was built without the function for the keys, its segment is searched instead."""
     segment = reader.manifest.sealed[1].at(directory)
     file = DiskStorage().open(segment.path)
     build(file, segment, batch_bytes_max=CONFIG.batch_bytes_max)

@@ -12,7 +12,7 @@ from tests.log.simulated import SimulatedStorage
 
 
 def read_all(life: Life, first: int) -> list[int]:
-    """The offsets of all records from `first` on, a stretch at a time, as whoever reads would."""
+    """Return the offsets of all records from `first` on, one tail reader at a time."""
     found: list[int] = []
     while first < life.log.durable_end:
         stretch = life.log.tail_reader(first)

@@ -109,7 +109,7 @@ def test_a_damaged_manifest_is_named(closed: Path) -> None:
 
 
 def test_a_segment_that_may_not_be_read_is_not_called_damaged(closed: Path) -> None:
-    """Who has no permission is told so: nobody is to repair a log for that."""
+    """A missing permission is reported as such: it is no damage, and needs no repair."""
     forbidden = segment_path(str(closed), load(DiskStorage(), str(closed)).sealed[0].file_id)
 
     class Forbidding(DiskStorage):
@@ -166,7 +166,7 @@ def test_what_a_broker_has_made_meanwhile_is_not_unknown(closed: Path, monkeypat
 
 
 def test_unknown_files_are_reported(closed: Path) -> None:
-    """A file that nobody names is told, and is no damage."""
+    """A file that the manifest does not name is reported, and is no damage."""
     stray = closed / "segments" / "stray.txt"
     stray.write_text("?")
     report = verify(str(closed), config=CONFIG)

@@ -97,7 +97,7 @@ def test_names_come_and_go(place: tuple[Storage, str]) -> None:
 
 
 def test_the_lock_is_held_once_and_says_by_whom(place: tuple[Storage, str]) -> None:
-    """A second taker is told who holds it; after a release it is free."""
+    """A second lock raises an error with the text of the first process; after a release the lock is free."""
     storage, directory = place
     storage.makedirs(directory)
     lock = storage.lock(f"{directory}/lock")

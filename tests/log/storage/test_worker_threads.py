@@ -80,7 +80,7 @@ def test_a_lane_with_a_period_runs_by_itself() -> None:
 
 
 def test_a_pause_ends_when_the_lane_is_closed() -> None:
-    """Whoever waits within a run is told at once that it is to end."""
+    """A pause within a run returns at once when the lane closes."""
     workers = ThreadWorkers()
     told = []
     began = threading.Event()
@@ -97,7 +97,7 @@ def test_a_pause_ends_when_the_lane_is_closed() -> None:
 
 
 def test_a_rest_ends_when_the_lane_is_woken_and_it_runs_again() -> None:
-    """Whoever rests within a run is told at once that there is more to do; so is one that is to end."""
+    """A wait within a run returns at once when the lane is woken or closes."""
     workers = ThreadWorkers()
     told: list[bool] = []
     began = threading.Semaphore(0)

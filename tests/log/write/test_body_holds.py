@@ -1,4 +1,4 @@
-"""Compactions wait for who still reads what they let go of."""
+"""A compaction waits for the holds on the bodies that it removes."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -25,7 +25,7 @@ def test_without_holds_nothing_waits() -> None:
 
 
 def test_it_waits_for_the_holds_before_it_and_for_no_later_one() -> None:
-    """Who came after it asks for what is there then."""
+    """A compaction does not wait for a later hold."""
     holds, taken, add = holding()
     early = holds.take()
     add("one")

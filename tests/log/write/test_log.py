@@ -146,7 +146,7 @@ def test_a_mark_is_written_once_for_each_durable_end() -> None:
 
 @pytest.mark.parametrize("size", [10, 15_000])
 def test_a_segment_of_marks_alone_is_not_sealed(size: int) -> None:
-    """It would answer for no offset: neither who asks, nor its age, nor a batch that does not fit begins another."""
+    """A segment of marks alone would have no offset: no request, no age and no large batch makes the log roll."""
     config = replace(CONFIG, segment_age_ms_max=1000)
     storage = SimulatedStorage()
     log = _open(storage, config)
@@ -209,7 +209,7 @@ def test_a_segment_grows_where_no_spare_is_ready() -> None:
 
 
 def test_a_log_has_outgrown_its_segment_until_a_spare_lies_ready() -> None:
-    """Then the next write rolls; whoever waits for that to write would wait for ever."""
+    """Then the next write rolls. A writer that waited for the roll would wait forever."""
     log = _open(SimulatedStorage())
     while not log.is_outgrown:
         assert log.room_bytes()
@@ -313,7 +313,7 @@ def test_closing_after_a_failed_sync_repeats_none() -> None:
 
 
 def test_a_sync_that_cannot_begin_fails_the_request() -> None:
-    """Whoever asks hears of it: nobody would wake the loop to tell."""
+    """The request itself raises the error, because no event would wake the loop."""
     log = _open(SimulatedStorage())
     log.completed()
     _write(log, 10)
@@ -325,7 +325,7 @@ def test_a_sync_that_cannot_begin_fails_the_request() -> None:
 
 
 def test_a_change_of_the_manifest_is_committed_beside_the_loop() -> None:
-    """What others want changed goes through the one who edits the manifest."""
+    """A requested change is committed by the housekeeping thread, which alone edits the manifest."""
     storage = SimulatedStorage()
     log = _open(storage)
     log.completed()
