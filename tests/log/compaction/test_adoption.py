@@ -1,4 +1,4 @@
-"""Taking over new segments: the old truth or the new one, whenever it is cut short, and refused where it cannot be."""
+"""The adoption of new segments: after an interruption the manifest is the old or the new one; a bad job is refused."""
 
 import random
 from array import array
