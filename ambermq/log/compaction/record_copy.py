@@ -6,8 +6,8 @@
 
 Rule 1. A selected record keeps its offset, time, columns, meta and body. Only the deltas change, and the batch is
 marked KEPT: records between are missing, so no fold may read it.
-Rule 2. A batch ends as soon as it has 256 KiB, or before a record would exceed the limit of a batch, or at a change of
-the epoch. That is small enough to read for one message, and large enough to read for many.
+Rule 2. A batch ends when it has 256 KiB, before a record would exceed the limit of a batch, and at a change of epoch.
+That is small enough to read for one message, and large enough to read for many.
 Rule 3. Bodies are checked before they are copied, and every requested offset must exist. Otherwise it is damage.
 Rule 4. The module is pure and deterministic: the same input gives the same bytes, so that a copy can be compared.
 """

@@ -1,7 +1,7 @@
 """The hot cache: the bodies of recently written records, first in, first out.
 
 Its limits are a number of bytes, the overhead of each entry included, and a number of runs. Delivered bodies leave
-early, because a second read is rare, and a large body keeps the whole read buffer alive that it is a view of.
+early: a second read is rare, and a large body keeps the whole read buffer alive of which it is a view.
 """
 
 from collections import deque

@@ -3,9 +3,9 @@
     plan     return what a repair would do; change nothing (salvage.py decides)
     apply    do it
 
-Rule 1. Nothing is changed in place. A clean copy of a damaged segment is written under a new file id, then the manifest
-is replaced, and then the damaged file moves unchanged to DIR/aside/<name>-<generation>. A damaged manifest is copied
-there before it is replaced.
+Rule 1. Nothing is changed in place. A clean copy of a damaged segment is written under a new file id. Then the manifest
+is replaced. Then the damaged file moves unchanged to DIR/aside/<name>-<generation>. A damaged manifest is copied there
+before it is replaced.
 Rule 2. A repair can be interrupted anywhere and repeated. A damaged file that it leaves behind is named by no manifest.
 Rule 3. The manifest lists the lost offsets until the log records them: a reference into them is no bug.
 Rule 4. A repair locks the directory. It raises LockedError if a broker runs.

@@ -12,8 +12,8 @@ log
         from 3 ms to 105-365 ms.
 Rule 4. Sealed segments leave the page cache soon, so that the kernel reuses their pages. A write of 64 KiB into reused
         pages costs the loop 9 us. Into pages that the machine never used, or returned to its host, it costs 220 us.
-Rule 5. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it and the loop
-        has stopped reading it after a compaction.
+Rule 5. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it. After a
+        compaction the loop must have stopped reading it too.
 Rule 6. Indexes are derived data: if one cannot be built it is missing, and nothing fails. They are built in small steps
         (background_builder.py), with pauses while the log is written. A segment without an index has its positions in
         memory.
