@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from ambermq.protocol.amqp10.performatives import classes as performatives
 from ambermq.protocol.amqp10.performatives.base import Composite
-from ambermq.protocol.amqp10.performatives.fields import field_kinds
-from ambermq.protocol.amqp10.performatives.tables import COMPOSITES, FieldType
+from ambermq.protocol.amqp10.performatives.fields import FieldType, field_kinds
 from ambermq.protocol.amqp10.spec import CHOICES
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import (
@@ -148,6 +147,9 @@ def typed(value: Any) -> Any:
             return (type(value), value)
 
 
+COMPOSITES = {composite.TYPE: composite for composite in performatives.COMPOSITES.values()}
+"""Name of a composite type -> class."""
+
 symbol_maps = _unprinted(st.dictionaries(words.map(Symbol), leaves, max_size=3))
 
 
@@ -173,10 +175,9 @@ def _of_field_kind(kind: str, *, is_plain: bool) -> st.SearchStrategy[Any]:
 
 
 def composites_named(name: str) -> st.SearchStrategy[Composite]:
-    """Values of a composite type, any field at its default or not, as its table says."""
-    table = COMPOSITES[name]
-    make = performatives.COMPOSITES[table.code]
-    fields = dict(zip(make.FIELDS, table.fields, strict=True))
+    """Values of a composite type, any field at its default or not, as its class says."""
+    make = COMPOSITES[name]
+    fields = dict(zip(make.FIELDS, make.TYPES, strict=True))
     mandatory = {key: _field_values(field) for key, field in fields.items() if field.mandatory}
     optional = {key: _field_values(field) for key, field in fields.items() if not field.mandatory}
     return _unprinted(st.fixed_dictionaries(mandatory, optional=optional).map(lambda chosen: make(**chosen)))

@@ -15,8 +15,7 @@ from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.message.message import Message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.protocol.amqp10.performatives.fields import field_kinds
-from ambermq.protocol.amqp10.performatives.tables import COMPOSITES, FieldType
+from ambermq.protocol.amqp10.performatives.fields import FieldType, field_kinds
 from ambermq.protocol.amqp10.types.values import Timestamp
 
 __all__ = ["given_message"]
@@ -48,7 +47,7 @@ def given_message(fields: Mapping[str, Any]) -> bytes:
 
 
 def _composite(section: str, fields: Mapping[str, Any]) -> Any:
-    known = {field.name: field for field in COMPOSITES[section].fields}
+    known = {field.name: field for field in _SECTIONS[section].TYPES}
     for name, value in fields.items():
         if name not in known:
             raise Refused("amqp:invalid-field", f"{section}.{name} is none of AMQP: there are {', '.join(known)}")

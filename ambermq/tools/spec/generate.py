@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from ambermq.tools.spec.oasis_xml import read_specification
-from ambermq.tools.spec.render import render_composites, render_performatives, render_tables
+from ambermq.tools.spec.render import render_performatives, render_tables
 
 __all__ = ["difference", "generated_files", "main"]
 
@@ -33,7 +33,6 @@ def generated_files(specs: Path = SPECS_DIRECTORY) -> dict[str, str]:
     specification = read_specification(specs)
     return {
         "amqp10/spec.py": render_tables(specification),
-        "amqp10/performatives/tables.py": render_composites(specification),
         "amqp10/performatives/classes.py": render_performatives(specification),
     }
 

@@ -6,7 +6,6 @@ import pytest
 
 from ambermq.protocol.amqp10 import spec
 from ambermq.protocol.amqp10.performatives import classes as performatives
-from ambermq.protocol.amqp10.performatives import tables as composite_types
 from ambermq.tools.spec.generate import PROTOCOL_DIRECTORY, SPECS_DIRECTORY, difference, generated_files, main
 
 needs_xml = pytest.mark.skipif(
@@ -61,6 +60,6 @@ def test_the_tables_hold_what_the_specification_counts() -> None:
     """24 primitive types in 39 encodings, 33 composite types, and the port that everyone knows."""
     assert len(spec.PRIMITIVES) == 24
     assert sum(len(encodings) for encodings in spec.PRIMITIVES.values()) == 39
-    assert 33 == len(composite_types.COMPOSITES) == len(performatives.COMPOSITES)
+    assert len(performatives.COMPOSITES) == 33
     assert (spec.PORT, spec.MIN_MAX_FRAME_SIZE) == (5672, 512)
     assert spec.SessionCondition.UNATTACHED_HANDLE == "amqp:session:unattached-handle"

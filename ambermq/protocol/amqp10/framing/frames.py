@@ -15,10 +15,9 @@ from typing import Final
 
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.performatives.base import Composite
-from ambermq.protocol.amqp10.performatives.classes import Transfer
+from ambermq.protocol.amqp10.performatives.classes import COMPOSITES, Transfer
 from ambermq.protocol.amqp10.performatives.read import decode_composite
-from ambermq.protocol.amqp10.performatives.tables import COMPOSITES
-from ambermq.protocol.amqp10.spec import MAJOR, MINOR, REVISION
+from ambermq.protocol.amqp10.spec import ARCHETYPES, MAJOR, MINOR, REVISION
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = [
@@ -72,6 +71,6 @@ def decode_frame_body(buffer: Buffer, start: int, end: int, frame_type: int = AM
 
 
 _PERFORMATIVES: Final = {
-    frame_type: frozenset(table.code for table in COMPOSITES.values() if archetype in table.provides)
+    frame_type: frozenset(one.CODE for one in COMPOSITES.values() if one.TYPE in ARCHETYPES[archetype])
     for frame_type, archetype in ((AMQP_FRAME, "frame"), (SASL_FRAME, "sasl-frame"))
 }

@@ -1,6 +1,7 @@
 """The base of the composite types: a described list of typed fields, and how it is written (types, 1.4).
 
-Rule 1: the fields' types come from the specification's table, by the class's NAME.
+Rule 1: a class is the one image of its type: a field's metadata names its AMQP type, its default says if it is
+mandatory. Writers here and readers in read.py are derived from them.
 Rule 2: at full width every field is written, nulls too, in nested composites as well: some clients index the list
 without looking at its length. Otherwise trailing fields that say no more than their default are left out.
 Rule 3: a value that its field cannot carry is our own mistake: LocalError, naming the field.
@@ -10,13 +11,13 @@ Rule 3: a value that its field cannot carry is our own mistake: LocalError, nami
 """
 
 from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
 from operator import attrgetter
 from struct import Struct, error
 from typing import Any, ClassVar, Final
 
 from ambermq.protocol.amqp10.errors import LocalError
-from ambermq.protocol.amqp10.performatives.fields import Writer, defaults, field_writer
-from ambermq.protocol.amqp10.performatives.tables import COMPOSITES
+from ambermq.protocol.amqp10.performatives.fields import FieldType, Writer, field_writer
 from ambermq.protocol.amqp10.types.values import Encoded
 
 __all__ = ["Composite"]
@@ -33,6 +34,10 @@ class Composite(Encoded):
     """The descriptor's symbol."""
     FIELDS: ClassVar[tuple[str, ...]]
     """The attributes in the order of the wire."""
+    TYPE: ClassVar[str]
+    """The type's name in the specification, such as delete-on-close."""
+    TYPES: ClassVar[tuple[FieldType, ...]]
+    """The fields' AMQP types, in the order of FIELDS."""
 
     _writers: ClassVar[tuple[tuple[Writer, ...], tuple[Writer, ...]]]
     _defaults: ClassVar[tuple[Any, ...]]
@@ -40,17 +45,18 @@ class Composite(Encoded):
     _heads: ClassVar[tuple[bytes, bytes, bytes]]
 
     def __init_subclass__(cls) -> None:
-        """Take the writers from the specification's table."""
+        """Derive the writers from the fields."""
         slots = cls.__dict__.get("__slots__")
         if slots is None:
             return  # the plain class from which dataclass() makes the slotted one
-        table = COMPOSITES[cls.NAME.split(":")[1]]
         cls.FIELDS = tuple(slots)
+        cls.TYPE = cls.NAME.split(":")[1]
+        cls.TYPES = tuple(map(_field_type, fields(cls)))  # type: ignore[arg-type]  # the classes are, this base is not
         cls._writers = (
-            tuple(field_writer(field, full_width=False) for field in table.fields),
-            tuple(field_writer(field, full_width=True) for field in table.fields),
+            tuple(field_writer(field, full_width=False) for field in cls.TYPES),
+            tuple(field_writer(field, full_width=True) for field in cls.TYPES),
         )
-        cls._defaults = defaults(table)
+        cls._defaults = tuple(field.default for field in cls.TYPES)
         # With one name more than the fields, attrgetter returns a tuple for any number of fields; zip ignores the rest.
         cls._values = attrgetter(*slots, "CODE", "CODE")
         descriptor = bytes((0, 0x53, cls.CODE))
@@ -86,6 +92,13 @@ class Composite(Encoded):
             except Exception as failure:  # noqa: BLE001  # whatever it was, it is told again with the field's name
                 return LocalError(f"{self.NAME}: {name} cannot be {value!r}: {failure}")
         return LocalError(f"{self.NAME} cannot be written")
+
+
+def _field_type(field: Field[Any]) -> FieldType:
+    """Return what a class says of its field; only a mandatory field has no default."""
+    is_mandatory = field.default is MISSING
+    default = ... if is_mandatory else field.default
+    return FieldType(field.name.replace("_", "-"), mandatory=is_mandatory, default=default, **field.metadata)
 
 
 _pack_8_8: Final = Struct(">BB").pack

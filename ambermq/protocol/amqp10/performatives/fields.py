@@ -1,6 +1,6 @@
-"""How the fields of composite types are written and read: by the type their table names, to and from plain Python.
+"""How the fields of composite types are written and read: by the type their class names, to and from plain Python.
 
-Rule 1: the table knows the type, so an uint is a plain int here, a binary bytes, a string str; a symbol stays a Symbol.
+Rule 1: the class knows the type, so an uint is a plain int here, a binary bytes, a string str; a symbol stays a Symbol.
 Rule 2: a field of any type ("*") that a primitive provides keeps its type: a message-id may be a ULong or a str.
 Rule 3: a `multiple` field is a tuple; it is written as an array, never as a bare value, and as null when it is empty.
 Rule 4: null is not the field's business: composites take it for the default.
@@ -8,20 +8,34 @@ Rule 4: null is not the field's business: composites take it for the default.
 
 from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ambermq.protocol.amqp10.errors import DecodeError
-from ambermq.protocol.amqp10.performatives.tables import ARCHETYPES, COMPOSITES, CompositeType, FieldType
-from ambermq.protocol.amqp10.spec import CHOICES, PRIMITIVES, RESTRICTED
+from ambermq.protocol.amqp10.spec import ARCHETYPES, CHOICES, PRIMITIVES, RESTRICTED
 from ambermq.protocol.amqp10.types.decode import READERS, Buffer, Reader, decode, fixed_reader, read_byte, read_nothing
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Array, Encoded, Map, Symbol, ULong
 
-__all__ = ["Writer", "defaults", "field_kinds", "field_readers", "field_writer"]
+__all__ = ["FieldType", "Writer", "field_kinds", "field_readers", "field_writer"]
 
 Writer = Callable[[Any], bytes]
 """Value, never None -> its encoding."""
+
+
+class FieldType(NamedTuple):
+    """The AMQP type of a field of a composite type."""
+
+    name: str
+    """The specification's name of the field, with hyphens."""
+    type: str
+    """A type's name, or "*": any type that provides what the field requires."""
+    mandatory: bool
+    default: Any
+    """The value that null stands for; ... for a mandatory field."""
+    multiple: bool = False
+    requires: str | None = None
+    """The archetype that a value of a field of type "*" must provide."""
 
 
 def field_kinds(field: FieldType) -> tuple[str, ...]:
@@ -30,18 +44,13 @@ def field_kinds(field: FieldType) -> tuple[str, ...]:
     return tuple(_source(name) for name in types)
 
 
-def defaults(composite: CompositeType) -> tuple[Any, ...]:
-    """List the fields' defaults as the classes have them, and ... for a mandatory field, which has none."""
-    return tuple(... if field.mandatory else () if field.multiple else field.default for field in composite.fields)
-
-
 def field_writer(field: FieldType, *, full_width: bool) -> Writer:
     """Make the writer of a field; it raises whatever it will for a value that does not fit."""
     kinds = field_kinds(field)
     if field.multiple:
         return _multiple_writer(kinds[0], mandatory=field.mandatory)
-    if COMPOSITES.keys() & set(kinds):
-        return _composite_writer(frozenset(COMPOSITES[kind].code for kind in kinds), full_width=full_width)
+    if not PRIMITIVES.keys() >= set(kinds):
+        return _composite_writer(frozenset(kinds), full_width=full_width)
     if field.type == "*":
         return _variant_writer(kinds) if kinds else encode
     if _has_symbol_keys(field.type):
@@ -146,9 +155,9 @@ def _variant_writer(kinds: tuple[str, ...]) -> Writer:
     return write
 
 
-def _composite_writer(codes: frozenset[int], *, full_width: bool) -> Writer:
+def _composite_writer(types: frozenset[str], *, full_width: bool) -> Writer:
     def write(value: Any) -> bytes:
-        if not isinstance(value, Encoded) or value.CODE not in codes:  # type: ignore[attr-defined]  # all have one
+        if not isinstance(value, Encoded) or value.TYPE not in types:  # type: ignore[attr-defined]  # all have one
             raise TypeError(f"a {type(value).__name__} does not belong here")
         return value.encode(full_width)
 
@@ -202,8 +211,6 @@ _VARIANTS: Final[tuple[tuple[str, type, Writer], ...]] = (
 
 
 def _readers_of(kind: str, *, is_plain: bool) -> dict[int, Reader]:
-    if kind in COMPOSITES:
-        return {}
     if kind == "map":
         return dict.fromkeys(_codes(kind), _read_map)
     plain = _PLAIN_READERS if is_plain else {}

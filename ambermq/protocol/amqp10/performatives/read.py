@@ -1,9 +1,9 @@
-"""Reading composite values: a descriptor says which, a table says its fields.
+"""Reading composite values: a descriptor says which class, and the class says its fields.
 
 Rule 1: missing trailing fields and nulls are the defaults; a mandatory field has none, so its absence is a DecodeError.
-Rule 2: a field has one of the types its table names; an unknown descriptor, a value of another type and a field too
+Rule 2: a field has one of the types its class names; an unknown descriptor, a value of another type and a field too
 many are DecodeErrors that name composite and field.
-Rule 3: composites nest only as the tables say (attach, source, rejected, error), so reading them by calls is bounded.
+Rule 3: composites nest only as the classes say (attach, source, rejected, error), so reading them by calls is bounded.
 
 The bounds: the list must lie within `end`, every reader moves forward, and the last must stop where the list does. So
 a read too far is found at the end, at the latest; until then it has copied no more than bytes that are there.
@@ -16,9 +16,8 @@ from typing import Any, Final
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.performatives.base import Composite
 from ambermq.protocol.amqp10.performatives.classes import COMPOSITES
-from ambermq.protocol.amqp10.performatives.fields import field_kinds, field_readers
-from ambermq.protocol.amqp10.performatives.tables import COMPOSITES as TABLES
-from ambermq.protocol.amqp10.performatives.tables import FieldType
+from ambermq.protocol.amqp10.performatives.fields import FieldType, field_kinds, field_readers
+from ambermq.protocol.amqp10.spec import PRIMITIVES
 from ambermq.protocol.amqp10.types.decode import Buffer, Reader, decode
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
@@ -31,12 +30,11 @@ class _Shape:
 
     __slots__ = ("make", "name", "names", "readers")
 
-    def __init__(self, name: str) -> None:
-        table = TABLES[name]
-        self.name = name
-        self.make: Callable[..., Composite] = COMPOSITES[table.code]
-        self.names = COMPOSITES[table.code].FIELDS
-        self.readers: tuple[Callable[[int], Reader | None], ...] = tuple(_reader_of(field) for field in table.fields)
+    def __init__(self, composite: type[Composite]) -> None:
+        self.name = composite.TYPE
+        self.make: Callable[..., Composite] = composite
+        self.names = composite.FIELDS
+        self.readers: tuple[Callable[[int], Reader | None], ...] = tuple(map(_reader_of, composite.TYPES))
 
 
 def decode_composite(buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
@@ -113,7 +111,7 @@ def _reader_of(field: FieldType) -> Callable[[int], Reader | None]:
     kinds = field_kinds(field)
     if not kinds:
         return lambda _code: _read_any
-    if _NAMES.issuperset(kinds):
+    if PRIMITIVES.keys().isdisjoint(kinds):
         return {0: _composite_reader(frozenset(kinds))}.get
     return field_readers(field).get
 
@@ -138,11 +136,10 @@ def _composite_reader(names: frozenset[str]) -> Reader:
     return read
 
 
-_NAMES: Final = frozenset(TABLES)
 _unpack_head: Final = Struct(">II").unpack_from
 _SHAPES: Final[dict[int | str, _Shape]] = {
     descriptor: shape
-    for name, table in TABLES.items()
-    for shape in (_Shape(name),)
-    for descriptor in (table.code, Symbol(table.symbol))
+    for composite in COMPOSITES.values()
+    for shape in (_Shape(composite),)
+    for descriptor in (composite.CODE, Symbol(composite.NAME))
 }

@@ -37,11 +37,10 @@ from ambermq.protocol.amqp10.performatives.classes import (
 )
 from ambermq.protocol.amqp10.performatives.fields import field_kinds
 from ambermq.protocol.amqp10.performatives.read import composite_of, decode_composite
-from ambermq.protocol.amqp10.performatives.tables import COMPOSITES
 from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Array, Described, Symbol, UByte, UInt, ULong
-from tests.protocol.amqp_values import composites, typed
+from tests.protocol.amqp_values import COMPOSITES, composites, typed
 
 
 def _decode(data: bytes) -> Composite:
@@ -68,7 +67,7 @@ def test_decoded_fields_have_plain_types(composite: Composite) -> None:
     """A field whose type the table names is read as plain Python, so that state machines need no wrappers."""
     plain = {"boolean": bool, "binary": bytes, "string": str, "map": dict, "symbol": Symbol}
     decoded = _decode(composite.encode())
-    for name, field in zip(composite.FIELDS, COMPOSITES[composite.NAME.split(":")[1]].fields, strict=True):
+    for name, field in zip(composite.FIELDS, composite.TYPES, strict=True):
         value = getattr(decoded, name)
         kinds = field_kinds(field)
         if field.multiple:
@@ -121,7 +120,7 @@ def test_mutated_bytes(composite: Composite, data: st.DataObject) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(table.code for table in COMPOSITES.values())), st.binary(max_size=30))
+@given(st.sampled_from(sorted(performatives.COMPOSITES)), st.binary(max_size=30))
 def test_random_bytes(code: int, tail: bytes) -> None:
     """A descriptor with any bytes behind it is a composite or a DecodeError."""
     for head in (b"", bytes((0, 0x53, code)), bytes((0, 0x53, code, 0xC0, len(tail) & 0xFF))):
@@ -130,12 +129,13 @@ def test_random_bytes(code: int, tail: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSITES))
-def test_classes_are_as_their_table(name: str) -> None:
-    """A class has its table's descriptor and fields, is slotted, and is found by its code."""
-    table = COMPOSITES[name]
-    cls = performatives.COMPOSITES[table.code]
-    assert (table.code, table.symbol) == (cls.CODE, cls.NAME)
-    assert tuple(field.name.replace("-", "_") for field in table.fields) == cls.FIELDS
+def test_a_class_says_all_of_its_type(name: str) -> None:
+    """A class has its type's descriptor and fields, is slotted, and is found by its code."""
+    cls = COMPOSITES[name]
+    assert performatives.COMPOSITES[cls.CODE] is cls
+    assert f"amqp:{name}:list" == cls.NAME
+    assert tuple(field.name.replace("-", "_") for field in cls.TYPES) == cls.FIELDS
+    assert all(field.mandatory == (field.default is ...) for field in cls.TYPES)
     assert not hasattr(object.__new__(cls), "__dict__")
 
 
