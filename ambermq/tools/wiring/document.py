@@ -17,6 +17,8 @@ import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
+import tomli_w
+
 from ambermq.engine.address import MUXER_MEMBER, member_address, queue_name
 from ambermq.engine.errors import EngineError, Refused
 from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER, MuxerKind, Options
@@ -32,7 +34,6 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.wiring.client import options_given
 from ambermq.tools.wiring.rows import WiringRows
-from ambermq.tools.wiring.toml_writer import toml_text
 
 __all__ = [
     "AttachmentEntry",
@@ -145,7 +146,15 @@ def write_wiring(wiring: Wiring, *, is_json: bool) -> str:
         "queues": [{key: value for key, value in one._asdict().items() if value is not None} for one in wiring.queues],
         "attachments": [{"muxer": one.muxer, "member": one.member, **keys_of(one.said)} for one in wiring.attachments],
     }
-    return json.dumps(arrays, indent=2, ensure_ascii=False) + "\n" if is_json else toml_text(arrays)
+    return json.dumps(arrays, indent=2, ensure_ascii=False) + "\n" if is_json else _toml_text(arrays)
+
+
+def _toml_text(arrays: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return arrays of tables as TOML, a line for each key.
+
+    Each table is written alone, because tomli_w writes a short table inside an array on one line.
+    """
+    return "\n".join(f"[[{name}]]\n{tomli_w.dumps(table)}" for name, tables in arrays.items() for table in tables)
 
 
 def _is_implied(entry: AttachmentEntry) -> bool:

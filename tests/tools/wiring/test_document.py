@@ -1,7 +1,7 @@
 """Wiring as a document."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind, Options
@@ -12,12 +12,32 @@ from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntr
 from tests.tools.wirings import documents
 
 
+def _written(argument: str) -> Wiring:
+    """A document of one attachment that says this text."""
+    return Wiring((), (), (AttachmentEntry("d", "q", AttachmentOptions(argument, "destination")),))
+
+
 @given(documents())
+@example(_written("\x7f\x85\u2028\r\n\t\"\\'"))
+@example(Wiring((MuxerEntry("net", MuxerKind.LOSSY, Options(probability=1e-300, seed=-(1 << 62))),)))
 def test_a_document_is_read_as_it_was_written(wiring: Wiring) -> None:
     """In TOML and in JSON, values with their types."""
     for path in ("w.toml", "w.json"):
         again = read_wiring(write_wiring(wiring, is_json=path.endswith("json")), path)
         assert (again, repr(again)) == (wiring, repr(wiring))
+
+
+def test_toml_has_a_line_for_each_key() -> None:
+    """A table, its keys a line each, and a line between two."""
+    said = AttachmentOptions((Condition("x"), Condition("y", True, 1)), "conditions")
+    wiring = Wiring(
+        (MuxerEntry("net", MuxerKind.LOSSY, Options(probability=0.5, seed=3)),), (), (AttachmentEntry("c", "q", said),)
+    )
+    assert write_wiring(wiring, is_json=False) == (
+        '[[muxers]]\nname = "net"\nclass = "lossy"\nprobability = 0.5\nseed = 3\n\n'
+        '[[attachments]]\nmuxer = "c"\nmember = "q"\nproperty = [\n    "x",\n    "y=1",\n]\n'
+    )
+    assert write_wiring(Wiring(), is_json=False) == ""
 
 
 def test_a_document_says_what_there_shall_be() -> None:
