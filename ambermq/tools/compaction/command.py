@@ -114,6 +114,7 @@ def compact(
     if archive is not None:
         # Else it would be missed when all but the archive and the commit is done.
         check_packages("pyarrow", "numpy")
+        _check_reach(archive)
     began, now_us = time.monotonic(), time.time_ns() // 1000
     if rate is None:
         rate = 0 if holder_of(directory) is None else _RATE_MIB
@@ -207,6 +208,13 @@ def _runner(kind: str, master: str, processes: int, *, bytes_per_s: int) -> Runn
     from ambermq.tools.compaction.spark_runner import SparkRunner  # noqa: PLC0415 - Spark is an extra, and slow to import
 
     return SparkRunner.start(master, bytes_per_s=bytes_per_s)
+
+
+def _check_reach(target: str) -> None:
+    """Raise ToolError if no installed file system reaches a path or URL."""
+    from ambermq.tools.dataset.file_systems import place_of  # noqa: PLC0415 - only an archive needs it
+
+    place_of(target)
 
 
 def _archived(target: str, vhost: str, directory: str, first: int, last: int) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ambermq.log.format.checked_document import read_document, with_crc_line
 from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection
-from ambermq.tools.dataset.file_systems import joined, place_of
+from ambermq.tools.dataset.file_systems import joined, os_errors, place_of
 from ambermq.tools.dataset.log_segments import HistoryLog
 from ambermq.tools.dataset.parquet_files import ParquetFile
 from ambermq.tools.dataset.schema import schema_of
@@ -85,7 +85,7 @@ def store_archive(archive: Archive, target: str, *, attempt: str) -> str:
     place = place_of(target)
     path = f"{place.path}/{attempt}{_SUFFIX}"
     if place.filesystem is not None:
-        with place.filesystem.open_output_stream(path) as stream:
+        with os_errors(), place.filesystem.open_output_stream(path) as stream:
             stream.write(content)
         return listing
     place.storage.makedirs(place.path)
@@ -149,7 +149,10 @@ def archive_columns(
     """
     place, schema = place_of(part.target), schema_of(columns)
     path = f"{place.path}/{part.file.path}"
-    with pq.ParquetFile(path, filesystem=place.filesystem, page_checksum_verification=True) as file:
+    with (
+        os_errors(),
+        pq.ParquetFile(path, filesystem=place.filesystem, page_checksum_verification=True) as file,
+    ):
         there = [name for name in file.schema_arrow.names if name in {*schema.names, "offset", "timestamp"}]
         for whole in file.iter_batches(_ROWS_MAX, columns=there):
             batch = _selected(whole, selection)

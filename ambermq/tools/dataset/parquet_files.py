@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ambermq.log.format.checksum import crc32c
-from ambermq.tools.dataset.file_systems import place_of
+from ambermq.tools.dataset.file_systems import os_errors, place_of
 from ambermq.tools.dataset.schema import schema_of
 
 __all__ = ["NO_QUEUE", "ParquetFile", "file_schema", "write_events"]
@@ -83,23 +83,25 @@ def write_events(
     form = ds.ParquetFileFormat()
     if place.filesystem is None:
         Path(place.path).mkdir(parents=True, exist_ok=True)
-    ds.write_dataset(
-        _dated(batches, schema),
-        place.path,
-        schema=schema,
-        filesystem=place.filesystem,
-        format=form,
-        file_options=form.make_write_options(compression="zstd", write_page_checksum=True),
-        partitioning=ds.partitioning(_PARTITIONS, flavor="hive"),
-        basename_template=f"{attempt}-{{i}}.parquet",
-        existing_data_behavior="overwrite_or_ignore",
-        file_visitor=lambda written: paths.append(written.path),
-        max_open_files=_OPEN_FILES_MAX,
-        max_partitions=_PARTITIONS_MAX,
-        max_rows_per_group=_ROWS_A_GROUP,
-        min_rows_per_group=_ROWS_GATHERED_WITH_BODIES if "body" in columns else _ROWS_GATHERED,
-        use_threads=False,
-    )
+    with os_errors():
+        ds.write_dataset(
+            _dated(batches, schema),
+            place.path,
+            schema=schema,
+            filesystem=place.filesystem,
+            format=form,
+            file_options=form.make_write_options(compression="zstd", write_page_checksum=True),
+            partitioning=ds.partitioning(_PARTITIONS, flavor="hive"),
+            basename_template=f"{attempt}-{{i}}.parquet",
+            existing_data_behavior="overwrite_or_ignore",
+            file_visitor=lambda written: paths.append(written.path),
+            max_open_files=_OPEN_FILES_MAX,
+            max_partitions=_PARTITIONS_MAX,
+            max_rows_per_group=_ROWS_A_GROUP,
+            min_rows_per_group=_ROWS_GATHERED_WITH_BODIES if "body" in columns else _ROWS_GATHERED,
+            use_threads=False,
+            create_dir=place.makes_directories,
+        )
     if place.filesystem is None:
         _sync(paths, place.path)
     return sorted((_file(place, path) for path in paths), key=lambda one: one.path)
@@ -122,7 +124,8 @@ def _file(place: Any, path: str) -> ParquetFile:
             crc = crc32c(file.read(min(_PIECE_BYTES, size - position), position), crc)
     finally:
         file.close()
-    rows = read_metadata(path, filesystem=place.filesystem).num_rows
+    with os_errors():
+        rows = read_metadata(path, filesystem=place.filesystem).num_rows
     return ParquetFile(path[len(place.path) :].lstrip("/"), rows, size, crc)
 
 

@@ -1,7 +1,7 @@
 """The Data Source `ambermq`: `spark.read.format("ambermq").load(DIR)` is a broker's history as a DataFrame.
 
     option          meaning                                                                       else
-    path            data directory, a path or a URL of what pyarrow.fs or fsspec reach; `load`'s argument
+    path            data directory, a path or a URL that fsspec reaches; `load`'s argument
     vhost           virtual host, `*` for all of them                                             default
     damaged         `error`, or `rows`: what cannot be read is a row of the type `unreadable`     error
     below_horizon   of what was compacted: `archive`, what compactions have archived; `nothing`;   archive; of a

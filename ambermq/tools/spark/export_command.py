@@ -3,7 +3,7 @@
 Rule 1. A task takes some neighbouring segments and writes files of its own; nothing passes through Spark but their
 names, so the runner without Spark writes the same rows.
 Rule 2. The target must be empty: an export that was cut short is no half of the next one.
-Rule 3. Directory and target may lie wherever pyarrow's file systems or fsspec reach.
+Rule 3. Directory and target may lie wherever fsspec reaches.
 """
 
 import secrets

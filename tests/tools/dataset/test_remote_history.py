@@ -1,18 +1,18 @@
-"""History that lies elsewhere than on this disk: on an S3 look-alike, and where fsspec reaches."""
+"""History that lies elsewhere than on this disk: where fsspec reaches, an S3 look-alike among it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import fsspec
 import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
+from fsspec.registry import _registry
 from moto.server import ThreadedMotoServer
-from pyarrow import fs
 
 from ambermq.tools.cli import main
 from ambermq.tools.dataset.archive_reader import archive_columns, archive_parts
@@ -41,15 +41,13 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    client(f"http://{host}:{port}").create_bucket(Bucket=_BUCKET)
+    client(f"http://{host}:{port}").mkdir(_BUCKET)
     yield f"{host}:{port}"
     server.stop()
 
 
 def client(url: str) -> Any:
-    return boto3.client(
-        "s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id=_KEY, aws_secret_access_key=_KEY
-    )
+    return fsspec.filesystem("s3", endpoint_url=url, key=_KEY, secret=_KEY)
 
 
 def url_of(endpoint: str, below: str) -> str:
@@ -72,7 +70,7 @@ def remote(endpoint: str, life: Lived) -> str:
     bucket = client(f"http://{endpoint}")
     for path in Path(life.directory).rglob("*"):
         if path.is_file():
-            bucket.upload_file(str(path), _BUCKET, f"data/{path.relative_to(life.directory)}")
+            bucket.pipe_file(f"{_BUCKET}/data/{path.relative_to(life.directory)}", path.read_bytes())
     return url_of(endpoint, "data")
 
 
@@ -122,7 +120,7 @@ def _naming(log: HistoryLog, listing: str) -> HistoryLog:
 
 
 def test_what_fsspec_reaches_is_read_and_exported_to(life: Lived) -> None:
-    """A scheme that pyarrow does not know, with the file system that fsspec has for it."""
+    """Any scheme that fsspec has a file system for, with no options of ours."""
     memory = fsspec.filesystem("memory")
     for path in Path(life.directory).rglob("*"):
         if path.is_file():
@@ -168,7 +166,7 @@ def test_no_log_in_a_bucket_is_one_message(endpoint: str) -> None:
 
 
 def test_a_scheme_that_nobody_knows_is_one_message() -> None:
-    """What neither pyarrow nor fsspec reaches is said so."""
+    """What fsspec does not reach is said so."""
     with pytest.raises(ToolError, match="no file system reaches this place") as caught:
         place_of("carrier-pigeon://loft/data")
     assert caught.value.exit_code == ExitCode.USAGE
@@ -187,6 +185,46 @@ def test_what_lies_below_a_place_keeps_its_options(url: str, expected: str) -> N
     assert joined(url, "vhosts/a") == expected
 
 
-def test_a_bucket_is_reached_by_pyarrow_itself(endpoint: str) -> None:
-    """What these tests talk to is a server, not something patched into this process."""
-    assert isinstance(place_of(url_of(endpoint, "data")).filesystem, fs.S3FileSystem)
+def test_a_missing_bucket_is_made_only_on_request(endpoint: str, life: Lived) -> None:
+    """A mistyped name is an error, as `allow_bucket_creation` is false by default."""
+    target = url_of(endpoint, "x").replace(_BUCKET, "mistyped")
+    with open_history(life.directory) as log, pytest.raises(OSError, match="bucket"):
+        write_archive(life.directory, 0, rows(log)[9]["offset"], target)
+    assert not client(f"http://{endpoint}").exists("mistyped")
+    with open_history(life.directory) as log:
+        write_archive(life.directory, 0, rows(log)[9]["offset"], f"{target}&allow_bucket_creation=true")
+    assert client(f"http://{endpoint}").exists("mistyped")
+
+
+def test_a_server_that_is_not_there_is_an_os_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3's libraries raise errors of their own; commands print an OSError as one message."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    place = place_of(url_of("127.0.0.1:1", "data"))
+    with pytest.raises(OSError, match=r"127\.0\.0\.1:1"):
+        place.storage.exists(place.path)
+
+
+@pytest.mark.parametrize(
+    ("url", "missing", "advice"),
+    [
+        ("s3://bucket/data", "fsspec", r"pip install 'ambermq\[spark\]'"),
+        ("s3://bucket/data", "s3fs", r"pip install 'ambermq\[spark\]'"),
+        ("memory://data", "fsspec", r"pip install 'ambermq\[spark\]'"),
+        ("gs://bucket/data", "gcsfs", "gcsfs.*install the package of fsspec for this scheme"),
+    ],
+)
+def test_a_missing_package_is_named(url: str, missing: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 7, and what to install."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(_registry, "s3", raising=False)
+    with pytest.raises(ToolError, match=advice) as caught:
+        place_of(url)
+    assert caught.value.exit_code == ExitCode.NOT_INSTALLED
+
+
+def test_a_plain_path_needs_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a path nor file:// imports fsspec."""
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    assert place_of(str(tmp_path)).path == place_of(f"file://{tmp_path}").path == str(tmp_path)
