@@ -32,8 +32,8 @@ from ambermq.tools.terminal.durations import duration_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_values
+from ambermq.tools.terminal.progress import progress_bar
 from ambermq.tools.terminal.sizes import parse_size, size_text
-from ambermq.tools.terminal.stage_bar import stage_bar
 
 __all__ = ["compact", "parse_history"]
 
@@ -123,7 +123,7 @@ def compact(
     with (
         _telling_of_room(directory),
         closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner,
-        stage_bar() as progress,
+        progress_bar(stays=True) as progress,
     ):
         if dry_run:
             outcome = foresee_compaction(

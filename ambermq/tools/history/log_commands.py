@@ -5,10 +5,8 @@ Rule 1: all but `repair` and `compact` only read, and are safe beside a running 
 Rule 2: `repair` wants the directory for itself and says what it would do with --dry-run.
 """
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from itertools import islice
@@ -35,6 +33,7 @@ from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.lazy_group import LazyGroup
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_values
+from ambermq.tools.terminal.progress import progress_bar
 
 __all__ = ["log", "segment_rows"]
 
@@ -174,9 +173,12 @@ def verify_log(data: str | None, output: str) -> None:
     """
     directory = directory_to_read(data)
     storage = reading_storage(directory)
-    with _progress_bar() as progress:
+    with progress_bar() as progress:
         report = verify(
-            directory, progress, check_snapshot=partial(check_snapshot, storage, directory), storage=storage
+            directory,
+            partial(progress, "verify"),
+            check_snapshot=partial(check_snapshot, storage, directory),
+            storage=storage,
         )
     print_values(_report_values(report), output)
     if report.damage is not None:
@@ -221,18 +223,3 @@ def repair(data: str | None, dry_run: bool, output: str) -> None:
         print_line(f"{'would   ' if dry_run else 'done    '} {step}")
     if not found.is_needed:
         print_line("nothing keeps this log from opening")
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what hears of bytes done and their total; None where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - a fifth of a second that only a watched run needs
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("verify", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import click
@@ -29,6 +30,7 @@ __all__ = ["moment_of", "offset_of", "opened_past", "past_directory", "state_of"
 _DURABLE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.2
 _TOLD_OFFSETS: Final = 1 << 16
+_STAGE: Final = "reading the log"
 
 
 def past_directory(url: str | None, data: str | None) -> str:
@@ -81,16 +83,16 @@ def offset_of(past: Past, when: str) -> int:
 
 def state_of(past: Past, offset: int) -> State:
     """Return the state after the event at `offset`, and tell how far the fold is. Raises PastError, DamageError."""
-    with progress_bar("reading the log") as progress:
-        return past.state_at(offset, progress)
+    with progress_bar() as progress:
+        return past.state_at(offset, partial(progress, _STAGE))
 
 
 def watched_events(past: Past, first: int, last: int) -> Iterator[Event]:
     """Yield the events between two offsets, and tell how far they are read. Raises PastError, DamageError."""
-    with progress_bar("reading the log") as progress:
+    with progress_bar() as progress:
         told = first
         for event in past.events(first, last):
             yield event
-            if progress is not None and event.offset - told >= _TOLD_OFFSETS:
+            if event.offset - told >= _TOLD_OFFSETS:
                 told = event.offset
-                progress(told - first, last + 1 - first)
+                progress(_STAGE, told - first, last + 1 - first)
