@@ -16,12 +16,14 @@ from ambermq.engine.model.state import State
 from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
 from ambermq.log.errors import DamageError, ForeignError, LogError
 from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.checksum_pair import SampledChecksum
 from ambermq.log.manifest.manifest import Manifest, Snapshot, snapshot_path
 from ambermq.log.storage.interface import File, Storage
 from ambermq.snapshot.block_file import (
     HEADER_BYTES,
     BlockFault,
     BlockWriter,
+    Checksum,
     ForeignBlocks,
     Header,
     decode_header,
@@ -96,7 +98,9 @@ def _write(file: File, state: State, header: Header, give_way: GiveWay) -> int:
     return position
 
 
-def load_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot) -> State:
+def load_snapshot(
+    storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, *, checksum: Checksum = crc32c
+) -> State:
     """Return the state that a snapshot of this log holds. Raises DamageError and ForeignError."""
     path = snapshot_path(directory, snapshot.file_id)
     try:
@@ -106,7 +110,7 @@ def load_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot
     except OSError as error:
         raise DamageError(path, 0, "a file that can be opened", str(error)) from error
     try:
-        return _load(file, path, log_id=manifest.log_id, snapshot=snapshot)
+        return _load(file, path, log_id=manifest.log_id, snapshot=snapshot, checksum=checksum)
     except ForeignBlocks as fault:
         if not fault.position:
             # The manifest names it, so it was a snapshot once: without its magic it is not a newer one.
@@ -124,9 +128,9 @@ def load_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot
         file.close()
 
 
-def _load(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -> State:
+def _load(file: File, path: str, *, log_id: bytes, snapshot: Snapshot, checksum: Checksum) -> State:
     header = _check_header(file, path, log_id=log_id, snapshot=snapshot)
-    state = state_of(read_blocks(file.read, crc32c))
+    state = state_of(read_blocks(file.read, checksum))
     if (state.epoch, state.time_us) != (header.epoch, header.time_us):
         raise DamageError(path, _END_POSITION, f"a state at {header.time_us} us", f"{state.time_us}")
     return state
@@ -146,8 +150,11 @@ def _check_header(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -
 
 
 def check_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot) -> None:
-    """Read all of a snapshot and throw it away. Raises DamageError and ForeignError."""
-    load_snapshot(storage, directory, manifest, snapshot)
+    """Read all of a snapshot and throw it away; two implementations compute samples of the CRCs.
+
+    Raises DamageError and ForeignError, and LogError if they disagree.
+    """
+    load_snapshot(storage, directory, manifest, snapshot, checksum=SampledChecksum())
 
 
 def read_whole(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, give_way: GiveWay) -> None:

@@ -29,7 +29,7 @@ Rule 4. Every length is compared with its bound before it is used.
 Rule 5. No CRC covers the padding; a check that it is zero does.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -236,7 +236,9 @@ def check_bounds(header: BatchHeader, *, batch_bytes_max: int) -> Mismatch | Non
     return None
 
 
-def check(salt_crc: int, head: Buffer, *, batch_bytes_max: int) -> Mismatch | None:
+def check(
+    salt_crc: int, head: Buffer, *, batch_bytes_max: int, checksum: Callable[..., int] = crc32c
+) -> Mismatch | None:
     """Return what is wrong with a batch's header, records and meta, or None if they are what was written.
 
     `head` begins at the batch. It holds at least `header.head_bytes`, or fewer if the file ends before.
@@ -252,13 +254,13 @@ def check(salt_crc: int, head: Buffer, *, batch_bytes_max: int) -> Mismatch | No
             f"{header.head_bytes} bytes of header, records and meta", f"{len(head)} before the end of the file"
         )
     view = memoryview(head)
-    head_crc = crc32c(view[12 : header.head_bytes], crc32c(view[:8], salt_crc))
+    head_crc = checksum(view[12 : header.head_bytes], checksum(view[:8], salt_crc))
     if head_crc != header.head_crc:
         return Mismatch(f"head CRC {header.head_crc:#010x}", f"{head_crc:#010x}")
     return None
 
 
-def check_bodies(header: BatchHeader, bodies: Buffer) -> Mismatch | None:
+def check_bodies(header: BatchHeader, bodies: Buffer, *, checksum: Callable[..., int] = crc32c) -> Mismatch | None:
     """Return what is wrong with the bodies of a batch whose head is right, or None if they are what was written.
 
     Compressed bodies are checked as stored; compression.py decompresses them. `bodies` is the batch from
@@ -268,7 +270,7 @@ def check_bodies(header: BatchHeader, bodies: Buffer) -> Mismatch | None:
     if len(bodies) < size:
         return Mismatch(f"{size} bytes of bodies and padding", f"{len(bodies)} before the end of the file")
     view = memoryview(bodies)
-    body_crc = crc32c(view[: header.body_bytes])
+    body_crc = checksum(view[: header.body_bytes])
     if body_crc != header.body_crc:
         return Mismatch(f"body CRC {header.body_crc:#010x}", f"{body_crc:#010x}")
     padding = bytes(view[header.body_bytes : size])

@@ -5,6 +5,7 @@ Rule 2. While a broker runs, an unfinished write is no damage, and a missing ind
 Rule 3. Segments below the horizon have messages with holes between them, marked KEPT. Above the horizon that is damage.
 Rule 4. An existing index that does not fit is reported, although the log is whole without it.
 Rule 5. A file that may not be read is neither whole nor damaged: the error is raised, not reported.
+Rule 6. A second implementation computes the CRCs of some batches too (log/format/checksum_pair.py).
 """
 
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from ambermq.log.manifest.manifest import (
 from ambermq.log.manifest.snapshot_placement import temporary_path
 from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.segments.paired_check import check_by_both
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage
@@ -120,22 +122,25 @@ class _Check:
 
     def _check_batches(self) -> None:
         previous_part: SegmentReader | None = None
-        start_bytes = 0
+        start_bytes = number = 0
         for part, walk in self._reader.walks():
             if part is not previous_part:
                 start_bytes += previous_part.end if previous_part else 0
-                previous_part = part
+                previous_part, number = part, 0
                 self._report.segment_count += 1
-            self._check_batch(part, walk)
+            self._check_batch(part, walk, number)
             self._report_progress(start_bytes + walk.position)
+            number += 1
 
-    def _check_batch(self, part: SegmentReader, walk: BatchWalk) -> None:
+    def _check_batch(self, part: SegmentReader, walk: BatchWalk, number: int) -> None:
         header = walk.header
         assert header is not None
-        bodies = plain_bodies(header, walk.bodies())
+        stored = walk.bodies()
+        bodies = plain_bodies(header, stored)
         if isinstance(bodies, Mismatch):
             position = walk.position + header.head_bytes
             raise DamageError(part.path, position, bodies.expected, bodies.found)
+        check_by_both(walk, stored, part.path, number=number)
         if header.flags & COMPRESSED and not part.header.is_compressible:
             found = f"flags {header.flags} in a segment of version {part.header.version}"
             raise DamageError(part.path, walk.position, "bodies that are not compressed", found)

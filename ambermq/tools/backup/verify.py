@@ -1,4 +1,7 @@
-"""Whether a backup is whole: every checksum, every batch, and that it holds what its snapshot needs, and no more."""
+"""Whether a backup is whole: every checksum, every batch, and that it holds what its snapshot needs, and no more.
+
+Two implementations compute samples of the CRCs (log/format/checksum_pair.py).
+"""
 
 from array import array
 from collections.abc import Iterator
@@ -12,8 +15,9 @@ from ambermq.engine.snapshots.state_codec import ImageFault, state_of
 from ambermq.log.compaction.record_copy import bodies_of_walk
 from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.format.batch import KEPT
-from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.checksum_pair import SampledChecksum
 from ambermq.log.format.segment import SegmentHeader
+from ambermq.log.segments.paired_check import check_by_both
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File
 from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
@@ -57,10 +61,10 @@ def check_backup(reader: BackupReader, path: str) -> State:
 
 
 def _state_in(content: Iterator[bytes], table: Table, name: str) -> State:
-    file = _Passing(content)
+    file, checksum = _Passing(content), SampledChecksum()
     try:
-        header = decode_header(file.read(SNAPSHOT_HEADER_BYTES, 0), crc32c)
-        state = state_of(read_blocks(file.read, crc32c))
+        header = decode_header(file.read(SNAPSHOT_HEADER_BYTES, 0), checksum)
+        state = state_of(read_blocks(file.read, checksum))
     except ForeignBlocks as fault:
         raise ForeignError(f"{name}: expected {fault.expected}, found {fault.found}") from fault
     except BlockFault as fault:
@@ -84,9 +88,11 @@ def _offsets_in(content: bytes, part: BackupPart, table: Table, name: str) -> "a
         raise DamageError(name, 16, f"{table.head.log_id.hex()} from {segment.base_offset}", f"{header}")
     opened = SegmentReader(name, cast("File", _Bytes(content)), header, len(content), len(content))
     offsets = array("q")
-    for walk in walk_whole(opened, base_offset=segment.base_offset, next_offset=segment.next_offset):
+    walks = walk_whole(opened, base_offset=segment.base_offset, next_offset=segment.next_offset)
+    for number, walk in enumerate(walks):
         batch = walk.batch()
         bodies_of_walk(walk, name)
+        check_by_both(walk, walk.bodies(), name, number=number)
         if not batch.header.flags & KEPT:
             raise DamageError(name, walk.position + 44, "a batch of kept records", f"flags {batch.header.flags}")
         base_offset = batch.header.base_offset

@@ -20,6 +20,7 @@ from ambermq.engine.model.state import State
 from ambermq.engine.snapshots.files import load_snapshot
 from ambermq.engine.snapshots.retention import base_of
 from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format.checksum_pair import SampledChecksum
 from ambermq.log.manifest.manifest import (
     Manifest,
     Snapshot,
@@ -129,7 +130,8 @@ def verify(name: str | None, data: str | None, output: str) -> None:
     """Check every byte of a snapshot, of all of them, or of a backup.
 
     NAME is the name of a snapshot or the path of a backup. Exits 5 at damage and prints file and position. Exits 1 if a
-    newer version wrote the file; the others are checked all the same.
+    newer version wrote the file; the others are checked all the same. crcmod-plus, a second implementation of CRC-32C,
+    computes samples of the checksums.
     """
     if name is not None and _means_backup(name, data):
         print_values(backup_values(name, verified_backup(name)), output)
@@ -248,7 +250,8 @@ def _contents(state: State) -> dict[str, Any]:
 def _verified(reader: LogReader, directory: str, one: Snapshot, faults: list[LogError]) -> dict[str, Any]:
     row = _row(one) | {"whole": False}
     try:
-        return row | _contents(load_snapshot(reader.storage, directory, reader.manifest, one)) | {"whole": True}
+        state = load_snapshot(reader.storage, directory, reader.manifest, one, checksum=SampledChecksum())
+        return row | _contents(state) | {"whole": True}
     except LogError as fault:
         faults.append(fault)
         return row | {"fault": str(fault)}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ambermq.log.errors import DamageError, LogError
+from ambermq.log.format import checksum_pair
 from ambermq.log.format.segment import segment_path
 from ambermq.log.index.segment_index import build, path_of_index
 from ambermq.log.manifest.manifest import commit, load, manifest_path, reserve_file_id
@@ -99,6 +100,14 @@ def test_a_flipped_bit_is_named(closed: Path, position: int, reported: int, whic
         assert path in str(damage)
     else:
         assert damage_found(closed) == (path, reported)
+
+
+def test_a_second_implementation_checks_samples(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it disagrees with the first, that is reported, and not as damage."""
+    monkeypatch.setattr(checksum_pair, "_second", lambda: lambda _buffer, crc: crc ^ 1)
+    damage = verify(str(closed), config=CONFIG).damage
+    assert "crcmod-plus: one of these packages is at fault" in str(damage)
+    assert type(damage) is LogError
 
 
 def test_a_damaged_manifest_is_named(closed: Path) -> None:
