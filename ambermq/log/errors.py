@@ -43,7 +43,4 @@ class ForeignError(LogError):
 
 
 class LogFailed(LogError):
-    """A write or a sync failed: the log accepts no more writes, and the process must end with `EXIT_CODE`."""
-
-    EXIT_CODE = 74
-    """EX_IOERR of sysexits.h. The documented service units do not restart the broker after it."""
+    """A write or a sync failed: the log accepts no more writes, and the process must end with exit code 74."""

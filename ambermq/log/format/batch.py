@@ -91,11 +91,6 @@ class BatchHeader(NamedTuple):
     plain_bytes: int
 
     @property
-    def is_blank(self) -> bool:
-        """Whether nothing was ever written here: the segment has no further batch."""
-        return self.magic == 0
-
-    @property
     def head_bytes(self) -> int:
         """The bytes of header, records and meta. A fold reads no more; the bodies begin here."""
         return BATCH_HEADER_BYTES + self.count * RECORD.size + self.meta_bytes

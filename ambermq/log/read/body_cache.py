@@ -63,10 +63,5 @@ class BodyCache:
         except KeyError:
             return None
 
-    @property
-    def run_count(self) -> int:
-        """The number of runs in the queue, those whose bodies have left early included."""
-        return len(self._runs)
-
     def __len__(self) -> int:
         return len(self._bodies)

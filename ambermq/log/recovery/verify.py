@@ -104,7 +104,6 @@ class _Check:
         self._progress = progress
         parts = reader.survey.parts
         self._total_bytes = sum(one.size for one in reader.manifest.sealed) + sum(part.end for part in parts)
-        self._done_bytes = 0
 
     def run(self, directory: str, check_snapshot: CheckSnapshot | None) -> None:
         report, found, manifest = self._report, self._reader.survey, self._reader.manifest

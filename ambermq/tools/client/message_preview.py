@@ -30,9 +30,9 @@ def one_line(text: str, length_max: int = PREVIEW_MAX) -> str:
     return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
 
-def pairs_text(pairs: Mapping[str, Any], length_max: int = PREVIEW_MAX) -> str:
+def pairs_text(pairs: Mapping[str, Any]) -> str:
     """Return names and values on one line."""
-    return one_line(", ".join(f"{name}={value}" for name, value in pairs.items()), length_max)
+    return one_line(", ".join(f"{name}={value}" for name, value in pairs.items()))
 
 
 def message_facts(payload: Buffer, *, is_whole: bool = True) -> dict[str, Any]:

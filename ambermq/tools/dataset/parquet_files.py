@@ -24,7 +24,7 @@ from ambermq.log.format.checksum import crc32c
 from ambermq.tools.dataset.file_systems import os_errors, place_of
 from ambermq.tools.dataset.schema import schema_of
 
-__all__ = ["NO_QUEUE", "ParquetFile", "file_schema", "write_events"]
+__all__ = ["NO_QUEUE", "ParquetFile", "write_events"]
 
 NO_QUEUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """Stands in a path for the queue of events that are about none."""
@@ -63,11 +63,6 @@ class ParquetFile:
         """The queue that its events are about, None where they are about none."""
         name = self.path.split("/")[-2].removeprefix("queue=")
         return None if name == NO_QUEUE else unquote(name)
-
-
-def file_schema(columns: Sequence[str]) -> pa.Schema:
-    """Return the columns that a file has, of those that were asked for."""
-    return schema_of([name for name in columns if name != "queue"])
 
 
 def write_events(

@@ -261,22 +261,17 @@ def _literal(source: str, value: str) -> str:
             return str(int(value))
 
 
-def _sequence(opening: str, rows: list[str], closing: str, *, indent: int, comma: str = ",") -> Iterator[str]:
+def _sequence(opening: str, rows: list[str], closing: str, *, indent: int) -> Iterator[str]:
     """Rows on one line where they fit, else one a line."""
     space = " " * indent
     trailing = "," if len(rows) == 1 else ""
-    line = f"{space}{opening}{', '.join(rows)}{trailing}{closing}{comma}"
+    line = f"{space}{opening}{', '.join(rows)}{trailing}{closing},"
     if len(line) <= _LINE_LENGTH:
         yield line
         return
     yield f"{space}{opening}"
     yield from (f"{space}    {row}," for row in rows)
-    yield f"{space}{closing}{comma}"
-
-
-def _strings(words: tuple[str, ...]) -> str:
-    inner = ", ".join(f'"{word}"' for word in words)
-    return f"({inner},)" if len(words) == 1 else f"({inner})"
+    yield f"{space}{closing},"
 
 
 def _hex(code: int | None) -> str:

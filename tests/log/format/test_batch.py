@@ -1,5 +1,8 @@
 """A batch is believed or refused as a whole."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +19,8 @@ from ambermq.log.format.batch import (
     encode_batch,
 )
 from ambermq.log.format.record import RECORD, RECORD_HEAD, RECORD_TAIL, Record
+from ambermq.log.segments.batch_walk import BatchWalk
+from ambermq.log.storage.interface import File
 from tests.golden import GOLDEN_DIRECTORY
 
 GOLDEN = GOLDEN_DIRECTORY / "batch.hex"
@@ -125,8 +130,13 @@ def test_another_segments_batch_is_found() -> None:
 
 def test_nothing_written_is_blank() -> None:
     """Zeros are no batch and no damage: the segment ends there."""
-    assert decode_header(bytes(64)).is_blank
-    assert not decode_header(_golden_batch()).is_blank
+    content = _golden_batch() + bytes(128)
+    file = SimpleNamespace(read=lambda length, position: content[position : position + length])
+    walk = BatchWalk(
+        cast("File", file), 1, salt_crc=SALT_CRC, position=0, end=len(content), batch_bytes_max=BATCH_BYTES_MAX
+    )
+    assert [header.count for header in walk] == [2]
+    assert (walk.position, walk.mismatch) == (len(content) - 128, None)
 
 
 @given(st.lists(u32, min_size=10, max_size=10), st.integers(0, 2**20))

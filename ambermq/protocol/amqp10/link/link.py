@@ -46,7 +46,6 @@ class Link:
         "partial",
         "receiver_settle_mode",
         "remote",
-        "remote_handle",
         "sender_settle_mode",
         "session",
         "shape",
@@ -60,7 +59,6 @@ class Link:
         self.name = name
         self.handle = handle
         """Our handle for it; the peer's is its own."""
-        self.remote_handle = -1
         self.state = LinkState.DETACHED
         self.remote: Attach | None = None
         """The peer's attach, once it came."""
@@ -188,7 +186,6 @@ class Link:
         """Take the peer's attach; of the protocol, not for owners."""
         self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_ATTACH]
         self.remote = attach
-        self.remote_handle = attach.handle
         if not self.is_sender:
             self.delivery_count = attach.initial_delivery_count or 0
         if self.state is LinkState.ATTACHED:

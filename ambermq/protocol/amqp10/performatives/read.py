@@ -19,10 +19,9 @@ from ambermq.protocol.amqp10.performatives.classes import COMPOSITES
 from ambermq.protocol.amqp10.performatives.fields import FieldType, field_kinds, field_readers
 from ambermq.protocol.amqp10.spec import PRIMITIVES
 from ambermq.protocol.amqp10.types.decode import Buffer, Reader, decode
-from ambermq.protocol.amqp10.types.encode import encode
-from ambermq.protocol.amqp10.types.values import Described, Symbol, ULong
+from ambermq.protocol.amqp10.types.values import Symbol, ULong
 
-__all__ = ["composite_of", "decode_composite"]
+__all__ = ["decode_composite"]
 
 
 class _Shape:
@@ -44,12 +43,6 @@ def decode_composite(buffer: Buffer, position: int, end: int) -> tuple[Composite
         return _read_list(shape, buffer, position, end)
     except (error, IndexError) as failure:
         raise DecodeError(f"a composite value is cut off at byte {end}") from failure
-
-
-def composite_of(described: Described) -> Composite:
-    """Make the composite of a described list that was read as a plain value; DecodeError when it is none."""
-    encoded = encode(described)
-    return decode_composite(encoded, 0, len(encoded))[0]
 
 
 def _read_descriptor(buffer: Buffer, position: int, end: int) -> tuple[_Shape, int]:

@@ -40,7 +40,7 @@ from ambermq.protocol.amqp10.types.values import (
     UShort,
 )
 
-__all__ = ["KINDS", "encode", "encode_into"]
+__all__ = ["KINDS", "encode"]
 
 _DEPTH_MAX: Final = 32
 
@@ -85,11 +85,6 @@ def encode(value: Any) -> bytes:
         return _encode(value, _DEPTH_MAX)
     except (ValueError, TypeError, error, OverflowError, AttributeError, KeyError) as failure:
         raise LocalError(f"AMQP cannot encode this {type(value).__name__}: {failure}") from failure
-
-
-def encode_into(out: bytearray, value: Any) -> None:
-    """Append the encoding of a value; errors as `encode`."""
-    out += encode(value)
 
 
 def _encode(value: Any, depth: int) -> bytes:

@@ -36,7 +36,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.performatives.fields import field_kinds
-from ambermq.protocol.amqp10.performatives.read import composite_of, decode_composite
+from ambermq.protocol.amqp10.performatives.read import decode_composite
 from ambermq.protocol.amqp10.types.decode import decode
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Array, Described, Symbol, UByte, UInt, ULong
@@ -52,6 +52,11 @@ def _decode(data: bytes) -> Composite:
 def _list_of(composite: Composite) -> list[Any]:
     described, _ = decode(composite.encode())
     return described.value
+
+
+def _read(described: Described) -> Composite:
+    """The composite of a described list that was read as a plain value."""
+    return _decode(encode(described))
 
 
 @settings(max_examples=300, deadline=None)
@@ -95,8 +100,8 @@ def test_general_and_composite_decoder_agree(composite: Composite) -> None:
     """What the general decoder reads as a described list is the same composite."""
     described, _ = decode(composite.encode())
     assert ULong(composite.CODE) == described.descriptor
-    assert composite == composite_of(described)
-    assert composite == composite_of(Described(Symbol(composite.NAME), described.value))
+    assert composite == _read(described)
+    assert composite == _read(Described(Symbol(composite.NAME), described.value))
 
 
 @settings(max_examples=100, deadline=None)
@@ -237,7 +242,7 @@ def test_message_ids_keep_their_type(message_id: Any) -> None:
 def test_what_does_not_belong_is_named(field: str, described: Described) -> None:
     """A value of another type, out of range, unknown, missing or too many: a DecodeError that says where."""
     with pytest.raises(DecodeError, match=field) as caught:
-        composite_of(described)
+        _read(described)
     assert caught.value.condition == "amqp:decode-error"
 
 

@@ -8,7 +8,7 @@ import pytest
 from ambermq.protocol.amqp10.errors import LocalError
 from ambermq.protocol.amqp10.performatives.classes import DeleteOnClose
 from ambermq.protocol.amqp10.spec import PRIMITIVES
-from ambermq.protocol.amqp10.types.encode import _COMPOUND, _FIXED, _VARIABLE, KINDS, encode, encode_into
+from ambermq.protocol.amqp10.types.encode import _COMPOUND, _FIXED, _VARIABLE, KINDS, encode
 from ambermq.protocol.amqp10.types.values import (
     Array,
     Byte,
@@ -117,13 +117,6 @@ def test_subclasses_encode_as_their_base() -> None:
 def test_composites_encode_inside_other_values() -> None:
     """A composite may stand wherever a value may, as a lifetime policy in node properties does."""
     assert encode({Symbol("a"): DeleteOnClose()}) == bytes.fromhex("c1 08 02 a30161 00532b45")
-
-
-def test_encode_into_appends() -> None:
-    """What was in the buffer stays."""
-    out = bytearray(b"x")
-    encode_into(out, 1)
-    assert out == b"x\x55\x01"
 
 
 def test_every_primitive_type_has_a_python_type() -> None:
