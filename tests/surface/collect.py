@@ -63,9 +63,9 @@ from ambermq.protocol.gateway.nodes.management_node import ADDRESS as MANAGEMENT
 from ambermq.protocol.gateway.nodes.management_node import ManagementNode
 from ambermq.protocol.gateway.sources.event_source import message_of
 from ambermq.protocol.management.limits import LIMITS
-from ambermq.protocol.management.operations import _OF_NODE, _TELLS, KINDS, NODE_TYPE
+from ambermq.protocol.management.operations import _DESCRIPTIONS, _NODE_OPERATIONS, KINDS, NODE_TYPE
 from ambermq.protocol.management.paging import page_of
-from ambermq.protocol.management.request_fields import asked_name
+from ambermq.protocol.management.request_fields import name_property
 from ambermq.protocol.management.vhosts import HOSTNAME_PREFIX
 from ambermq.snapshot.block_file import VERSION as SNAPSHOT_VERSION
 from ambermq.snapshot.block_file import BlockKind
@@ -143,10 +143,10 @@ def management() -> dict[str, Any]:
         name: {"attributes": [*kind.attributes], "operations": sorted(kind.operations)} for name, kind in KINDS.items()
     }
     operations = [one for kind in KINDS.values() for one in kind.operations.values()]
-    asked = (*operations, *_OF_NODE.values(), ManagementNode, CbsNode, asked_name, page_of)
+    asked = (*operations, *_NODE_OPERATIONS.values(), ManagementNode, CbsNode, name_property, page_of)
     return {
         "types": types,
-        "node": {"type": NODE_TYPE, "operations": sorted((*_TELLS, *_OF_NODE))},
+        "node": {"type": NODE_TYPE, "operations": sorted((*_DESCRIPTIONS, *_NODE_OPERATIONS))},
         "limits": [*LIMITS],
         "status codes": [f"{condition} {code}" for condition, code in STATUS_CODES.items()],
         "keys of requests and answers": words_of_modules(map(_module_of, asked)),

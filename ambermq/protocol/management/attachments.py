@@ -1,15 +1,15 @@
-"""The attachments in the broker's `$management` node: what requests of type `org.ambermq.attachment` become.
+"""Attachments at the `$management` node: requests of type `org.ambermq.attachment` become commands.
 
     muxer         its name                         destination    of a DESTINATION muxer
     member        a queue's address, or            pattern        of a WILD DESTINATION muxer
                   muxer:NAME                       selector       of a SELECTOR muxer
                                                    conditions     of PROPERTY and WILD PROPERTY muxers: a list of maps
-                                                                  {name, value}; without `value` it must be there
+                                                                  {name, value}; without `value` the field must exist
 
-Rule 1. An attachment is what it says: CREATE and DELETE name muxer, member and argument in the body. It has an id too,
-which never changes, and which READ and DELETE take as `name`. Where a repair of the log could not save the member, it
-is null, and the id is how such an attachment is deleted.
-Rule 2. One is listed before another where its muxer is the older one, then where it is the older one itself.
+Rule 1. Muxer, member and argument identify an attachment: CREATE and DELETE name them in the body.
+Rule 2. An attachment also has an id, which never changes. READ and DELETE take it as `name`.
+Rule 3. The member is null if a repair of the log could not save it. Such an attachment is deleted by its id.
+Rule 4. A listing is in the order of the ids of the muxers, and below a muxer in the order of the attachments' ids.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.attachment import Argument, Attachment, Condition
 from ambermq.engine.model.muxer import Muxer
 from ambermq.engine.model.state import State
-from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.paging import page_of, query_window
 from ambermq.protocol.management.request_fields import refuse_unknown
 from ambermq.protocol.management.sorted_ids import SortedIds
 
@@ -43,7 +43,7 @@ _NOUN: Final = "attachment"
 
 
 def attachment_attributes(state: State, muxer: Muxer, attachment: Attachment) -> dict[str, Any]:
-    """Return what `$management` says of an attachment; null is what its muxer's class does not know."""
+    """Return the attributes of an attachment. An attribute that the muxer's class does not have is null."""
     row: dict[str, Any] = dict.fromkeys(ATTACHMENT_ATTRIBUTES)
     row |= {"name": str(attachment.id), "id": attachment.id, "muxer": muxer.name, "class": muxer.kind.text}
     row["member"] = _member(state, attachment.member)
@@ -61,43 +61,43 @@ def _member(state: State, member: int) -> str | None:
 
 
 def argument_value(argument: Argument) -> Any:
-    """Return an argument as its attribute has it: text, or a list of conditions."""
+    """Return an argument as the value of its attribute: text, or a list of conditions."""
     if isinstance(argument, tuple):
         return [{"name": one.name, "value": one.value} if one.has_value else {"name": one.name} for one in argument]
     return argument
 
 
-def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    if "name" in asked:
-        raise Refused("amqp:invalid-field", "an attachment has no name but its id: leave `name` out")
+def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    if "name" in properties:
+        raise Refused("amqp:invalid-field", "the broker gives an attachment its id: leave out `name`")
     request.status = 201
-    return AttachMember(request, *_said(body))
+    return AttachMember(request, *_definition(body))
 
 
-def _delete(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+def _delete(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    if "name" not in asked:
-        return DetachMember(request, *_said(body))
+    if "name" not in properties:
+        return DetachMember(request, *_definition(body))
     state = request.peer.gateway.engine.state
-    found = _found(state, _id(asked))
-    if found is None:
-        raise Refused("amqp:not-found", f"no attachment {asked['name']!r:.80}")
-    muxer, attachment = found
+    place = _attachment_by_id(state, _id(properties))
+    if place is None:
+        raise Refused("amqp:not-found", f"no attachment {properties['name']!r:.80}")
+    muxer, attachment = place
     member = _member(state, attachment.member) or ""
     return DetachMember(request, muxer.name, member, attachment.argument, attachment=attachment.id)
 
 
-def _said(body: Mapping[str, Any]) -> tuple[str, str, Argument, str]:
-    """Return muxer, member, argument, and what that is called."""
+def _definition(body: Mapping[str, Any]) -> tuple[str, str, Argument, str]:
+    """Return muxer, member, argument, and the key of the argument."""
     refuse_unknown(body, _NOUN, "muxer", "member", *_ARGUMENTS)
-    given = [name for name in _ARGUMENTS if body.get(name) is not None]
-    if len(given) > 1:
-        raise Refused("amqp:invalid-field", f"an attachment says one thing, found {' and '.join(given)}")
-    called = given[0] if given else ""
+    keys = [key for key in _ARGUMENTS if body.get(key) is not None]
+    if len(keys) > 1:
+        raise Refused("amqp:invalid-field", f"an attachment has at most one argument, found {' and '.join(keys)}")
+    key = keys[0] if keys else ""
     argument: Argument = None
-    if called:
-        argument = _conditions(body[called]) if called == "conditions" else _text(body, called)
-    return _text(body, "muxer"), _text(body, "member"), argument, called
+    if key:
+        argument = _conditions(body[key]) if key == "conditions" else _text(body, key)
+    return _text(body, "muxer"), _text(body, "member"), argument, key
 
 
 def _text(body: Mapping[str, Any], name: str) -> str:
@@ -113,34 +113,35 @@ def _conditions(value: Any) -> tuple[Condition, ...]:
     return tuple(map(_condition, value))
 
 
-def _condition(said: Any) -> Condition:
-    if not isinstance(said, dict) or not isinstance(said.get("name"), str) or said.keys() - {"name", "value"}:
-        raise Refused("amqp:invalid-field", f"a condition is a map of name and value, found {said!r:.80}")
-    name = str(said["name"])
-    if "value" not in said:
+def _condition(pair: Any) -> Condition:
+    if not isinstance(pair, dict) or not isinstance(pair.get("name"), str) or pair.keys() - {"name", "value"}:
+        raise Refused("amqp:invalid-field", f"a condition must be a map of name and value, found {pair!r:.80}")
+    name = str(pair["name"])
+    if "value" not in pair:
         return Condition(name)
-    value = said["value"]
+    value = pair["value"]
     if value is None:
         return Condition(name, True)
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
-            # The types of AMQP end here: numbers compare by value, a symbol equals its string.
+            # Conditions drop the AMQP type: numbers compare by value, and a symbol equals its string.
             return Condition(name, True, kind(value))
-    raise Refused("amqp:invalid-field", f"condition {name!r:.80} wants null, true, false, a number or text")
+    expected = "its value must be null, true, false, a number or text"
+    raise Refused("amqp:invalid-field", f"condition {name!r:.80}: {expected}")
 
 
-def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return Inspect(request, partial(_attachment_of, _id(asked)))
+def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return Inspect(request, partial(_attachment_of, _id(properties)))
 
 
-def _id(asked: Mapping[str, Any]) -> int:
-    name = asked.get("name")
+def _id(properties: Mapping[str, Any]) -> int:
+    name = properties.get("name")
     if not isinstance(name, str) or not name.isascii() or not name.isdigit() or len(name) > 19:
         raise Refused("amqp:invalid-field", f"the application property `name` must be an attachment's id: {name!r:.80}")
     return int(name)
 
 
-def _found(state: State, attachment: int) -> tuple[Muxer, Attachment] | None:
+def _attachment_by_id(state: State, attachment: int) -> tuple[Muxer, Attachment] | None:
     for muxer in state.muxers.values():
         if attachment in muxer.attachments:
             return muxer, muxer.attachments[attachment]
@@ -148,16 +149,16 @@ def _found(state: State, attachment: int) -> tuple[Muxer, Attachment] | None:
 
 
 def _attachment_of(attachment: int, state: State) -> dict[str, Any] | None:
-    found = _found(state, attachment)
-    return None if found is None else attachment_attributes(state, *found)
+    place = _attachment_by_id(state, attachment)
+    return None if place is None else attachment_attributes(state, *place)
 
 
-def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    name = asked.get("muxer")
+def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+    name = properties.get("muxer")
     if name is not None and not isinstance(name, str):
-        raise Refused("amqp:invalid-field", f"'muxer' must be the name of one, found {name!r:.80}")
+        raise Refused("amqp:invalid-field", f"'muxer' must be the name of a muxer, found {name!r:.80}")
     orders = request.peer.gateway.orders
-    return Inspect(request, partial(_page, orders, name, *asked_window(asked, body, _NOUN, results_max)))
+    return Inspect(request, partial(_page, orders, name, *query_window(properties, body, _NOUN, results_max)))
 
 
 def _page(
@@ -174,10 +175,10 @@ def _page(
 
 
 def _rows(state: State, places: Iterable[tuple[Muxer, Sequence[int]]], count: int) -> Iterator[dict[str, Any]]:
-    """Yield attributes of at most `count` attachments, of one muxer after the other."""
-    found = ((muxer, one) for muxer, ids in places for one in ids)
-    for muxer, one in islice(found, count):
-        yield attachment_attributes(state, muxer, muxer.attachments[one])
+    """Yield the attributes of at most `count` attachments, muxer by muxer."""
+    pairs = ((muxer, attachment) for muxer, ids in places for attachment in ids)
+    for muxer, attachment in islice(pairs, count):
+        yield attachment_attributes(state, muxer, muxer.attachments[attachment])
 
 
 ATTACHMENT_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command]]] = {
@@ -186,4 +187,4 @@ ATTACHMENT_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapp
     "DELETE": _delete,
     "QUERY": _query,
 }
-"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

@@ -1,6 +1,6 @@
-"""What a broker's configuration allows wiring to be, asked of its `$management` node: the operation GET-LIMITS.
+"""The limits of wiring at the `$management` node: the operation GET-LIMITS.
 
-Rule: whoever rehearses a change of wiring asks first, so that what the broker would take is not refused before it.
+A command that tries a change of wiring in memory reads the limits first. So it refuses only what the broker refuses.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ LIMITS: Final = (
     "name_bytes_max",
     "queues_max",
 )
-"""The names that EngineConfig has for them."""
+"""The names of the limits, which are fields of EngineConfig."""
 
 
 def limits(request: Any, _asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    """Make a request's command."""
+    """Return the command of a request."""
     config = request.peer.gateway.engine.config
     return Inspect(request, lambda _state: {name: getattr(config, name) for name in LIMITS})

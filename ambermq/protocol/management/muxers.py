@@ -1,4 +1,4 @@
-"""The muxers in the broker's `$management` node: what requests of type `org.ambermq.muxer` become."""
+"""Muxers at the `$management` node: requests of type `org.ambermq.muxer` become commands."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,8 +8,14 @@ from ambermq.engine.commands import Command, DeclareMuxer, DeleteMuxer, Inspect,
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.muxer import Muxer, MuxerKind, Options
 from ambermq.engine.model.state import State
-from ambermq.protocol.management.paging import asked_window, page_of
-from ambermq.protocol.management.request_fields import NO_NUMBERS, asked_flag, asked_name, refuse_unknown, refuse_unsaid
+from ambermq.protocol.management.paging import page_of, query_window
+from ambermq.protocol.management.request_fields import (
+    NO_NUMBERS,
+    flag_field,
+    name_property,
+    refuse_read_only,
+    refuse_unknown,
+)
 from ambermq.protocol.management.sorted_ids import SortedIds
 
 __all__ = ["MUXER_ATTRIBUTES", "MUXER_OPERATIONS", "MUXER_TYPE", "muxer_attributes"]
@@ -27,14 +33,14 @@ MUXER_ATTRIBUTES: Final = (
     "draws",
 )
 _NOUN: Final = "muxer"
-_SAID: Final = ("class", "separator", "probability", "seed")
-"""What a request may say of a muxer; the other attributes are what it has come to."""
+_SETTINGS: Final = ("class", "separator", "probability", "seed")
+"""The attributes that a request may set; the others are read-only."""
 _KINDS: Final = {kind.text: kind for kind in MuxerKind}
 _WILD: Final = (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY)
 
 
 def muxer_attributes(state: State, muxer: Muxer) -> dict[str, Any]:
-    """Return what `$management` says of a muxer; null is what its class does not know."""
+    """Return the attributes of a muxer. An attribute that its class does not have is null."""
     is_lossy = muxer.kind is MuxerKind.LOSSY
     values = (
         muxer.name,
@@ -50,22 +56,22 @@ def muxer_attributes(state: State, muxer: Muxer) -> dict[str, Any]:
     return dict(zip(MUXER_ATTRIBUTES, values, strict=True))
 
 
-def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_unknown(body, _NOUN, *_SAID)
-    name, kind, options = asked_name(asked, _NOUN), _kind(body), Options()
+def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_unknown(body, _NOUN, *_SETTINGS)
+    name, kind, options = name_property(properties, _NOUN), _kind(body), Options()
     options = Options(
-        separator=_given(body, "separator", str, options.separator),
-        probability=float(_given(body, "probability", int | float, options.probability)),
-        seed=int(_given(body, "seed", int, options.seed)),
+        separator=_option(body, "separator", str, options.separator),
+        probability=float(_option(body, "probability", int | float, options.probability)),
+        seed=int(_option(body, "seed", int, options.seed)),
     )
     request.status = 201
     return DeclareMuxer(request, name, kind, options)
 
 
-def _update(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_unsaid(body, _NOUN, *_SAID)
-    name = asked_name(asked, _NOUN)
-    probability, seed = _given(body, "probability", int | float, None), _given(body, "seed", int, None)
+def _update(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_read_only(body, _NOUN, *_SETTINGS)
+    name = name_property(properties, _NOUN)
+    probability, seed = _option(body, "probability", int | float, None), _option(body, "seed", int, None)
     return UpdateMuxer(
         request,
         name,
@@ -73,7 +79,7 @@ def _update(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
         None if probability is None else float(probability),
         None if seed is None else int(seed),
         None if body.get("class") is None else _kind(body),
-        _given(body, "separator", str, None),
+        _option(body, "separator", str, None),
     )
 
 
@@ -81,22 +87,22 @@ def _kind(body: Mapping[str, Any]) -> MuxerKind:
     kind = _KINDS.get(body["class"]) if isinstance(body.get("class"), str) else None
     if kind is None:
         known = ", ".join(_KINDS)
-        raise Refused("amqp:invalid-field", f"unknown class {body.get('class')!r:.80} of muxer: it is one of {known}")
+        raise Refused("amqp:invalid-field", f"unknown class {body.get('class')!r:.80} of muxer: expected {known}")
     return kind
 
 
-def _given(body: Mapping[str, Any], key: str, kind: Any, default: Any) -> Any:
+def _option(body: Mapping[str, Any], key: str, kind: Any, default: Any) -> Any:
     value = body.get(key)
     if value is None:
         return default
     if not isinstance(value, kind) or isinstance(value, NO_NUMBERS):
-        wanted = {str: "text", int: "a whole number"}.get(kind, "a number")
-        raise Refused("amqp:invalid-field", f"{key!r} must be {wanted}, found {value!r:.80}")
+        expected = {str: "text", int: "a whole number"}.get(kind, "a number")
+        raise Refused("amqp:invalid-field", f"{key!r} must be {expected}, found {value!r:.80}")
     return str(value) if kind is str else value
 
 
-def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return Inspect(request, partial(_muxer_of, asked_name(asked, _NOUN)))
+def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return Inspect(request, partial(_muxer_of, name_property(properties, _NOUN)))
 
 
 def _muxer_of(name: str, state: State) -> dict[str, Any] | None:
@@ -104,14 +110,19 @@ def _muxer_of(name: str, state: State) -> dict[str, Any] | None:
     return None if muxer is None else muxer_attributes(state, muxer)
 
 
-def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteMuxer(request, asked_name(asked, _NOUN), asked_flag(asked, "if-unused"), asked_flag(asked, "if-empty"))
+    return DeleteMuxer(
+        request,
+        name_property(properties, _NOUN),
+        flag_field(properties, "if-unused"),
+        flag_field(properties, "if-empty"),
+    )
 
 
-def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
     orders = request.peer.gateway.orders
-    return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
+    return Inspect(request, partial(_page, orders, *query_window(properties, body, _NOUN, results_max)))
 
 
 def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
@@ -127,4 +138,4 @@ MUXER_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[s
     "DELETE": _delete,
     "QUERY": _query,
 }
-"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

@@ -1,8 +1,8 @@
-"""What `$management` can be asked: each type with its operations, and what the node tells of itself.
+"""The operations of `$management`: those of each type, and those of the node itself.
 
-Rule 1. GET-TYPES, GET-ATTRIBUTES and GET-OPERATIONS answer with a map of types, all of them or the `entityType` asked
-        for; they need no engine.
-Rule 2. UPDATE is known for every type: where what there is never changes, the refusal says what is done instead.
+Rule 1. GET-TYPES, GET-ATTRIBUTES and GET-OPERATIONS answer with a map of all types, or of the type `entityType`. They
+        need no engine.
+Rule 2. A type whose objects never change refuses UPDATE. The refusal says what a client does instead.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,20 +28,20 @@ from ambermq.protocol.management.vhosts import VHOST_ATTRIBUTES, VHOST_OPERATION
 __all__ = ["KINDS", "NODE_TYPE", "Operation", "describe", "noun_of", "operation_of"]
 
 Operation = Callable[[Any, Mapping[str, Any], Mapping[str, Any], int], Command | VhostCommand]
-"""Request, application properties, body, and the most results of a page -> what the request becomes."""
+"""Request, application properties, body, and the most rows of a page -> the command of the request."""
 
 NODE_TYPE: Final = "org.amqp.management"
-"""The node itself."""
+"""The type of the node itself."""
 _UPDATE: Final = "UPDATE"
-_OF_NODE: Final[Mapping[str, Operation]] = {ROUTE: route, GET_LIMITS: limits}
-"""Operations that are about no type."""
+_NODE_OPERATIONS: Final[Mapping[str, Operation]] = {ROUTE: route, GET_LIMITS: limits}
+"""The operations that belong to no type."""
 
 
 class _Kind(NamedTuple):
     attributes: tuple[str, ...]
     operations: Mapping[str, Operation]
     replacement: str = ""
-    """What one does instead of an UPDATE, where what there is never changes; a sentence without its end."""
+    """What a client does instead of an UPDATE, if the objects never change; a sentence without a full stop."""
 
 
 KINDS: Final[Mapping[str, _Kind]] = {
@@ -50,30 +50,30 @@ KINDS: Final[Mapping[str, _Kind]] = {
     ATTACHMENT_TYPE: _Kind(
         ATTACHMENT_ATTRIBUTES,
         ATTACHMENT_OPERATIONS,
-        "an attachment is what it says: make the other one, then delete this one",
+        "an attachment never changes: create another one, then delete this one",
     ),
     SUBSCRIPTION_TYPE: _Kind(
         SUBSCRIPTION_ATTRIBUTES,
         SUBSCRIPTION_OPERATIONS,
-        "a subscription is what its receiver asks for: attach it again asking for something else; "
+        "the attach of its receiver defines it: attach again with other terms; "
         "its queue is updated by the address /queues/NAME",
     ),
     TEMPLATE_TYPE: _Kind(
         TEMPLATE_ATTRIBUTES,
         TEMPLATE_OPERATIONS,
-        "templates are those of the broker's configuration: change them there and start it again",
+        "templates belong to the broker's configuration: change them there and start the broker again",
     ),
-    SNAPSHOT_TYPE: _Kind(SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, "a snapshot is of one moment: make another one"),
+    SNAPSHOT_TYPE: _Kind(SNAPSHOT_ATTRIBUTES, SNAPSHOT_OPERATIONS, "a snapshot is of one moment: create another one"),
     COMPACTION_TYPE: _Kind(
-        (), COMPACTION_OPERATIONS, "a compaction's job does not change: commit it, or begin another one"
+        (), COMPACTION_OPERATIONS, "the job of a compaction never changes: commit it, or begin another one"
     ),
     VHOST_TYPE: _Kind(
         VHOST_ATTRIBUTES,
         VHOST_OPERATIONS,
-        "a virtual host has the mode that it was made with: make another one and wire it alike",
+        "a virtual host keeps its mode: create another one with the same wiring",
     ),
 }
-"""Type to what it is asked by."""
+"""Type to its attributes and operations."""
 
 
 def _types(_kind: _Kind) -> list[str]:
@@ -88,63 +88,64 @@ def _operations(kind: _Kind) -> list[str]:
     return sorted(kind.operations)
 
 
-_TELLS: Final[Mapping[str, Callable[[_Kind], list[str]]]] = {
+_DESCRIPTIONS: Final[Mapping[str, Callable[[_Kind], list[str]]]] = {
     "GET-TYPES": _types,
     "GET-ATTRIBUTES": _attributes,
     "GET-OPERATIONS": _operations,
 }
 
 
-def describe(operation: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what the node tells of itself, by type; None where that was not asked. Raises Refused."""
-    tell = _TELLS.get(operation)
-    if tell is None:
+def describe(operation: str, properties: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the node's description of its types; None if the operation is not one of the three. Raises Refused."""
+    description = _DESCRIPTIONS.get(operation)
+    if description is None:
         return None
-    wanted = asked.get("entityType")
-    kinds = KINDS if wanted is None else {str(wanted): _kind_of(wanted)}
-    told = {name: tell(kind) for name, kind in kinds.items()}
-    if wanted is None and operation == "GET-OPERATIONS":
-        told[NODE_TYPE] = _operations_of_node()
-    return told
+    entity_type = properties.get("entityType")
+    kinds = KINDS if entity_type is None else {str(entity_type): _kind_of(entity_type)}
+    answer = {name: description(kind) for name, kind in kinds.items()}
+    if entity_type is None and operation == "GET-OPERATIONS":
+        answer[NODE_TYPE] = _operations_of_node()
+    return answer
 
 
 def operation_of(operation: str, kind: Any) -> Operation:
-    """Return what makes the command of an operation on a type.
+    """Return the function that makes the command of an operation on a type.
 
-    Raises Refused: amqp:not-implemented for an operation that there is not, amqp:invalid-field for a type.
+    Raises Refused: amqp:not-implemented for an unknown operation, amqp:invalid-field for an unknown type.
     """
-    if operation in _OF_NODE:
-        return _OF_NODE[operation]
+    if operation in _NODE_OPERATIONS:
+        return _NODE_OPERATIONS[operation]
     if kind == NODE_TYPE:
         known = ", ".join(_operations_of_node())
-        raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80} of the node itself: {known}")
+        expected = f"expected {known}"
+        raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80} of the node itself: {expected}")
     is_known = isinstance(kind, str) and kind in KINDS
     operations = KINDS[kind].operations if is_known else KINDS[QUEUE_TYPE].operations
-    made = operations.get(operation)
-    if made is None:
+    function = operations.get(operation)
+    if function is None:
         known = ", ".join(sorted(operations))
         if operation == _UPDATE and is_known:
-            raise Refused("amqp:not-implemented", f"no {noun_of(kind)} is updated: {KINDS[kind].replacement}")
-        raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80}: {known}")
+            raise Refused("amqp:not-implemented", f"a {noun_of(kind)} cannot be updated: {KINDS[kind].replacement}")
+        raise Refused("amqp:not-implemented", f"unknown operation {operation!r:.80}: expected {known}")
     _kind_of(kind)
-    return made
+    return function
 
 
 def _operations_of_node() -> list[str]:
-    return sorted((*_TELLS, *_OF_NODE))
+    return sorted((*_DESCRIPTIONS, *_NODE_OPERATIONS))
 
 
 def noun_of(kind: Any) -> str:
-    """Return what a person calls a type."""
+    """Return the last word of a type, as a sentence names it."""
     return str(kind).rpartition(".")[2]
 
 
 def _short(kind: Any) -> str:
-    """Return what was asked for as a refusal repeats it; only a text is, for others may be large or deep."""
+    """Return a type as a refusal repeats it. A value that is not text may be large or deep: only its class is named."""
     return f"{kind!r:.80}" if isinstance(kind, str) else f"of {type(kind).__name__}"
 
 
 def _kind_of(kind: Any) -> _Kind:
     if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused("amqp:invalid-field", f"unknown type {_short(kind)}: {', '.join(KINDS)}")
+        raise Refused("amqp:invalid-field", f"unknown type {_short(kind)}: expected {', '.join(KINDS)}")
     return KINDS[kind]

@@ -1,8 +1,9 @@
-"""The queues in the broker's `$management` node: what requests of type `org.ambermq.queue` become.
+"""Queues at the `$management` node: requests of type `org.ambermq.queue` become commands.
 
-Rule 1. A name is an address here too, as a client's is.
-Rule 2. What CREATE does not say is what the queue's template says: that which is named, else that of the queue's name.
-Rule 3. What UPDATE does not say stays as it is; what a queue counts is not said.
+Rule 1. A name is an address, as in the source and target of a link.
+Rule 2. The queue template gives each setting that CREATE leaves out. The request names the template, or the first
+        template whose pattern matches the queue's name is used.
+Rule 3. UPDATE keeps each setting that it leaves out. Counts are read-only.
 """
 
 import sys
@@ -17,13 +18,13 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.model.queue import Queue, Settings
 from ambermq.engine.model.queue_template import QueueTemplates
 from ambermq.engine.model.state import State
-from ambermq.protocol.management.paging import asked_window, page_of
+from ambermq.protocol.management.paging import page_of, query_window
 from ambermq.protocol.management.request_fields import (
-    asked_flag,
-    asked_name,
-    asked_number,
+    flag_field,
+    name_property,
+    number_field,
+    refuse_read_only,
     refuse_unknown,
-    refuse_unsaid,
 )
 from ambermq.protocol.management.sorted_ids import SortedIds
 
@@ -53,7 +54,7 @@ QUEUE_ATTRIBUTES: Final = (
 
 
 def queue_attributes(queue: Queue, consumers: int) -> dict[str, Any]:
-    """Return what `$management` says of a queue: counts in messages, `bytes` those of the messages on it."""
+    """Return the attributes of a queue: counts in messages, and the bytes of the messages on the queue."""
     counters = queue.counters
     values = (
         queue.name,
@@ -76,9 +77,9 @@ def queue_attributes(queue: Queue, consumers: int) -> dict[str, Any]:
     return dict(zip(QUEUE_ATTRIBUTES, values, strict=True))
 
 
-def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
     refuse_unknown(body, _NOUN, "messages_max", "template")
-    name = asked_name(asked, _NOUN)
+    name = name_property(properties, _NOUN)
     config = request.peer.gateway.engine.config
     settings = _settings(queue_name(name, name_bytes_max=sys.maxsize), body, config.templates)
     request.status = 201
@@ -86,32 +87,34 @@ def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _ma
 
 
 def _settings(name: str, body: Mapping[str, Any], templates: QueueTemplates) -> Settings:
-    """Return what a queue is asked to be made with. An unknown template is the engine's to refuse."""
-    named = _template_named(body)
-    template = templates.for_queue(name) if named is None else templates.named(named)
-    settings = Settings(str(named)) if template is None else template.settings
-    return replace(settings, messages_max=asked_number(body, "messages_max", settings.messages_max))
+    """Return the settings that a CREATE asks for. The engine refuses an unknown template."""
+    template_name = _template_name(body)
+    template = templates.for_queue(name) if template_name is None else templates.named(template_name)
+    settings = Settings(str(template_name)) if template is None else template.settings
+    return replace(settings, messages_max=number_field(body, "messages_max", settings.messages_max))
 
 
-def _template_named(body: Mapping[str, Any]) -> str | None:
-    named = body.get("template")
-    if named is not None and not isinstance(named, str):
-        raise Refused("amqp:invalid-field", f"'template' must be the name of one, found {named!r:.80}")
-    return None if named is None else str(named)
+def _template_name(body: Mapping[str, Any]) -> str | None:
+    name = body.get("template")
+    if name is not None and not isinstance(name, str):
+        raise Refused("amqp:invalid-field", f"'template' must be the name of a template, found {name!r:.80}")
+    return None if name is None else str(name)
 
 
-def _update(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
-    refuse_unsaid(body, _NOUN, "messages_max", "template")
-    name = asked_name(asked, _NOUN)
-    template = _template_named(body)
-    messages_max = None if body.get("messages_max") is None else asked_number(body, "messages_max", 0)
+def _update(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+    refuse_read_only(body, _NOUN, "messages_max", "template")
+    name = name_property(properties, _NOUN)
+    template = _template_name(body)
+    messages_max = None if body.get("messages_max") is None else number_field(body, "messages_max", 0)
     read = partial(_queue_of, queue_name(name, name_bytes_max=sys.maxsize))
     return UpdateQueue(request, name, read, messages_max, template)
 
 
-def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    # How long a name may be is asked where queues are made.
-    return Inspect(request, partial(_queue_of, queue_name(asked_name(asked, _NOUN), name_bytes_max=sys.maxsize)))
+def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    # Only the command that creates a queue checks the length of its name.
+    return Inspect(
+        request, partial(_queue_of, queue_name(name_property(properties, _NOUN), name_bytes_max=sys.maxsize))
+    )
 
 
 def _queue_of(name: str, state: State) -> dict[str, Any] | None:
@@ -121,22 +124,27 @@ def _queue_of(name: str, state: State) -> dict[str, Any] | None:
     return queue_attributes(queue, sum(consumer.queue == queue.id for consumer in state.consumers.values()))
 
 
-def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteQueue(request, asked_name(asked, _NOUN), asked_flag(asked, "if-unused"), asked_flag(asked, "if-empty"))
+    return DeleteQueue(
+        request,
+        name_property(properties, _NOUN),
+        flag_field(properties, "if-unused"),
+        flag_field(properties, "if-empty"),
+    )
 
 
-def _purge(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return PurgeQueue(request, asked_name(asked, _NOUN))
+def _purge(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return PurgeQueue(request, name_property(properties, _NOUN))
 
 
-def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
     orders = request.peer.gateway.orders
-    return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
+    return Inspect(request, partial(_page, orders, *query_window(properties, body, _NOUN, results_max)))
 
 
 def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
-    # Queues are listed by id, which never changes: a client that pages sees each of them once.
+    # The order is by id, which never changes: so a client that reads page by page gets each queue once.
     ids = orders.queues(state)
     rows = (
         queue_attributes(queue, queue.consumers)
@@ -154,4 +162,4 @@ QUEUE_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[s
     "PURGE": _purge,
     "QUERY": _query,
 }
-"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

@@ -1,6 +1,6 @@
-"""What a management request must say: names, numbers and yes or no, or one clear refusal.
+"""The fields of management requests: a name, a number, a flag, or a refusal that says what was expected.
 
-Rule: Python takes booleans and timestamps for whole numbers, AMQP and we do not.
+Rule: in Python booleans and timestamps are whole numbers. Here they are not, as in AMQP.
 """
 
 import sys
@@ -10,30 +10,30 @@ from typing import Any, Final
 from ambermq.engine.errors import Refused
 from ambermq.protocol.amqp10.types.values import Timestamp
 
-__all__ = ["NO_NUMBERS", "asked_flag", "asked_name", "asked_number", "refuse_unknown", "refuse_unsaid"]
+__all__ = ["NO_NUMBERS", "flag_field", "name_property", "number_field", "refuse_read_only", "refuse_unknown"]
 
 NO_NUMBERS: Final = (bool, Timestamp)
-"""Subclasses of int that nobody means a number by."""
+"""Subclasses of int that are not numbers in AMQP."""
 
 
-def asked_name(asked: Mapping[str, Any], noun: str) -> str:
-    """Return the name that a request is about; Refused where it has none."""
-    name = asked.get("name")
+def name_property(properties: Mapping[str, Any], noun: str) -> str:
+    """Return the property `name` of a request. Raises Refused if it has none."""
+    name = properties.get("name")
     if not isinstance(name, str) or not name:
-        raise Refused("amqp:invalid-field", f"the application property `name` must be the {noun}'s name")
+        raise Refused("amqp:invalid-field", f"the application property `name` must be the name of the {noun}")
     return str(name)
 
 
-def asked_number(values: Mapping[str, Any], key: str, default: int) -> int:
-    """Return a number from 0 on, `default` where there is none; Refused where it is something else."""
+def number_field(values: Mapping[str, Any], key: str, default: int) -> int:
+    """Return a whole number of at least 0; `default` if the field is missing. Raises Refused for another value."""
     value = values.get(key, default)
     if not isinstance(value, int) or isinstance(value, NO_NUMBERS) or not 0 <= value <= sys.maxsize:
         raise Refused("amqp:invalid-field", f"{key!r} must be a number from 0 to {sys.maxsize}, found {value!r:.80}")
     return int(value)
 
 
-def asked_flag(values: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
-    """Return true or false, `default` where there is none, or null; Refused where it is something else."""
+def flag_field(values: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+    """Return a flag; `default` if the field is missing or null. Raises Refused for another value."""
     value = values.get(key)
     if value is None:
         return default
@@ -43,16 +43,17 @@ def asked_flag(values: Mapping[str, Any], key: str, *, default: bool = False) ->
 
 
 def refuse_unknown(body: Mapping[str, Any], noun: str, *known: str) -> None:
-    """Refuse attributes other than those that there are: what is ignored is taken for done."""
+    """Raise Refused for an unknown attribute: a client would believe that the broker has set it."""
     unknown = sorted(str(key) for key in body if key not in known)
     if unknown:
-        only = f": only {', '.join(known)}" if known else ""
-        raise Refused("amqp:invalid-field", f"a {noun} has no attribute {', '.join(unknown)}{only}")
+        expected = f": expected {', '.join(known)}" if known else ""
+        raise Refused("amqp:invalid-field", f"a {noun} has no attribute {', '.join(unknown)}{expected}")
 
 
-def refuse_unsaid(body: Mapping[str, Any], noun: str, *known: str) -> None:
-    """Refuse attributes that nobody says of a thing, such as its counts, whatever their values are."""
-    unsaid = sorted(str(key) for key in body if key not in known)
-    if unsaid:
-        expected = f"an UPDATE of a {noun} says {', '.join(known)}"
-        raise Refused("amqp:invalid-field", f"{expected}, found {', '.join(unsaid)}: leave out what is not to change")
+def refuse_read_only(body: Mapping[str, Any], noun: str, *known: str) -> None:
+    """Raise Refused for an attribute that UPDATE cannot set, such as a count, whatever its value is."""
+    read_only = sorted(str(key) for key in body if key not in known)
+    if read_only:
+        found = ", ".join(read_only)
+        expected = f"UPDATE of a {noun} sets {', '.join(known)}"
+        raise Refused("amqp:invalid-field", f"{expected}, found {found}: leave out what does not change")

@@ -1,9 +1,9 @@
-"""Where a message would go, asked of the broker's `$management` node: the operation ROUTE.
+"""The route of a message at the `$management` node: the operation ROUTE explains where a message would go.
 
-Rule 1. `name` is an address, empty for the anonymous terminus; the body is the message's fields, by the names that
-conditions have for them.
-Rule 2. Nothing is sent, made or drawn. What publishing would refuse is refused alike.
-Rule 3. A way may be long: so many attachments and queues of it are told as a page has rows, the others are counted.
+Rule 1. `name` is an address, empty for the anonymous terminus. The body has the fields of the message, by the names
+        that conditions use.
+Rule 2. Nothing is sent, created or drawn. ROUTE refuses what publishing refuses.
+Rule 3. A route may be long: the answer has as many attachments and queues as a page has rows, and counts the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,26 +18,26 @@ from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Hop
 from ambermq.protocol.management.attachments import attachment_attributes
-from ambermq.protocol.management.sample_message import given_message
+from ambermq.protocol.management.sample_message import encode_sample_message
 
 __all__ = ["ROUTE", "route", "route_attributes"]
 
 ROUTE: Final = "ROUTE"
 
 
-def route(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    """Make a request's command; Refused where it names no address, or no message."""
-    address = asked.get("name", "")
+def route(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+    """Return the command of a request. Raises Refused for a bad address or a bad message."""
+    address = properties.get("name", "")
     if not isinstance(address, str):
         raise Refused(
             "amqp:invalid-field", f"the application property `name` must be an address, found {address!r:.80}"
         )
     read = partial(route_attributes, results_max=results_max)
-    return ExplainRoute(request, str(address), given_message(body), read)
+    return ExplainRoute(request, str(address), encode_sample_message(body), read)
 
 
 def route_attributes(state: State, explained: Explained, *, results_max: int) -> dict[str, Any]:
-    """Return what there is to tell of a way: at most `results_max` attachments and queues of it."""
+    """Return the description of a route, with at most `results_max` attachments and queues."""
     first = state.muxers.get(explained.muxer)
     return {
         "muxer": None if first is None else first.name,
@@ -50,11 +50,11 @@ def route_attributes(state: State, explained: Explained, *, results_max: int) ->
     }
 
 
-def _hops(state: State, hops: tuple[Hop, ...], left: int) -> Iterator[dict[str, Any]]:
+def _hops(state: State, hops: tuple[Hop, ...], rows_max: int) -> Iterator[dict[str, Any]]:
     for hop in hops:
         muxer = state.muxers[hop.muxer]
-        shown = hop.attachments[:left]
-        left -= len(shown)
+        shown = hop.attachments[:rows_max]
+        rows_max -= len(shown)
         yield {
             "muxer": muxer.name,
             "class": muxer.kind.text,

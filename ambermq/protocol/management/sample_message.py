@@ -1,11 +1,11 @@
-"""A message of given fields, by the names that conditions have for them: what routing would see of it.
+"""A sample message for ROUTE, made of fields with the names that conditions use.
 
     colour = "red"              application-properties      header.priority = 9         header
     annotations.x = 1           message-annotations         properties.subject = "eu"   properties
 
-Rule 1. It is written as a client would write it, so that what matching makes of it is what it makes of a message.
-Rule 2. A whole number is a timestamp where one belongs, as commands write it; else a boolean, a timestamp and a number
-        are three types.
+Rule 1. The message is encoded as a client encodes it. So matching gives the result that it gives for a real message.
+Rule 2. A field of type timestamp takes a whole number, as commands write it. Otherwise a boolean, a timestamp and a
+        number are three types.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,15 +18,15 @@ from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 from ambermq.protocol.amqp10.performatives.fields import FieldType, field_kinds
 from ambermq.protocol.amqp10.types.values import Timestamp
 
-__all__ = ["given_message"]
+__all__ = ["encode_sample_message"]
 
 _SECTIONS: Final[Mapping[str, type[Header | Properties]]] = {"header": Header, "properties": Properties}
 
 
-def given_message(fields: Mapping[str, Any]) -> bytes:
-    """Return a message that has these fields, encoded, with an empty body.
+def encode_sample_message(fields: Mapping[str, Any]) -> bytes:
+    """Return an encoded message that has these fields and an empty body.
 
-    Raises Refused, amqp:invalid-field, where one is not there in AMQP or cannot have its value.
+    Raises Refused, amqp:invalid-field, for a field that AMQP does not have, or a value that it cannot have.
     """
     sections: dict[str, dict[str, Any]] = {"header": {}, "annotations": {}, "properties": {}, "": {}}
     for name, value in fields.items():
@@ -43,20 +43,21 @@ def given_message(fields: Mapping[str, Any]) -> bytes:
             application_properties=sections[""] or None,
         ).encode()
     except LocalError as error:
-        raise Refused("amqp:invalid-field", f"no such message: {error}") from error
+        raise Refused("amqp:invalid-field", f"the message cannot be encoded: {error}") from error
 
 
 def _composite(section: str, fields: Mapping[str, Any]) -> Any:
     known = {field.name: field for field in _SECTIONS[section].TYPES}
     for name, value in fields.items():
         if name not in known:
-            raise Refused("amqp:invalid-field", f"{section}.{name} is none of AMQP: there are {', '.join(known)}")
+            expected = f"expected {', '.join(known)}"
+            raise Refused("amqp:invalid-field", f"AMQP has no field {section}.{name}: {expected}")
         _check(f"{section}.{name}", known[name], value)
     return _SECTIONS[section](**{name.replace("-", "_"): one for name, one in fields.items()}) if fields else None
 
 
 def _check(name: str, field: FieldType, value: Any) -> None:
-    """Refuse what Python takes for a value of the field's type, and AMQP does not; writing refuses the rest."""
+    """Raise Refused for a value that has the right class in Python but not in AMQP; the encoder refuses the others."""
     kinds = field_kinds(field)
     if value is not None and not _is_of(kinds, value):
         raise Refused("amqp:invalid-field", f"{name!r} must be of type {' or '.join(kinds)}, found {value!r:.80}")
@@ -67,5 +68,5 @@ def _is_of(kinds: Collection[str], value: Any) -> bool:
         return "boolean" in kinds
     if isinstance(value, Timestamp):
         return "timestamp" in kinds
-    # No field is a number with a fraction, and a dict finds 5 by 5.0.
+    # No field has the type float, and the encoder's table would find 5 by the key 5.0.
     return "boolean" not in kinds and not isinstance(value, float)

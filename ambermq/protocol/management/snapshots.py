@@ -1,8 +1,10 @@
-"""The snapshots in the broker's `$management` node: what requests of type `org.ambermq.snapshot` become.
+"""Snapshots at the `$management` node: requests of type `org.ambermq.snapshot` become commands.
 
-Rule 1. CREATE is answered when the snapshot is there for good, with `wait` false when it is taken. With `seal` true the
-log goes on in its next segment, so that what lies below the snapshot is whole segments.
-Rule 2. Attributes are those that the engine tells (engine/snapshots/snapshotter.py); here they are only laid out.
+Rule 1. The answer to CREATE leaves when the snapshot is durable. With `wait` false it leaves when the broker has taken
+        the state, before the file is written.
+Rule 2. With `seal` true the log continues in its next segment. Then all events below the snapshot are in sealed
+        segments.
+Rule 3. The engine gives the values of the attributes (engine/snapshots/snapshotter.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from ambermq.engine.commands import Command, DeleteSnapshot, InspectSnapshots, TakeSnapshot
-from ambermq.protocol.management.request_fields import asked_flag, asked_name, asked_number, refuse_unknown
+from ambermq.protocol.management.request_fields import flag_field, name_property, number_field, refuse_unknown
 
 __all__ = ["SNAPSHOT_ATTRIBUTES", "SNAPSHOT_OPERATIONS", "SNAPSHOT_TYPE"]
 
@@ -22,34 +24,34 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class _Request(Protocol):
-    """What is the key of a command: the request under way."""
+    """The request, which is the key of its command."""
 
     status: int
 
 
-def _create(request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
+def _create(request: _Request, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> Command:
     refuse_unknown(body, _NOUN, "wait", "seal")
-    waits, seals = asked_flag(body, "wait", default=True), asked_flag(body, "seal")
+    wait, seal = flag_field(body, "wait", default=True), flag_field(body, "seal")
     request.status = 201
-    # Without a name the broker finds one: that is said by leaving it out, not by an empty one.
-    return TakeSnapshot(request, asked_name(asked, _NOUN) if "name" in asked else "", waits, seals)
+    # The broker chooses a name if the request has none. An empty name is refused.
+    return TakeSnapshot(request, name_property(properties, _NOUN) if "name" in properties else "", wait, seal)
 
 
-def _read(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return InspectSnapshots(request, partial(_named, asked_name(asked, _NOUN)))
+def _read(request: _Request, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return InspectSnapshots(request, partial(_named, name_property(properties, _NOUN)))
 
 
 def _named(name: str, rows: Rows, _room: int) -> dict[str, Any] | None:
     return next((dict(row) for row in rows if row["name"] == name), None)
 
 
-def _delete(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+def _delete(request: _Request, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteSnapshot(request, asked_name(asked, _NOUN))
+    return DeleteSnapshot(request, name_property(properties, _NOUN))
 
 
-def _query(request: _Request, asked: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> Command:
-    offset, count = asked_number(asked, "offset", 0), asked_number(asked, "count", results_max)
+def _query(request: _Request, properties: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> Command:
+    offset, count = number_field(properties, "offset", 0), number_field(properties, "count", results_max)
     return InspectSnapshots(request, partial(_page, offset, min(count, results_max)))
 
 
@@ -68,4 +70,4 @@ SNAPSHOT_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mappin
     "DELETE": _delete,
     "QUERY": _query,
 }
-"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

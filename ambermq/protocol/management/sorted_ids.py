@@ -1,7 +1,7 @@
-"""Keys in order, remembered while what they come from stays as it is: so a page of a listing costs what it gives.
+"""The sorted ids of queues, muxers, attachments and subscriptions, cached: a page of a listing sorts nothing.
 
-Rule 1. A map of State that has changed is another object, so one that is the same needs no second sort.
-Rule 2. One order a kind is remembered, and the map that it stands for: whoever pages goes on in it.
+Rule 1. A map of State is immutable: the same object has the same ids, so it is sorted once.
+Rule 2. The cache has one order for each kind, and the map that it belongs to.
 """
 
 from array import array
@@ -19,24 +19,24 @@ __all__ = ["SortedIds"]
 
 @final
 class _Order:
-    """Some ids, and the map that they were found with."""
+    """Sorted ids, and the map that they belong to."""
 
-    __slots__ = ("_found_with", "ids")
+    __slots__ = ("_table", "ids")
 
     def __init__(self) -> None:
-        self._found_with: PersistentMap[Any, Any] | None = None
+        self._table: PersistentMap[Any, Any] | None = None
         self.ids: Sequence[int] = ()
 
-    def is_of(self, found_with: "PersistentMap[Any, Any]") -> bool:
-        """Tell whether they were found with this map, and from now on they are."""
-        is_same = self._found_with is found_with
-        self._found_with = found_with
+    def is_of(self, table: "PersistentMap[Any, Any]") -> bool:
+        """Return whether the ids belong to this map, and note the map for the next call."""
+        is_same = self._table is table
+        self._table = table
         return is_same
 
 
 @final
 class SortedIds:
-    """The orders of one virtual host."""
+    """The sorted ids of one virtual host."""
 
     __slots__ = ("_attachments", "_ends", "_muxers", "_queues", "_subscriptions")
 
@@ -45,13 +45,13 @@ class SortedIds:
         self._muxers, self._attachments, self._ends = _Order(), _Order(), _Order()
 
     def queues(self, state: State) -> Sequence[int]:
-        """Return the ids of all queues, which come and go with their names, whatever is published meanwhile."""
+        """Return the ids of all queues. Their names are compared, since publishing does not change them."""
         if not self._queues.is_of(state.queue_names) or len(self._queues.ids) != len(state.queues):
             self._queues.ids = _sorted(state.queues)
         return self._queues.ids
 
     def subscriptions(self, state: State) -> Sequence[int]:
-        """Return the ids of all subscriptions: those of their queues."""
+        """Return the ids of all subscriptions, which are the ids of their queues."""
         if not self._subscriptions.is_of(state.subscriptions):
             self._subscriptions.ids = _sorted(state.subscriptions)
         return self._subscriptions.ids
@@ -69,12 +69,12 @@ class SortedIds:
         return self._attachments.ids
 
     def attachment_count(self, state: State) -> int:
-        """Return how many attachments all muxers have together."""
+        """Return the number of attachments of all muxers."""
         ends = self._ends_of(state)
         return ends[-1] if ends else 0
 
     def places(self, state: State, offset: int) -> Iterator[tuple[Muxer, Sequence[int]]]:
-        """Yield each muxer with the ids of its attachments, those before an offset in all of them left out."""
+        """Yield each muxer with the ids of its attachments, from the attachment number `offset` of all on."""
         muxers, ends = self.muxers(state), self._ends_of(state)
         first = bisect_right(ends, offset)
         begin = offset - ends[first - 1] if first else offset
@@ -84,7 +84,7 @@ class SortedIds:
             begin = 0
 
     def _ends_of(self, state: State) -> Sequence[int]:
-        """Return how many attachments there are up to each muxer, itself included."""
+        """Return the running total of attachments: for each muxer those up to and including it."""
         if not self._ends.is_of(state.muxers):
             counts = (len(state.muxers[one].attachments) for one in self.muxers(state))
             self._ends.ids = array("Q", accumulate(counts))

@@ -1,7 +1,7 @@
-"""The subscriptions in the broker's `$management` node: what requests of type `org.ambermq.subscription` become.
+"""Subscriptions at the `$management` node: requests of type `org.ambermq.subscription` become commands.
 
-Rule 1. They are made by receivers that attach to a topic, so there is no CREATE.
-Rule 2. A name is that of the subscription or of its queue; where several have it, `container` says which one is meant.
+Rule 1. A receiver that attaches to a topic creates the subscription, so there is no CREATE.
+Rule 2. A name is the name of the subscription or of its queue. If several subscriptions have it, `container` selects.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from ambermq.engine.commands import Command, DeleteSubscription, Inspect
 from ambermq.engine.decide.delete_subscription import subscription_named
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
-from ambermq.protocol.management.paging import asked_window, page_of
-from ambermq.protocol.management.request_fields import asked_flag, asked_name
+from ambermq.protocol.management.paging import page_of, query_window
+from ambermq.protocol.management.request_fields import flag_field, name_property
 from ambermq.protocol.management.sorted_ids import SortedIds
 
 __all__ = [
@@ -44,18 +44,18 @@ SUBSCRIPTION_ATTRIBUTES: Final = (
 
 
 def subscription_attributes(state: State, queue_id: int) -> dict[str, Any]:
-    """Return what `$management` says of a subscription, by the id of its queue, whose counts it has."""
-    one, queue = state.subscriptions[queue_id], state.queues[queue_id]
+    """Return the attributes of the subscription whose queue has this id; the counts are those of the queue."""
+    subscription, queue = state.subscriptions[queue_id], state.queues[queue_id]
     values = (
-        one.name,
+        subscription.name,
         queue.id,
         queue.name,
-        one.container,
-        one.topic,
-        one.selector or None,
-        not one.is_volatile,
-        one.is_shared,
-        one.is_no_local,
+        subscription.container,
+        subscription.topic,
+        subscription.selector or None,
+        not subscription.is_volatile,
+        subscription.is_shared,
+        subscription.is_no_local,
         queue.consumers,
         queue.available,
         queue.acquired_count,
@@ -65,29 +65,31 @@ def subscription_attributes(state: State, queue_id: int) -> dict[str, Any]:
     return dict(zip(SUBSCRIPTION_ATTRIBUTES, values, strict=True))
 
 
-def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    return Inspect(request, partial(_subscription, asked_name(asked, _NOUN), _container(asked)))
+def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    return Inspect(request, partial(_subscription, name_property(properties, _NOUN), _container(properties)))
 
 
 def _subscription(name: str, container: str | None, state: State) -> dict[str, Any]:
     return subscription_attributes(state, subscription_named(state, name, container))
 
 
-def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
     request.status = 204
-    return DeleteSubscription(request, asked_name(asked, _NOUN), _container(asked), asked_flag(asked, "force"))
+    return DeleteSubscription(
+        request, name_property(properties, _NOUN), _container(properties), flag_field(properties, "force")
+    )
 
 
-def _container(asked: Mapping[str, Any]) -> str | None:
-    container = asked.get("container")
+def _container(properties: Mapping[str, Any]) -> str | None:
+    container = properties.get("container")
     if container is None or isinstance(container, str):
         return container
-    raise Refused("amqp:invalid-field", f"`container` must be the name of one, found {container!r:.80}")
+    raise Refused("amqp:invalid-field", f"`container` must be a container id, found {container!r:.80}")
 
 
-def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
     orders = request.peer.gateway.orders
-    return Inspect(request, partial(_page, orders, *asked_window(asked, body, _NOUN, results_max)))
+    return Inspect(request, partial(_page, orders, *query_window(properties, body, _NOUN, results_max)))
 
 
 def _page(orders: SortedIds, offset: int, count: int, names: tuple[str, ...], state: State) -> dict[str, Any]:
@@ -101,4 +103,4 @@ SUBSCRIPTION_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Ma
     "DELETE": _delete,
     "QUERY": _query,
 }
-"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

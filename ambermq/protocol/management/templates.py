@@ -1,6 +1,6 @@
-"""The queue templates in the broker's `$management` node: what requests of type `org.ambermq.template` become.
+"""Queue templates at the `$management` node: requests of type `org.ambermq.template` become commands.
 
-Rule: templates are configuration, so they are read here and changed in the broker's file alone.
+Rule: templates are configuration. Requests read them; only the configuration file changes them.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,8 +13,8 @@ from ambermq.engine.decide.attachment_arguments import CALLED
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.attachments import argument_value
-from ambermq.protocol.management.paging import asked_window, page_of
-from ambermq.protocol.management.request_fields import asked_name
+from ambermq.protocol.management.paging import page_of, query_window
+from ambermq.protocol.management.request_fields import name_property
 
 __all__ = ["TEMPLATE_ATTRIBUTES", "TEMPLATE_OPERATIONS", "TEMPLATE_TYPE"]
 
@@ -24,25 +24,26 @@ _NOUN: Final = "template"
 
 
 def _attributes(template: QueueTemplate) -> dict[str, Any]:
-    """Return what `$management` says of a template."""
+    """Return the attributes of a template."""
     settings = asdict(template.settings)
     attach = [_attachment(one) for one in template.attach]
     return {"name": template.name, "pattern": template.pattern, **settings, "attach": attach}
 
 
 def _attachment(attachment: TemplateAttachment) -> dict[str, Any]:
-    said = {attachment.called: argument_value(attachment.argument)} if attachment.called in CALLED.values() else {}
-    return {"muxer": attachment.muxer, **said}
+    has_argument = attachment.called in CALLED.values()
+    argument = {attachment.called: argument_value(attachment.argument)} if has_argument else {}
+    return {"muxer": attachment.muxer, **argument}
 
 
-def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
-    template = _templates(request).named(asked_name(asked, _NOUN))
-    # Configuration is durable before a broker starts; what is asked about it waits its turn like everything else.
+def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> Command:
+    template = _templates(request).named(name_property(properties, _NOUN))
+    # The answer does not depend on the state. It is a command so that answers leave in the order of their requests.
     return Inspect(request, lambda _state: None if template is None else _attributes(template))
 
 
-def _query(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
-    return Inspect(request, partial(_page, _templates(request), *asked_window(asked, body, _NOUN, results_max)))
+def _query(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], results_max: int) -> Command:
+    return Inspect(request, partial(_page, _templates(request), *query_window(properties, body, _NOUN, results_max)))
 
 
 def _page(templates: QueueTemplates, offset: int, count: int, names: tuple[str, ...], _state: State) -> dict[str, Any]:
@@ -59,4 +60,4 @@ TEMPLATE_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Mappin
     "READ": _read,
     "QUERY": _query,
 }
-"""Operation to what makes its command of request, application properties, body, and the most results of a page."""
+"""Operation to the function that makes its command of request, application properties, body, and page rows."""

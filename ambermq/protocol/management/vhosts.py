@@ -1,8 +1,8 @@
-"""What `$management` does with virtual hosts: requests of type org.ambermq.vhost become commands to a port.
+"""Virtual hosts at the `$management` node: requests of type `org.ambermq.vhost` become commands to a port.
 
-Rule 1. A virtual host is nothing that an engine could be asked for: the server answers, by the effects Answered and
-RefusedCommand with the command's key, when it is done, which may take as long as a log takes to be read.
-Rule 2. What is asked here concerns virtual hosts by their name, whichever of them the asking connection belongs to.
+Rule 1. The server, not an engine, carries out these commands. It answers by the effects Answered and RefusedCommand
+        with the command's key. The answer may take as long as reading a log takes.
+Rule 2. A request names its virtual host, whichever virtual host its connection belongs to.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, final
 from ambermq.engine.effects import Effect
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.vhost_mode import VhostMode, mode_named
-from ambermq.protocol.management.request_fields import asked_flag, asked_name, asked_number, refuse_unknown
+from ambermq.protocol.management.request_fields import flag_field, name_property, number_field, refuse_unknown
 
 __all__ = [
     "HOSTNAME_PREFIX",
@@ -33,13 +33,13 @@ __all__ = [
 VHOST_TYPE: Final = "org.ambermq.vhost"
 VHOST_ATTRIBUTES: Final = ("name", "connections", "queues", "messages", "bytes", "log_id", "mode")
 HOSTNAME_PREFIX: Final = "vhost:"
-"""Of the hostname in an open that names a virtual host."""
+"""The prefix of a `hostname` in an open frame that names a virtual host."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class QueryVhosts:
-    """Answer with a page of the virtual hosts, the default one first, then in the order in which they were made."""
+    """Read a page of the virtual hosts: the default one first, then the others in the order of their creation."""
 
     key: Any
     offset: int
@@ -49,7 +49,7 @@ class QueryVhosts:
 @final
 @dataclass(frozen=True, slots=True)
 class ReadVhost:
-    """Answer with a virtual host's attributes."""
+    """Read the attributes of a virtual host."""
 
     key: Any
     name: str
@@ -58,7 +58,7 @@ class ReadVhost:
 @final
 @dataclass(frozen=True, slots=True)
 class PrepareVhost:
-    """Answer with the name of a directory that may be filled with the log of a new virtual host."""
+    """Reserve a directory for the log of a new virtual host; the answer names it."""
 
     key: Any
     name: str
@@ -67,20 +67,20 @@ class PrepareVhost:
 @final
 @dataclass(frozen=True, slots=True)
 class CreateVhost:
-    """A virtual host shall exist: an empty one, or what lies in a directory that was prepared."""
+    """Create a virtual host: an empty one, or one with the log in a directory that PrepareVhost reserved."""
 
     key: Any
     name: str
     directory: str
-    """Empty: none was prepared."""
+    """The directory that PrepareVhost reserved; empty for an empty virtual host."""
     mode: VhostMode = VhostMode.AUTOMATIC
-    """Of an empty one; a log in a directory has said its own."""
+    """The mode of an empty virtual host; a log in a directory has its own mode."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ResetVhost:
-    """A virtual host shall be as empty as a new one; what it was stays in its history."""
+    """Empty a virtual host; its history keeps what it contained."""
 
     key: Any
     name: str
@@ -89,67 +89,67 @@ class ResetVhost:
 @final
 @dataclass(frozen=True, slots=True)
 class DeleteVhost:
-    """A virtual host shall be gone with all that it ever held."""
+    """Delete a virtual host with its log, history and snapshots."""
 
     key: Any
     name: str
     force: bool
-    """Whether connections that it has are closed; else it is refused."""
+    """Whether its connections are closed; without it a virtual host that has connections is not deleted."""
 
 
 VhostCommand = QueryVhosts | ReadVhost | PrepareVhost | CreateVhost | ResetVhost | DeleteVhost
 
 
 class AnswerPort(Protocol):
-    """What takes the answer to a command: the gateway of the virtual host that the asking connection belongs to."""
+    """The receiver of an answer: the gateway of the virtual host that the connection of the request belongs to."""
 
     @property
     def vhost(self) -> str:
         """The name of the virtual host."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Answer by effects."""
+        """Deliver effects to their requests."""
 
 
 class VhostPort(Protocol):
-    """What answers commands about virtual hosts."""
+    """The part of the server that carries out commands about virtual hosts."""
 
     def ask(self, gateway: AnswerPort, command: VhostCommand) -> None:
-        """Answer `gateway` with effects, at once or later."""
+        """Carry out a command and answer `gateway` with effects, at once or later."""
 
 
-def _query(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> VhostCommand:
-    count = min(asked_number(asked, "count", results_max), results_max)
-    return QueryVhosts(request, asked_number(asked, "offset", 0), count)
+def _query(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], results_max: int) -> VhostCommand:
+    count = min(number_field(properties, "count", results_max), results_max)
+    return QueryVhosts(request, number_field(properties, "offset", 0), count)
 
 
-def _read(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
-    return ReadVhost(request, asked_name(asked, "vhost"))
+def _read(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    return ReadVhost(request, name_property(properties, "vhost"))
 
 
-def _prepare(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
-    return PrepareVhost(request, asked_name(asked, "vhost"))
+def _prepare(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    return PrepareVhost(request, name_property(properties, "vhost"))
 
 
-def _create(request: Any, asked: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> VhostCommand:
+def _create(request: Any, properties: Mapping[str, Any], body: Mapping[str, Any], _max: int) -> VhostCommand:
     refuse_unknown(body, "vhost", "directory", "mode")
     directory = body.get("directory", "")
     if not isinstance(directory, str):
-        raise Refused("amqp:invalid-field", f"'directory' must be a text, found {directory!r:.80}")
+        raise Refused("amqp:invalid-field", f"'directory' must be text, found {directory!r:.80}")
     if directory and "mode" in body:
-        raise Refused("amqp:invalid-field", "'mode' is for a new virtual host: what lies in 'directory' has its own")
+        raise Refused("amqp:invalid-field", "'mode' and 'directory' exclude each other: a log has its own mode")
     mode = mode_named(body.get("mode", VhostMode.AUTOMATIC.text))
     request.status = 201
-    return CreateVhost(request, asked_name(asked, "vhost"), str(directory), mode)
+    return CreateVhost(request, name_property(properties, "vhost"), str(directory), mode)
 
 
-def _reset(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
-    return ResetVhost(request, asked_name(asked, "vhost"))
+def _reset(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+    return ResetVhost(request, name_property(properties, "vhost"))
 
 
-def _delete(request: Any, asked: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
+def _delete(request: Any, properties: Mapping[str, Any], _body: Mapping[str, Any], _max: int) -> VhostCommand:
     request.status = 204
-    return DeleteVhost(request, asked_name(asked, "vhost"), asked_flag(asked, "force"))
+    return DeleteVhost(request, name_property(properties, "vhost"), flag_field(properties, "force"))
 
 
 VHOST_OPERATIONS: Final = {

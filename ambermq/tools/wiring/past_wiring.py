@@ -13,7 +13,7 @@ from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.protocol.management.attachments import attachment_attributes
 from ambermq.protocol.management.muxers import muxer_attributes
 from ambermq.protocol.management.routes import route_attributes
-from ambermq.protocol.management.sample_message import given_message
+from ambermq.protocol.management.sample_message import encode_sample_message
 from ambermq.tools.past.past_access import offset_of, opened_past, state_of
 from ambermq.tools.past.queue_rows import queue_rows
 from ambermq.tools.terminal.errors import ToolError
@@ -55,7 +55,7 @@ def route_at(
     """
     state = _state_at(url, data, at)
     try:
-        body = given_message(fields)
+        body = encode_sample_message(fields)
         moment = DecisionContext(state.time_us, 0, 0, config, Router(RoutingFields))
         explained = explain(state, address, RoutingFields(body), moment)
     except Refused as refusal:

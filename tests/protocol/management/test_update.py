@@ -61,18 +61,18 @@ def test_what_changes_nothing_is_said_not_to_and_not_written(kind: str, name: st
     ("kind", "name", "body", "status", "words"),
     [
         (QUEUE, "none", {"messages_max": 9}, 404, "no queue 'none'"),
-        (QUEUE, None, {"messages_max": 9}, 400, "must be the queue's name"),
+        (QUEUE, None, {"messages_max": 9}, 400, "must be the name of the queue"),
         (QUEUE, "q", {"messages_max": -1}, 400, "a number from 0"),
         (QUEUE, "q", {"messages_max": "9"}, 400, "a number from 0"),
         (QUEUE, "q", {"messages_max": Timestamp(9)}, 400, "a number from 0"),
         (QUEUE, "q", {"messages_max": True}, 400, "a number from 0"),
-        (QUEUE, "q", {"available": 0, "id": 1}, 400, "says messages_max, template, found available, id: leave out"),
+        (QUEUE, "q", {"available": 0, "id": 1}, 400, "sets messages_max, template, found available, id: leave out"),
         (QUEUE, "q", {"name": "q"}, 400, "found name"),
         (QUEUE, "q", {"colour": "red"}, 400, "found colour"),
-        (QUEUE, "q", {"template": 1}, 400, "must be the name of one"),
+        (QUEUE, "q", {"template": 1}, 400, "must be the name of a template"),
         (QUEUE, "q", {"template": "temporary", "messages_max": 9}, 409, "made from template 'normal'"),
         (MUXER, "none", {"seed": 1}, 404, "no muxer 'none'"),
-        (MUXER, "lossy", {"draws": 0}, 400, "says class, separator, probability, seed, found draws"),
+        (MUXER, "lossy", {"draws": 0}, 400, "sets class, separator, probability, seed, found draws"),
         (MUXER, "lossy", {"probability": 2}, 400, "from 0 to 1"),
         (MUXER, "lossy", {"probability": "x"}, 400, "'probability' must be a number"),
         (MUXER, "lossy", {"probability": Timestamp(1)}, 400, "'probability' must be a number"),
@@ -115,7 +115,7 @@ def test_every_type_knows_update_or_what_is_done_instead() -> None:
 
 def test_the_node_itself_knows_no_update() -> None:
     """It is a type that the node tells of, so the operation is what is unknown."""
-    with pytest.raises(Refused, match=r"unknown operation 'UPDATE' of the node itself: GET-ATTRIBUTES, ") as refusal:
+    with pytest.raises(Refused, match=r"unknown operation 'UPDATE' of the node itself: expected GET-ATTRIBUTES, ") as refusal:
         operation_of("UPDATE", NODE_TYPE)
     assert refusal.value.condition == "amqp:not-implemented"
 
