@@ -1,6 +1,6 @@
-"""The broker's own nodes before one connection: `$management` and `$cbs`, each made when the peer first attaches to it.
+"""The nodes `$management` and `$cbs` of one connection, each created by the first attach to it.
 
-Rule 1. Both are asked and answered by links of the same kind (request_links.py), so what links tell goes to both.
+Rule: both use links of the same kind (nodes/request_response.py). So each event of a link goes to both.
 """
 
 from typing import final
@@ -21,7 +21,7 @@ _Node = management.ManagementNode | claims.CbsNode
 
 @final
 class BrokerNodes:
-    """Those that one connection has links to, or had."""
+    """The nodes to which one connection has or had links."""
 
     __slots__ = ("_management", "_nodes", "_peer")
 
@@ -31,7 +31,7 @@ class BrokerNodes:
         self._nodes: dict[str, _Node] = {}
 
     def attach_requests(self, link: Receiver, address: str) -> bool:
-        """Accept a link for requests where the address is a node's; tell whether it is."""
+        """Accept a link for requests if the address is that of a node, and return whether it is."""
         node = self._node(address)
         if node is None:
             return False
@@ -39,7 +39,7 @@ class BrokerNodes:
         return True
 
     def attach_replies(self, link: Sender, address: str) -> bool:
-        """Accept a link for answers where the address is a node's; tell whether it is."""
+        """Accept a link for answers if the address is that of a node, and return whether it is."""
         node = self._node(address)
         if node is None:
             return False
@@ -47,28 +47,28 @@ class BrokerNodes:
         return True
 
     def attach_dynamic(self, link: Sender) -> bool:
-        """Accept a dynamic source for answers of the management node, for who asks that; tell whether it does."""
+        """Accept a dynamic source for answers of `$management`; return False if the connection has no link to it."""
         if self._management is None:
             return False
         self._management.attach_replies(link)
         return True
 
     def is_asked_in(self, session: SessionEndpoint) -> bool:
-        """Tell whether a link for requests is in a session."""
+        """Return whether a session has a link for requests."""
         return any(node.links.is_asked_in(session) for node in self._nodes.values())
 
     def requested(self, run: TransferRun) -> None:
-        """Take what came on a link for requests."""
+        """Process the requests of a run."""
         for node in self._nodes.values():
             node.requested(run)
 
     def disposed(self, event: Disposed) -> None:
-        """Take what a peer says of an answer."""
+        """Process the outcomes of answers."""
         for node in self._nodes.values():
             node.links.disposed(event)
 
     def flush(self, link: Sender) -> None:
-        """Send the answers that waited for a link's credit."""
+        """Send as many answers as the link has credit for."""
         for node in self._nodes.values():
             node.links.flush(link)
 
@@ -83,12 +83,12 @@ class BrokerNodes:
             node.links.detached(link)
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
-        """Answer a request with what became of its command."""
+        """Answer a request with the result of its command."""
         if self._management is not None:
             self._management.answered(effect)
 
     def forget(self) -> None:
-        """Forget all of it: the connection is gone."""
+        """Forget all nodes: the connection has ended."""
         self._management = None
         self._nodes.clear()
 

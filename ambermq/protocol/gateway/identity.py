@@ -1,8 +1,8 @@
-"""The identity of a connection: a user name, and for a process of the broker itself the scope that it is bound to.
+"""The identity of a connection: a user name, and for a child process of the broker a scope.
 
 Rule 1. A connection without a scope may do everything that the settings permit its user.
-Rule 2. A connection with a scope asks `$management` of one virtual host about a few types, and attaches to nothing
-        else. Its answers leave on its own links alone: no `reply-to` makes a message of them.
+Rule 2. A connection with a scope attaches to `$management` of one virtual host only, and uses the operations of a few
+        types. Its answers leave on its own links only: a `reply-to` cannot send them to a queue.
 """
 
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ __all__ = ["Identity", "ManagementScope"]
 
 @dataclass(frozen=True, slots=True)
 class ManagementScope:
-    """The part of the management that a connection is bound to."""
+    """The part of the management that a connection may use."""
 
     vhost: str
-    """The one virtual host, by name."""
+    """The name of the virtual host."""
     types: frozenset[str]
-    """The management types that a request may be about."""
+    """The management types whose operations are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a connection has proved when it was let in."""
+    """What a connection proved when it authenticated."""
 
     username: str | None = None
-    """None for the anonymous, and for a process of the broker itself."""
+    """The user; None for an anonymous client, and for a child process of the broker."""
     scope: ManagementScope | None = None
-    """None: no bound but the settings."""
+    """The scope; None for a connection that only the settings restrict."""

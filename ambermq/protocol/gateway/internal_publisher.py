@@ -1,8 +1,8 @@
-"""What the broker itself sends to an address, on behalf of one connection: answers whose reply-to is a node of ours.
+"""The producer for answers whose reply-to is an address of the broker, one for each connection.
 
-Rule 1. It is a producer of the engine like any other, without a link: it comes with the first message and goes with the
-        connection.
-Rule 2. Nobody waits for the outcome: what reaches no queue is gone.
+Rule 1. It is a producer of the engine without a link. The first answer attaches it, and the end of the connection
+        detaches it.
+Rule 2. Outcomes are ignored: an answer that reaches no queue is lost.
 """
 
 from typing import Final, final
@@ -15,46 +15,46 @@ from ambermq.protocol.gateway.links.link_peer import LinkPeer
 
 __all__ = ["InternalPublisher"]
 
-_WAITING_MAX: Final = 1000
+_BACKLOG_MAX: Final = 1000
 
 
 @final
 class InternalPublisher:
     """The producer of one connection's answers."""
 
-    __slots__ = ("_is_asked", "_producer", "_waiting", "is_open", "peer")
+    __slots__ = ("_backlog", "_producer", "is_open", "peer")
 
     def __init__(self, peer: LinkPeer, link: str) -> None:
-        """`link` is the name that history has for it."""
+        """Attach the producer; `link` is the name of its link in the history."""
         self.peer = peer
         self.is_open = True
         self._producer = 0
-        self._waiting: list[Buffer] = []
+        self._backlog: list[Buffer] = []
         peer.gateway.engine.submit(AttachProducer(self, "", peer.container, link, Unroutable.DISCARD))
 
     def post(self, body: Buffer) -> None:
-        """Send a message to the address in its `to`; where too many wait for the first tick it is dropped."""
+        """Send a message to the address in its `to`. Until the producer is attached, 1,000 messages wait."""
         if self._producer:
             self.peer.gateway.engine.submit(Publish(self, self._producer, 0, [body], [0], len(body), durable=False))
-        elif len(self._waiting) < _WAITING_MAX:
-            self._waiting.append(body)
+        elif len(self._backlog) < _BACKLOG_MAX:
+            self._backlog.append(body)
 
     def ready(self, effect: ProducerReady) -> None:
-        """Send what has waited."""
+        """Send the messages that waited for the producer."""
         if not self.is_open:
             self.peer.gateway.engine.submit(DetachProducer(effect.producer))
             return
         self._producer = effect.producer
-        waiting, self._waiting = self._waiting, []
-        for body in waiting:
+        backlog, self._backlog = self._backlog, []
+        for body in backlog:
             self.post(body)
 
     def finish(self, done: PublishDone) -> None:
-        """Hear an outcome, which nobody waits for."""
+        """Ignore an outcome."""
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Detach the producer, and drop the messages that wait."""
         self.is_open = False
-        self._waiting.clear()
+        self._backlog.clear()
         if self._producer:
             self.peer.gateway.engine.submit(DetachProducer(self._producer))

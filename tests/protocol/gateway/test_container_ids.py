@@ -54,5 +54,5 @@ def test_an_id_is_bounded() -> None:
     second = Watching(first.rig, container="\u00fc\u00fca", gateway=first.gateway)
     (error,) = [said.error for said in second.opening if isinstance(said, Close) and said.error]
     assert (str(error.condition), error.info) == ("amqp:invalid-field", {"invalid-field": "container-id"})
-    assert "5 bytes: at most 4 (container_id_bytes_max)" in str(error.description)
+    assert "5 bytes: at most 4 are allowed (container_id_bytes_max)" in str(error.description)
     assert second.peer.container == ""

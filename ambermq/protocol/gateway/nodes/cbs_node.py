@@ -1,12 +1,12 @@
-"""The node `$cbs`: where clients of Azure put a token before they attach other links (AMQP claims-based security).
+"""The node `$cbs` of AMQP claims-based security: clients for Azure put a token there before they attach other links.
 
-A client attaches a sender to `$cbs` and a receiver from it, and asks for the operation `put-token`; the answer has the
-application properties `status-code` and `status-description`, and the request's message-id as its correlation-id.
+A client attaches a sender to `$cbs` and a receiver from it, and asks for the operation `put-token`. The answer has the
+application properties `status-code` and `status-description`. Its correlation-id is the request's message-id.
 
-Rule 1. A token is neither checked nor kept: SASL has let the connection in, and a token adds nothing to that.
-Rule 2. A request is accepted as a delivery and answered. One that cannot be decoded is dropped, one too large ends its
-        link.
-Rule 3. Requests are small, and who does not take the answers gets no credit for more of them.
+Rule 1. A token is neither checked nor kept: SASL has authenticated the connection, and a token adds nothing to that.
+Rule 2. A request is accepted as a delivery and answered. A request that cannot be decoded is dropped. A request that is
+        too large ends its link.
+Rule 3. Requests are small. A client gets no credit for more requests while its answers wait.
 """
 
 from typing import Final, final
@@ -29,7 +29,7 @@ _PUT_TOKEN: Final = "put-token"  # noqa: S105 - the name of an operation
 
 @final
 class CbsNode:
-    """What answers the links to `$cbs` of one connection."""
+    """The node `$cbs` for the links of one connection."""
 
     __slots__ = ("links",)
 
@@ -37,23 +37,24 @@ class CbsNode:
         self.links = RequestResponse(ADDRESS, credit=_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
-        """Accept a link for answers; its target address is the name that requests may reply to.
+        """Accept a link for answers; its target address is the reply-to of requests.
 
-        Without one the link's own name is, and the node's: clients for Node.js and clients for Python differ in this.
+        A link without a target address gets the answers to its own name, and to the name of the node. Clients for
+        Node.js use the first, clients for Python the second.
         """
         address = target_of(link).address
         names = (link.name, ADDRESS) if address is None else (str(address),)
         self.links.attach_replies(link, names, Source(address=ADDRESS))
 
     def requested(self, run: TransferRun) -> None:
-        """Answer what came on a link, if it is one for tokens."""
+        """Answer the requests of a run, if its link is a link for requests."""
         for delivery_id, payload in self.links.taken(run):
             self.links.settle(run.link, delivery_id)
             self._answer(payload)
         self.links.grant()
 
     def _answer(self, payload: Buffer) -> None:
-        """Answer a request on the link that it names, else on the one that bears the node's own name."""
+        """Answer a request on the link of its reply-to; without one on the link with the name of the node."""
         try:
             message = decode_message(payload)
         except DecodeError:
@@ -63,8 +64,8 @@ class CbsNode:
 
 
 def _answer_to(message: Message, properties: Properties) -> bytes:
-    asked = message.application_properties
-    operation = asked.get("operation") if isinstance(asked, dict) else None
+    request = message.application_properties
+    operation = request.get("operation") if isinstance(request, dict) else None
     status, description = (202, "Accepted") if operation == _PUT_TOKEN else (400, f"the only operation is {_PUT_TOKEN}")
     answer = Message(
         properties=Properties(correlation_id=properties.message_id),

@@ -1,13 +1,13 @@
 """The broker's `$management` node: its links, requests and answers, as in docs/management.md.
 
-A client attaches a sender to `$management` and a receiver from `$management` whose target address is any name; a
-request's reply-to is that name. Operation, type and name stand in its application properties, attributes in its body.
-What there is to ask about stands in management_types.py.
+A client attaches a sender to `$management`, and a receiver from `$management` whose target address is any name. The
+reply-to of a request is that name. Operation, type and name are in its application properties, attributes in its body.
+The types and their operations are in protocol/management.
 
-Rule 1. An answer waits for the log like any promise: what it says is durable when it leaves.
-Rule 2. An operation that cannot be done is an answer too: statusCode, statusDescription and errorCondition say why.
-Rule 3. Requests are small, and who does not take the answers gets no credit for more of them.
-Rule 4. Whatever a request holds, it is answered, or ends its link; what comes on other links is no request.
+Rule 1. An answer waits for the log: what it says is durable when it leaves.
+Rule 2. A refusal is an answer: statusCode, statusDescription and errorCondition say why.
+Rule 3. Requests are small. A client gets no credit for more requests while its answers wait.
+Rule 4. Each request is answered or ends its link, whatever it contains. Other links carry no requests.
 """
 
 from collections.abc import Mapping
@@ -36,9 +36,9 @@ __all__ = ["ADDRESS", "ManagementNode"]
 ADDRESS: Final = "$management"
 _CREDIT: Final = 100
 _TEXT_BYTES_MAX: Final = 1024
-"""What an answer repeats of its request: names of answers, ids, descriptions."""
-_NOTHING: Final[tuple[Any, ...]] = (None, "", b"", [])
-"""Bodies of clients that cannot send none."""
+"""The bound of each text of an answer: reply-to, correlation-id, description."""
+_EMPTY_BODIES: Final[tuple[Any, ...]] = (None, "", b"", [])
+"""The bodies that mean none: some clients cannot send a message without a body."""
 _STATUS: Final = {
     "amqp:not-allowed": 403,
     "amqp:not-found": 404,
@@ -47,29 +47,29 @@ _STATUS: Final = {
     "amqp:not-implemented": 501,
     "amqp:resource-limit-exceeded": 507,
 }
-"""Of HTTP, by condition; 400 for the others."""
+"""Status codes of HTTP, by condition; 400 for the other conditions."""
 
 
 @final
 @dataclass(slots=True)
 class _Request:
-    """One request under way; it is the key of the command that it became."""
+    """A request that waits for its answer; it is the key of its command."""
 
     peer: NodePeer
     link: ReceiverEndpoint
     delivery_id: int
     reply_to: str
     correlation_id: Any = None
-    """What the answer repeats: the request's correlation-id, else its message-id."""
+    """The correlation-id of the answer: that of the request; without one its message-id."""
     status: int = 200
     """The status code of success."""
     noun: str = "queue"
-    """What it is about, for a person."""
+    """The kind of the object, for the sentence of a refusal."""
 
 
 @final
 class ManagementNode:
-    """What answers the management links of one connection."""
+    """The node `$management` for the links of one connection."""
 
     __slots__ = ("_dynamic_count", "_peer", "links")
 
@@ -79,20 +79,20 @@ class ManagementNode:
         self.links = RequestResponse(ADDRESS, credit=_CREDIT)
 
     def attach_replies(self, link: Sender) -> None:
-        """Accept a link for answers; its target address is the name that requests reply to.
+        """Accept a link for answers; its target address is the reply-to of requests.
 
-        A dynamic source gets an address for that instead, known to this connection alone.
+        A link with a dynamic source gets an address for the reply-to, which only this connection can use.
         """
         name, source = str(target_of(link).address or ""), Source(address=ADDRESS)
-        asked = link.remote.source if link.remote else None
-        if asked is not None and asked.dynamic:
+        remote_source = link.remote.source if link.remote else None
+        if remote_source is not None and remote_source.dynamic:
             self._dynamic_count += 1
             name = f"{ADDRESS}/{self._dynamic_count}"
             source = Source(address=name, dynamic=True)
         self.links.attach_replies(link, (name,), source)
 
     def requested(self, run: TransferRun) -> None:
-        """Take what came on a link, if it is one for requests: others have ended, what they bring is dropped."""
+        """Process the requests of a run, if its link is a link for requests; after the end of a link drop them."""
         for delivery_id, payload in self.links.taken(run):
             try:
                 self._take(run.link, delivery_id, decode_message(payload))
@@ -101,7 +101,7 @@ class ManagementNode:
                 self.links.grant()
 
     def answered(self, effect: Answered | RefusedCommand) -> None:
-        """Answer a request with what became of its command."""
+        """Answer a request with the result of its command."""
         request: _Request = effect.key
         if isinstance(effect, RefusedCommand):
             self._refuse(request, Refused(effect.condition, effect.description))
@@ -116,41 +116,41 @@ class ManagementNode:
         request = _Request(self._peer, link, delivery_id, str(properties.reply_to or ""))
         try:
             request.correlation_id = _correlation_id(properties)
-            self._decide(request, _asked(message), _body(message))
+            self._carry_out(request, _application_properties(message), _body(message))
         except Refused as refusal:
             self._refuse(request, refusal)
 
-    def _decide(self, request: _Request, asked: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-        """Answer at once, or ask whom it concerns. Raises Refused."""
-        operation = str(asked.get("operation", ""))
-        kind = asked.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
+    def _carry_out(self, request: _Request, properties: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        """Answer a request at once, or submit its command. Raises Refused."""
+        operation = str(properties.get("operation", ""))
+        kind = properties.get("entityType" if operation == "QUERY" else "type", QUEUE_TYPE)
         self._check_scope(operation, kind)
-        told = describe(operation, asked)
-        if told is not None:
-            self._answer(request, 200, "OK", told)
+        description = describe(operation, properties)
+        if description is not None:
+            self._answer(request, 200, "OK", description)
             return
         request.noun = noun_of(kind)
-        make = operation_of(operation, kind)
-        self._ask(make(request, asked, body, self._peer.gateway.limits.query_results_max))
+        command_of = operation_of(operation, kind)
+        self._submit(command_of(request, properties, body, self._peer.gateway.limits.query_results_max))
 
     def _check_scope(self, operation: str, kind: Any) -> None:
-        """Raise Refused for a request beyond the scope of its connection: only operations of a few types are within."""
+        """Raise Refused for a request outside the scope of its connection."""
         scope = self._peer.identity.scope
         if scope is None:
             return
         is_within = isinstance(kind, str) and kind in scope.types
         if not is_within or operation not in KINDS[kind].operations:
             types = ", ".join(sorted(scope.types))
-            raise Refused("amqp:not-allowed", f"this connection is bound to the operations of {types}")
+            raise Refused("amqp:not-allowed", f"this connection may only use the operations of {types}")
 
-    def _ask(self, command: Command | VhostCommand) -> None:
+    def _submit(self, command: Command | VhostCommand) -> None:
         gateway = self._peer.gateway
         if not isinstance(command, VhostCommand):
             gateway.engine.submit(command)
         elif gateway.vhosts is not None:
             gateway.vhosts.ask(gateway, command)
         else:
-            raise Refused("amqp:not-implemented", "there are no virtual hosts here")
+            raise Refused("amqp:not-implemented", "this server has no virtual hosts")
 
     def _refuse(self, request: _Request, refusal: Refused) -> None:
         status = _STATUS.get(refusal.condition, 400)
@@ -160,22 +160,22 @@ class ManagementNode:
         self, request: _Request, status: int, description: str, body: Mapping[str, Any], *, condition: str = ""
     ) -> None:
         self.links.settle(request.link, request.delivery_id)
-        told: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
+        result: dict[str, Any] = {"statusCode": status, "statusDescription": _cut(description)}
         if condition:
-            told["errorCondition"] = Symbol(condition)
+            result["errorCondition"] = Symbol(condition)
         message = Message(
             properties=Properties(
                 correlation_id=request.correlation_id,
                 to=request.reply_to if _is_short(request.reply_to) else None,
             ),
-            application_properties=told,
+            application_properties=result,
             body=(AmqpValue(dict(body)),),
         )
         self._send(request.reply_to, message.encode())
         self.links.grant()
 
     def _send(self, reply_to: str, answer: bytes) -> None:
-        """Send an answer on the connection's own link of that name, else to the queue or topic of that address."""
+        """Send an answer on the connection's link of that name; without one to the queue or topic of that address."""
         if not self.links.send(reply_to, answer) and _is_short(reply_to):
             self._peer.post(reply_to, answer)
 
@@ -198,12 +198,12 @@ def _correlation_id(properties: Properties) -> Any:
     return properties.message_id if properties.correlation_id is None else properties.correlation_id
 
 
-def _asked(message: Message) -> Mapping[str, Any]:
-    asked = {} if message.application_properties is None else message.application_properties
-    # What a dict cannot hold is decoded to a Map: nothing of ours has such keys.
-    if not isinstance(asked, dict):
+def _application_properties(message: Message) -> Mapping[str, Any]:
+    properties = {} if message.application_properties is None else message.application_properties
+    # The decoder makes a Map of a map that a dict cannot hold, such as one whose keys are lists.
+    if not isinstance(properties, dict):
         raise Refused("amqp:invalid-field", "the keys of the application properties must be strings")
-    return asked
+    return properties
 
 
 def _body(message: Message) -> Mapping[str, Any]:
@@ -212,8 +212,8 @@ def _body(message: Message) -> Mapping[str, Any]:
         raise Refused("amqp:invalid-field", "the keys of the body must be strings")
     if isinstance(section.value, dict):
         return section.value
-    if section.value not in _NOTHING:
-        # What is ignored is taken for done.
+    if section.value not in _EMPTY_BODIES:
+        # A client would believe that the broker has carried out a body that the broker ignores.
         found = "data" if isinstance(section, Data) else f"{section.value!r:.80}"
-        raise Refused("amqp:invalid-field", f"the body must be a map, as an amqp-value, or nothing, found {found}")
+        raise Refused("amqp:invalid-field", f"the body must be an amqp-value with a map, or empty, found {found}")
     return {}

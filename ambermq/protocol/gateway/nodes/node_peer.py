@@ -1,6 +1,6 @@
-"""What a node of the broker, such as `$management`, needs of the gateway's side of its connection.
+"""The peer of a node such as `$management`: what the node needs of its connection's gateway.
 
-Rule 1: a node knows no more of its connection than this, so both gateways lie above the nodes' room.
+Rule: a node uses nothing else of its connection. So this package does not import the gateways.
 """
 
 from typing import Protocol
@@ -12,19 +12,19 @@ __all__ = ["NodeGateway", "NodePeer"]
 
 
 class NodeGateway(LinkGateway, AnswerPort, Protocol):
-    """What a node needs of the gateway of its virtual host."""
+    """The gateway of a virtual host, as a node uses it."""
 
     @property
     def vhosts(self) -> VhostPort | None:
-        """What answers commands about virtual hosts; None where there are none."""
+        """The part of the server that carries out commands about virtual hosts; None without virtual hosts."""
 
 
 class NodePeer(LinkPeer, Protocol):
-    """What a node needs of the gateway's side of its connection."""
+    """A connection's gateway, as a node uses it."""
 
     @property
     def gateway(self) -> NodeGateway:
         """The gateway of the virtual host that the connection belongs to."""
 
     def post(self, address: str, message: bytes) -> bool:
-        """Send a message of the broker's own to an address; returns whether the address is one of ours."""
+        """Send a message of the broker to an address, and return whether the address exists here."""

@@ -1,9 +1,9 @@
-"""Answers of the management node that wait for credit, those of one connection.
+"""The backlog of answers of one connection that wait for credit.
 
-Rule 1. What waits is bounded in number a link and in bytes a connection; what comes beyond is dropped.
-Rule 2. What waits because too much is unsettled in its session leaves when there is less, whoever has settled it.
-Rule 3. The oldest of a link go first, sent settled unless the link is for what is unsettled: nobody sends an answer
-        again, whatever is said of it.
+Rule 1. The backlog is bounded in answers for each link, and in bytes for the connection. Further answers are dropped.
+Rule 2. An answer that waits for room in a full session leaves when any link of the session settles deliveries.
+Rule 3. The answers of a link leave in order. They are settled, unless the link's sender-settle-mode is unsettled: the
+        broker never sends an answer again, whatever its outcome is.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ __all__ = ["ReplyQueue"]
 
 _ANSWERS_MAX: Final = 1000
 _ANSWERS_BYTES_MAX: Final = 1 << 20
-"""One more may wait when fewer bytes than this do, so that an answer larger than the bound can be had."""
+"""Another answer may wait while the backlog has fewer bytes than this: so a client gets an answer above the bound."""
 
 
 @final
 class ReplyQueue:
-    """What waits, by the link that it leaves on."""
+    """The backlogs of the links for answers."""
 
     __slots__ = ("_by_link", "_bytes", "_next_token")
 
@@ -34,27 +34,27 @@ class ReplyQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits."""
+        """Whether no answer waits."""
         return not self._bytes
 
     def attach(self, link: Sender) -> None:
-        """Let answers wait for a link."""
+        """Add the backlog of a link."""
         self._by_link[link] = deque()
 
     def detach(self, link: Sender) -> None:
-        """Drop what waits for a link."""
+        """Drop the backlog of a link."""
         self._bytes -= sum(map(len, self._by_link.pop(link, ())))
 
     def send(self, link: Sender, answer: bytes) -> None:
-        """Send an answer, now or when the link can take it."""
-        waiting = self._by_link[link]
-        if len(waiting) < _ANSWERS_MAX and self._bytes < _ANSWERS_BYTES_MAX:
-            waiting.append(answer)
+        """Send an answer now, or when the link has credit."""
+        backlog = self._by_link[link]
+        if len(backlog) < _ANSWERS_MAX and self._bytes < _ANSWERS_BYTES_MAX:
+            backlog.append(answer)
             self._bytes += len(answer)
         self.flush(link)
 
     def disposed(self, event: Disposed) -> None:
-        """Settle answers whose receiver waits for that (receiver-settle-mode second); maybe more can leave now."""
+        """Settle answers whose receiver waits for it (receiver-settle-mode second), and send what has room now."""
         link = event.link
         if isinstance(link, Sender) and link in self._by_link:
             if not event.settled:
@@ -62,22 +62,22 @@ class ReplyQueue:
             self.flush(link)
 
     def flush(self, link: Sender) -> None:
-        """Send what the link has credit for; a drain is answered once that can bring nothing more."""
-        waiting = self._by_link.get(link)
-        if waiting is None:
+        """Send as many answers as the link has credit for, and answer a drain."""
+        backlog = self._by_link.get(link)
+        if backlog is None:
             return
-        while waiting and link.sendable:
-            answer = waiting.popleft()
+        while backlog and link.sendable:
+            answer = backlog.popleft()
             self._bytes -= len(answer)
             is_settled = link.sender_settle_mode != SenderSettleMode.UNSETTLED
             link.send_run([self._next_token], [answer], settled=is_settled)
             self._next_token += 1
-        link.end_drain(has_more=bool(waiting))
-        if waiting:
+        link.end_drain(has_more=bool(backlog))
+        if backlog:
             link.session.await_room()
 
     def relieve(self, session: SessionEndpoint) -> None:
-        """Send what waited for room in a session: less is unsettled there now."""
+        """Send the answers that waited for room in a session, which has fewer unsettled deliveries now."""
         for link in self._by_link:
             if link.session is session:
                 self.flush(link)

@@ -1,9 +1,9 @@
-"""The links of one connection to a node of ours that answers requests, such as `$management`.
+"""The links of one connection to a node of the broker that answers requests, such as `$management`.
 
-    requests come in on receivers -> taken -> whoever knows the node answers -> send -> a sender that bears the name
+    a receiver of the node -> `taken` yields the requests -> the node answers -> `send` -> the sender for the reply-to
 
-Rule 1. A request that is too large ends its link; what comes on a link that has ended is dropped.
-Rule 2. Requests are given credit as long as no answer waits to be taken.
+Rule 1. A request that is too large ends its link. Requests on a link that has ended are dropped.
+Rule 2. Links for requests get credit while no answer waits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,12 +27,12 @@ REQUEST_BYTES_MAX: Final = 64 * 1024
 
 @final
 class RequestResponse:
-    """The links to one node: those for requests, and those for answers by the names that requests reply to."""
+    """The links to one node: those for requests, and those for answers, by the reply-to of requests."""
 
     __slots__ = ("_address", "_answers", "_credit", "_replies", "_requests")
 
     def __init__(self, address: str, *, credit: int) -> None:
-        """`address` is the node's own; `credit` is for so many requests on a link at a time."""
+        """Create the links of the node at `address`, with at most `credit` requests in flight on each link."""
         self._address = address
         self._credit = credit
         self._requests: dict[ReceiverEndpoint, None] = {}
@@ -48,13 +48,13 @@ class RequestResponse:
         self.grant()
 
     def attach_replies(self, link: Sender, names: Sequence[str], source: Source) -> None:
-        """Accept a link for answers to requests that reply to one of `names`."""
+        """Accept a link for answers to requests whose reply-to is one of `names`."""
         link.accept(source, target_of(link))
         self._replies.update(dict.fromkeys(names, link))
         self._answers.attach(link)
 
     def is_asked_in(self, session: SessionEndpoint) -> bool:
-        """Tell whether a session has a link for requests."""
+        """Return whether a session has a link for requests."""
         return any(link.session is session for link in self._requests)
 
     def detached(self, link: LinkEndpoint) -> None:
@@ -67,23 +67,24 @@ class RequestResponse:
             self.grant()
 
     def taken(self, run: TransferRun) -> Iterator[tuple[int, Buffer]]:
-        """Yield the delivery-ids and messages that came on a link, as long as it is one for requests."""
+        """Yield the delivery-id and the message of each request of a run, if its link is for requests."""
         for index, payload in enumerate(run.payloads):
             if run.link not in self._requests:
                 return
             if len(payload) > REQUEST_BYTES_MAX:
                 del self._requests[run.link]
-                run.link.fail(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"a request of {len(payload)} bytes")
+                description = f"a request has {len(payload)} bytes, at most {REQUEST_BYTES_MAX} are allowed"
+                run.link.fail(LinkCondition.MESSAGE_SIZE_EXCEEDED, description)
                 return
             yield (run.first_id + index) & MASK, payload
 
     def settle(self, link: ReceiverEndpoint, delivery_id: int) -> None:
-        """Accept a request as a delivery."""
+        """Settle the delivery of a request as accepted."""
         if link.is_live:
             link.session.settle(delivery_id, 1, Accepted())
 
     def send(self, name: str, answer: bytes) -> bool:
-        """Send an answer on the link for this name, and tell whether there is one."""
+        """Send an answer on the link for this name, and return whether there is such a link."""
         link = self._replies.get(name)
         if link is None:
             return False
@@ -91,12 +92,12 @@ class RequestResponse:
         return True
 
     def disposed(self, event: Disposed) -> None:
-        """Hear what became of answers."""
+        """Settle the outcomes of answers."""
         self._answers.disposed(event)
         self.grant()
 
     def flush(self, link: Sender) -> None:
-        """Send the answers that the link has credit for."""
+        """Send as many answers as the link has credit for."""
         self._answers.flush(link)
         self.grant()
 
@@ -106,7 +107,7 @@ class RequestResponse:
         self.grant()
 
     def grant(self) -> None:
-        """Give credit for requests where half of it is used, unless answers wait to be taken."""
+        """Renew the credit of the links that have used half of it, unless answers wait."""
         if self._answers.is_empty:
             for link in self._requests:
                 if link.credit <= self._credit // 2:
@@ -114,6 +115,6 @@ class RequestResponse:
 
 
 def target_of(link: LinkEndpoint) -> Target:
-    """Return the target that the peer asked for, an empty one where it is none of messages."""
+    """Return the target in the peer's attach; an empty one for a coordinator or none."""
     target = link.remote.target if link.remote else None
     return target if isinstance(target, Target) else Target()

@@ -1,10 +1,10 @@
-"""The source `/log`: the events themselves, one message an event, from a moment on and then as they become durable.
+"""The source `/log`: each event becomes a message, from a moment on, and then as events become durable.
 
-Rule 1. Nothing is told before it is durable.
-Rule 2. Events are read again from the log's files and written as messages beside the loop, a piece at a time, and the
-        next piece when this one is sent: a slow peer costs a piece of memory, one that never gave credit none.
-Rule 3. Events tell facts, not messages: what was published is read by browsing the queue (docs/log-source.md).
-Rule 4. A drain is answered when all that is durable is sent.
+Rule 1. No event is sent before it is durable.
+Rule 2. A background job reads the events from the log's files and encodes them, one piece at a time. The next piece is
+        read when this one is sent. So a slow peer costs the memory of one piece, and a peer without credit none.
+Rule 3. An event has no message body: a client reads messages by browsing the queue (docs/log-source.md).
+Rule 4. A drain is answered when all durable events are sent.
 """
 
 from collections import deque
@@ -29,11 +29,12 @@ from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 __all__ = ["EventSource", "message_of"]
 
 _EVENTS_MAX: Final = 500
-"""Of one piece, but for the last batch's."""
+"""Events of one piece; the batch that reaches the bound is read whole."""
 _BYTES_MAX: Final = 256 << 10
-"""Of the words of one piece's events, but for the last batch's."""
+"""Bytes of the words of one piece's events; the batch that reaches the bound is read whole."""
 _US_PER_MS: Final = 1000
-_COUNTED: Final = ("count", "bytes", "outcome", "queue")
+_HEADLINE_FACTS: Final = ("count", "bytes", "outcome", "queue")
+"""Facts that are application properties too, so that a client reads them without the body."""
 
 _Piece = tuple[list[tuple[int, bytes]], int]
 """Messages with the offsets of their events, and the offset from which to read on."""
@@ -51,41 +52,41 @@ class EventSource:
         self.terms = terms
         self.is_open = True
         self._next = -1
-        """The offset from which to read on; below 0 before anybody knows."""
+        """The offset from which to read on; below 0 until a job has found it."""
         self._messages: deque[tuple[int, bytes]] = deque()
         self._names: dict[int, str] = {}
-        """Names of queues that this link has told of; only jobs use them, one at a time."""
+        """Names of the queues whose declarations this link has sent; only jobs use them, one job at a time."""
         self._job: BackgroundJob | None = None
 
     @property
     def lasts_ms_max(self) -> int:
-        """It may last for ever: it keeps nothing of the past."""
+        """Return 0, no bound: this source keeps no state of the past."""
         return 0
 
     @property
     def past_bytes(self) -> int:
-        """Nothing."""
+        """Return 0: this source keeps no state of the past."""
         return 0
 
     def ask_past(self, job: BackgroundJob) -> None:
-        """Let a job look for the offset to begin at."""
+        """Wait for the job that finds the offset to begin at."""
         self._job = job
 
     def begin(self, offset: int) -> None:
-        """Answer the attach: the first event is that at `offset`, or the next one behind it."""
+        """Answer the attach: the first event is the one at `offset`, or the next one behind it."""
         self._job = None
         self._next = offset
         self.link.accept(source=self.terms.source, target=self.terms.target)
 
     def serve(self, turn: TurnBudget) -> Wait:
-        """Send what the turn and the link allow."""
+        """Send as many messages as the turn and the link allow, and return what the link waits for."""
         messages, link = self._messages, self.link
-        while messages and (count := min(link.sendable, turn.messages, len(messages))) > 0 and not turn.is_over:
+        while messages and (count := min(link.sendable, turn.messages, len(messages))) > 0 and not turn.is_spent:
             run = [messages.popleft() for _ in range(count)]
             payloads = [payload for _, payload in run]
             is_settled = link.sender_settle_mode != SenderSettleMode.UNSETTLED
             link.send_run([offset for offset, _ in run], payloads, is_settled)
-            turn.take(count, sum(map(len, payloads)))
+            turn.spend(count, sum(map(len, payloads)))
         is_behind = self._next < self.peer.gateway.engine.durable_end
         if not messages and is_behind and link.credit and self._job is None:
             self._read_on()
@@ -96,7 +97,7 @@ class EventSource:
         return Wait.PEER if is_behind else Wait.EVENTS
 
     def answered(self, value: int | _Piece) -> None:
-        """Take what a job has found: the offset to begin at, or a piece of the log."""
+        """Accept the result of a job: the offset to begin at, or a piece of the log."""
         if isinstance(value, int):
             self.begin(value)
             return
@@ -105,11 +106,11 @@ class EventSource:
         self._messages.extend(messages)
 
     def disposed(self, event: Disposed) -> None:
-        """Settle what the peer has not settled itself."""
+        """Settle the deliveries that the peer has not settled."""
         settle_browsed(self.link, event)
 
     def close(self) -> None:
-        """Read no more."""
+        """Cancel the job and drop the messages that are not sent."""
         self.is_open = False
         self._messages.clear()
         if self._job is not None:
@@ -123,53 +124,53 @@ class EventSource:
 
         def read(job: BackgroundJob) -> _Piece:
             events, following = replay.read(events_max=_EVENTS_MAX, bytes_max=_BYTES_MAX)
-            told = []
+            messages = []
             for event in events:
-                told.append((event.offset, names.tell(event)))
+                messages.append((event.offset, names.message_of(event)))
                 job.rest()
-            return told, following
+            return messages, following
 
         self._job = self.peer.gateway.sources.read(self, read)
 
 
 @final
 class _Names:
-    """The names of queues: as told by the events that came before, or as they are now."""
+    """The names of queues: as declared by earlier events of the link, or as they are in the present state."""
 
-    def __init__(self, heard: dict[int, str], state: State) -> None:
-        self._heard = heard
+    def __init__(self, declared: dict[int, str], state: State) -> None:
+        self._declared = declared
         self._state = state
 
-    def tell(self, event: Event) -> bytes:
-        """Return an event's message, and remember what it names."""
+    def message_of(self, event: Event) -> bytes:
+        """Return the message of an event, and note the name that it declares."""
         if type(event) is QueueDeclared:
-            self._heard[event.offset] = event.name
+            self._declared[event.offset] = event.name
         payload = message_of(event, self._name)
         if type(event) is QueueDeleted:
-            self._heard.pop(event.queue, None)
+            self._declared.pop(event.queue, None)
         elif type(event) is Reset:
-            self._heard.clear()
+            self._declared.clear()
         return payload
 
     def _name(self, queue: int) -> str | None:
-        name = self._heard.get(queue)
+        name = self._declared.get(queue)
         if name is None:
-            known = self._state.queues.get(queue)
-            name = None if known is None else known.name
+            present = self._state.queues.get(queue)
+            name = None if present is None else present.name
         return name
 
 
 def message_of(event: Event, name: Callable[[int], str | None]) -> bytes:
-    """Return the message that tells an event: its id is the offset, its subject the type, its body the facts."""
+    """Return the message of an event: its id is the offset, its subject the type, its body the facts."""
     kind, facts = type_of(event), facts_of(event, name)
-    told: dict[str, Any] = {"type": kind, "offset": ULong(event.offset), "timestamp": event.time_us}
-    told["next"] = ULong(next_after(event))
-    told |= {key: facts[key] for key in _COUNTED if key in facts}
+    properties: dict[str, Any] = {"type": kind, "offset": ULong(event.offset), "timestamp": event.time_us}
+    properties["next"] = ULong(next_after(event))
+    properties |= {key: facts[key] for key in _HEADLINE_FACTS if key in facts}
     if "queues" in facts and len(facts["queues"]) == 1:
-        told["queue"] = facts["queues"][0]
+        properties["queue"] = facts["queues"][0]
     message = Message(
         properties=Properties(message_id=ULong(event.offset), subject=kind, creation_time=event.time_us // _US_PER_MS),
-        application_properties=told,
+        application_properties=properties,
         body=(AmqpValue(facts),),
     )
     return message.encode()

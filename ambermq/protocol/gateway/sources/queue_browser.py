@@ -1,12 +1,13 @@
-"""A link that browses a queue: its peer gets the messages that were available at one moment, and takes nothing.
+"""A link that browses a queue: the peer gets copies of the messages that were available at one moment.
 
-Rule 1. What is sent is a value, the queue as it was: those that came back first, then the others. What happens to the
-        queue meanwhile changes nothing of it, and browsing changes nothing of the queue, nor writes any event.
-Rule 2. Nothing is sent before the moment that it shows is durable.
-Rule 3. Messages go out as they would to a consumer; one whose bytes cannot be read is left out, and so is what is not
-        selected, which costs of a turn as much as if it were.
-Rule 4. Outcomes mean nothing and are settled. When all is sent a drain is answered; without one the link stays, silent.
-Rule 5. From the question on until all is sent the log is held: what is compacted meanwhile can still be read.
+Rule 1. The queue at that moment is an immutable value: first the returned messages, then the others. Later changes of
+        the queue do not affect it. Browsing changes nothing and writes no event.
+Rule 2. No message is sent before that moment is durable.
+Rule 3. Messages leave as they would to a consumer. A message that is unreadable or not selected is left out. It counts
+        against the turn like a message that is sent.
+Rule 4. Outcomes have no effect and are settled. A drain is answered when all messages are sent. Without a drain the
+        link stays attached.
+Rule 5. The browser holds the log until all messages are sent: so messages that a compaction removes can still be read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,12 +36,12 @@ from ambermq.protocol.gateway.sources.turn_budget import TurnBudget, Wait
 __all__ = ["QueueBrowser", "settle_browsed"]
 
 _ENTRY_BYTES: Final = 200
-"""About what the columns of an entry take, and their place in a map."""
+"""An estimate of the memory of an entry's columns and of their place in a map."""
 
 
 @final
 class QueueBrowser:
-    """A queue of one moment and the link that shows it."""
+    """A queue at one moment, and the link that sends its messages."""
 
     __slots__ = (
         "_chunks",
@@ -57,7 +58,7 @@ class QueueBrowser:
     )
 
     def __init__(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> None:
-        """Begin with nothing to show; raises Refusal for a selector that is none."""
+        """Create the browser without its queue. Raises Refusal for a bad selector."""
         self._selector = _compiled(terms.selector, peer.gateway.engine.config.argument_bytes_max)
         self.peer = peer
         self.link = link
@@ -65,28 +66,28 @@ class QueueBrowser:
         self.is_open = True
         self._chunks: Iterator[bytes] = iter(())
         self._words: Sequence[int] = ()
-        """Of the chunk that is being sent, what is left."""
+        """The words of the present chunk that are not sent."""
         self._entries: Any = {}
         self._job: BackgroundJob | None = None
         self._hold = peer.gateway.engine.hold()
         self.past_bytes = 0
-        """Of a moment in the past, what is kept for it alone; the present is the engine's too."""
+        """Bytes that this browser keeps of a moment in the past; 0 for the present, which the engine keeps anyway."""
 
     @property
     def lasts_ms_max(self) -> int:
-        """How long it may last: the state that it shows is kept for it."""
+        """The bound of the link's duration, since it keeps a state of the past."""
         return self.peer.gateway.limits.browse_ms_max
 
     def ask(self, name: str) -> None:
-        """Ask the engine for the queue as it is."""
+        """Submit the command that reads the present queue."""
         self.peer.gateway.engine.submit(Inspect(self, partial(_queue_named, name)))
 
     def ask_past(self, job: BackgroundJob) -> None:
-        """Let a job look for the queue as it was."""
+        """Wait for the job that finds the queue of the past."""
         self._job = job
 
     def answered(self, queue: Queue | None) -> None:
-        """Answer the attach; raises Refusal where there is no such queue."""
+        """Answer the attach. Raises Refusal if the queue does not exist."""
         self._job = None
         if queue is None:
             when = "" if self.terms.at is None else " at that moment"
@@ -101,8 +102,8 @@ class QueueBrowser:
         self.link.accept(source=self.terms.source, target=self.terms.target)
 
     def serve(self, turn: TurnBudget) -> Wait:
-        """Send what the turn and the link allow."""
-        while self._fill() and not turn.is_over and (count := min(self.link.sendable, turn.messages)):
+        """Send as many messages as the turn and the link allow, and return what the link waits for."""
+        while self._fill() and not turn.is_spent and (count := min(self.link.sendable, turn.messages)):
             words = self._next_run(count, turn.size)
             entries = self._columns(words)
             bodies = self.peer.gateway.engine.messages(words, entries)
@@ -111,7 +112,7 @@ class QueueBrowser:
             self._words = self._words[len(words) :]
             self.link.available -= len(words)
             self._send(words, self._selected(bodies, entries))
-            turn.take(len(words), sum(map(size_of, words)))
+            turn.spend(len(words), sum(map(size_of, words)))
         self.link.end_drain(has_more=bool(self._words))
         if self._words and self.link.sendable:
             return Wait.TURN
@@ -119,11 +120,11 @@ class QueueBrowser:
         return Wait.PEER
 
     def disposed(self, event: Disposed) -> None:
-        """Settle what the peer has not settled itself."""
+        """Settle the deliveries that the peer has not settled."""
         settle_browsed(self.link, event)
 
     def close(self) -> None:
-        """Let go of what it shows."""
+        """Release the queue and the log, and cancel the job."""
         self.is_open = False
         self._hold.release()
         self._chunks, self._words, self._entries, self.past_bytes = iter(()), (), {}, 0
@@ -132,17 +133,17 @@ class QueueBrowser:
             self._job = None
 
     def _fill(self) -> bool:
-        """Go on to the next chunk where one is used up; tell whether anything is left."""
+        """Read the next chunk if the present one is sent, and return whether any message is left."""
         if not self._words:
             self._words = unpack_words(next(self._chunks, b""))
             if not self._words:
-                # All is sent: nothing is kept any more for a peer that stays.
+                # All messages are sent: release their memory, since the link may stay attached.
                 self._chunks, self._entries, self.past_bytes = iter(()), {}, 0
                 self._hold.release()
         return bool(self._words)
 
     def _next_run(self, count: int, size: int) -> Sequence[int]:
-        """Return the next words, up to `count` of them, and no more bytes than `size` but for the last one's."""
+        """Return the next words: at most `count`, up to and including the one that reaches `size` bytes."""
         words = self._words[:count]
         for index, word in enumerate(words):
             size -= size_of(word)
@@ -155,7 +156,7 @@ class QueueBrowser:
         return [entries.get(entry_of(word)) for word in words] if entries else None
 
     def _selected(self, bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None) -> list[Buffer | None]:
-        """Return the messages as they go out, None for those that cannot be read or are not selected."""
+        """Return the messages to send; an element is None if the message is unreadable or not selected."""
         payloads = _payloads(bodies, entries)
         selector = self._selector
         if selector is None:
@@ -166,10 +167,10 @@ class QueueBrowser:
         ]
 
     def _send(self, words: Sequence[int], payloads: list[Buffer | None]) -> None:
-        whole = [(word, payload) for word, payload in zip(words, payloads, strict=True) if payload is not None]
-        if whole:
+        pairs = [(word, payload) for word, payload in zip(words, payloads, strict=True) if payload is not None]
+        if pairs:
             is_settled = self.link.sender_settle_mode != SenderSettleMode.UNSETTLED
-            self.link.send_run([word for word, _ in whole], [payload for _, payload in whole], is_settled)
+            self.link.send_run([word for word, _ in pairs], [payload for _, payload in pairs], is_settled)
 
 
 def _compiled(text: str, bytes_max: int) -> Selector | None:
@@ -192,6 +193,6 @@ def _payloads(bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] |
 
 
 def settle_browsed(link: Sender, event: Disposed) -> None:
-    """Settle deliveries whose peer has said what became of them and waits for us (receiver-settle-mode second)."""
+    """Settle deliveries whose peer has sent an outcome and waits for the settlement (receiver-settle-mode second)."""
     if not event.settled:
         link.settle_sent(event.first_id, len(event.tokens), event.state)

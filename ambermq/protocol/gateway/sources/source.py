@@ -1,7 +1,7 @@
-"""A link that takes nothing, such as a browser, and what it needs of its connection and of the gateway.
+"""The source of a browsing link, which acquires no message, and what it needs of its connection and of the gateway.
 
-Rule 1: a source knows no more of its connection than this, so both gateways lie above the sources' room.
-Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
+Rule 1. A source uses nothing else of its connection. So this package does not import the gateways.
+Rule 2. The protocols are for the type checker only: they add no call at run time.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ __all__ = ["Source", "SourceGateway", "SourceJobs", "SourcePeer"]
 
 
 class Source(Protocol):
-    """A link that takes nothing, and what it shows."""
+    """A browsing link, and what it sends."""
 
     peer: "SourcePeer"
     link: Sender
@@ -27,40 +27,40 @@ class Source(Protocol):
 
     @property
     def lasts_ms_max(self) -> int:
-        """How long it may last; 0 for ever."""
+        """The bound of the link's duration; 0 for no bound."""
 
     @property
     def past_bytes(self) -> int:
-        """Bytes that it alone keeps of the past."""
+        """Bytes that this source keeps of the past."""
 
     def serve(self, turn: TurnBudget) -> Wait:
-        """Send what the turn and the link allow; returns what it waits for then."""
+        """Send as many messages as the turn and the link allow, and return what the link waits for."""
 
     def answered(self, value: Any) -> None:
-        """Take the answer to what it has asked. Raises Refusal."""
+        """Accept the result of its command or job. Raises Refusal."""
 
     def disposed(self, event: Disposed) -> None:
-        """Take the peer's outcome, which means nothing."""
+        """Settle the peer's outcomes, which have no effect."""
 
     def close(self) -> None:
-        """End; the link is gone or about to go."""
+        """Release everything: the link has ended or is ending."""
 
 
 class SourceJobs(Protocol):
-    """What a source has done beside the loop."""
+    """The background jobs of sources."""
 
     def check_past_room(self, needed_bytes: int) -> None:
-        """Raise Refusal where a link would keep too much of the past."""
+        """Raise Refusal if the sources would keep too many bytes of the past."""
 
     def read(self, key: Source, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
-        """Read the log beside the loop; the value is the link's answer."""
+        """Start a job that reads the log; its result goes to the source `key`."""
 
     def drop(self, job: BackgroundJob) -> None:
         """Cancel a job."""
 
 
 class SourceGateway(LinkGateway, Protocol):
-    """What sources need of the gateway of their virtual host."""
+    """The gateway of a virtual host, as its sources use it."""
 
     @property
     def sources(self) -> SourceJobs:
@@ -68,29 +68,29 @@ class SourceGateway(LinkGateway, Protocol):
 
     @property
     def beside(self) -> BackgroundQueries:
-        """Answers what would hold the loop up."""
+        """The background queries of the virtual host, which would block the loop."""
 
     @property
     def may_read_log(self) -> Callable[[str | None], bool]:
-        """Whether a user may read `/log`, by the user's name; None is a user without one."""
+        """A function of a user's name to whether the user may read `/log`; None is an anonymous user."""
 
     @property
     def touched(self) -> dict[LinkPeer, None]:
         """Connections that may have output."""
 
     def blame(self, peer: LinkPeer | None, mistake: Exception) -> None:
-        """End a connection for a mistake of ours."""
+        """End a connection because of an error of the broker."""
 
 
 class SourcePeer(LinkPeer, Protocol):
-    """What a source needs of the gateway's side of its connection."""
+    """A connection's gateway, as a source uses it."""
 
     is_paused: bool
-    """So much output is unsent that no deliveries are wanted."""
+    """Whether too much output is unsent for further deliveries."""
 
     @property
     def gateway(self) -> SourceGateway:
         """The gateway of the virtual host that the connection belongs to."""
 
     def source_ended(self, source: Source, error: Error) -> None:
-        """End a link that takes nothing."""
+        """End a browsing link with an error."""

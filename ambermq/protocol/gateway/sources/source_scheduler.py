@@ -1,10 +1,10 @@
-"""The links that take nothing, beside producers and consumers: who of them is served next, and how much at a time.
+"""The scheduler of the sources of one virtual host: which browsing link is served next, and how much it may send.
 
-Rule 1. A turn hands out a bounded number of messages and bytes; who has had some goes to the end of the line.
-Rule 2. Each link stands in one place: in `ready` while it may have something to send, in `_cold` while its bodies are
-        read, in `_ended` while no later event is durable; or in none, until its peer gives credit.
-Rule 3. Such links are bounded in number, those that keep a state of the past in age and in bytes, and questions to the
-        log by a line that has an end.
+Rule 1. A turn sends a bounded number of messages and bytes. A source that was served goes to the end of the queue.
+Rule 2. A source is in at most one set: in `ready` while it may have something to send, in `_cold` while its bodies are
+        read from the disk, in `_ended` while no later event is durable. It is in none until its peer gives credit.
+Rule 3. The number of sources is bounded. Sources that keep a state of the past are bounded in duration and bytes. The
+        backlog of queries of the past is bounded.
 """
 
 from collections.abc import Callable
@@ -32,24 +32,25 @@ _NEVER_MS: Final = 1 << 62
 
 @final
 class SourceScheduler:
-    """Those of one gateway."""
+    """The sources of one gateway."""
 
     def __init__(self, gateway: SourceGateway) -> None:
         self._gateway = gateway
         self.due_ms: dict[Source, int] = {}
-        """All that are open, and when each has to end: 0 before anybody has looked at the clock."""
+        """All open sources, each with the time of its end; 0 until the first look at the clock."""
         self.ready: dict[Source, None] = {}
-        """Those for which another turn is due."""
+        """The sources that may have something to send."""
         self._cold: dict[Source, None] = {}
         self._ended: dict[Source, None] = {}
         self._durable_end = 0
 
     def attach(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
-        """Begin what a peer asks for; its attach is answered now or later. Raises Refusal."""
+        """Add the source that a peer attaches to; its attach is answered now or later. Raises Refusal."""
         limits = self._gateway.limits
         if len(self.due_ms) >= limits.sources_max:
             raise Refusal(
-                AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"{limits.sources_max} links browse already (sources_max)"
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
+                f"at most {limits.sources_max} links of a virtual host may browse (sources_max)",
             )
         source = self._follow(peer, link, terms) if terms.address == LOG_ADDRESS else self._browse(peer, link, terms)
         self.due_ms[source] = 0
@@ -60,23 +61,23 @@ class SourceScheduler:
             name = queue_name(terms.address, name_bytes_max=self._gateway.engine.config.name_bytes_max)
         except Refused as refused:
             raise Refusal(refused.condition, refused.description) from refused
-        browsing = QueueBrowser(peer, link, terms)
+        browser = QueueBrowser(peer, link, terms)
         if terms.at is None:
-            browsing.ask(name)
+            browser.ask(name)
         else:
-            job = self._gateway.beside.past.queue(browsing, name, **self._moment(terms.at))
+            job = self._gateway.beside.past.queue(browser, name, **self._moment(terms.at))
             if job is None:
-                browsing.close()
-            browsing.ask_past(self._accepted(job))
-        return browsing
+                browser.close()
+            browser.ask_past(self._accepted(job))
+        return browser
 
     def _follow(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
         username = peer.identity.username
         if not self._gateway.may_read_log(username):
-            who = "who has no name" if username is None else repr(username)
+            user = "an anonymous client" if username is None else f"user {username!r}"
             raise Refusal(
                 AmqpCondition.UNAUTHORIZED_ACCESS,
-                f"{who} may not read {LOG_ADDRESS}: see [permissions] of the settings",
+                f"{user} may not read {LOG_ADDRESS}: see [permissions] of the configuration",
             )
         source = EventSource(peer, link, terms)
         if terms.at is None:
@@ -93,40 +94,40 @@ class SourceScheduler:
         if job is None:
             raise Refusal(
                 AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
-                f"{self._gateway.limits.past_waiting_max} questions about the past wait already (past_waiting_max)",
+                f"{self._gateway.limits.past_waiting_max} queries of the past wait already (past_waiting_max)",
             )
         return job
 
     def check_past_room(self, needed_bytes: int) -> None:
-        """Raise Refusal where a link would keep too much of the past; the first may keep all that it needs."""
+        """Raise Refusal if the sources would keep too many bytes of the past; a single source has no such bound."""
         kept_bytes, limit = sum(source.past_bytes for source in self.due_ms), self._gateway.limits.past_bytes_max
         if kept_bytes and kept_bytes + needed_bytes > limit:
             raise Refusal(
                 AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
-                f"{needed_bytes} bytes beside the {kept_bytes} that are kept of the past already: {limit} at most "
-                "(past_bytes_max)",
+                f"this link would keep {needed_bytes} bytes of the past and others keep {kept_bytes}: at most {limit} "
+                "are allowed (past_bytes_max)",
             )
 
     def read(self, key: Source, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
-        """Read the log beside the loop; the value is the link's answer."""
+        """Start a job that reads the log; its result goes to the source `key`."""
         return self._gateway.beside.read(key, run)
 
     def drop(self, job: BackgroundJob) -> None:
-        """Wait for a job no longer."""
+        """Cancel a job."""
         self._gateway.beside.drop(job)
 
     def take_answers(self) -> None:
-        """Hand the answers that were found beside the loop to those who have asked."""
+        """Hand the results of completed jobs to their sources."""
         for job in self._gateway.beside.completed():
             self.answer(job.key, job.value, job.error)
 
     def answer(self, source: Source, value: Any, error: Exception | None = None) -> None:
-        """Give a link the answer to what it has asked; one that cannot be given ends it."""
+        """Hand a source the result of its command or job; an error ends the link."""
         if not source.is_open:
             return
         try:
             if error is not None:
-                raise error  # noqa: TRY301 - told apart below, like what the link says to its answer
+                raise error  # noqa: TRY301 - the clauses below sort it together with errors of the source itself
             source.answered(value)
             self.ready[source] = None
         except Refusal as refusal:
@@ -135,7 +136,7 @@ class SourceScheduler:
             self._end(source, AmqpCondition.PRECONDITION_FAILED, str(past))
         except EngineError as unreadable:
             self._end(source, AmqpCondition.INTERNAL_ERROR, str(unreadable))
-        except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
+        except Exception as mistake:  # noqa: BLE001 - an error of the broker ends this connection only
             self._gateway.blame(source.peer, mistake)
         self._gateway.touched[source.peer] = None
 
@@ -144,17 +145,17 @@ class SourceScheduler:
         self._gateway.touched[source.peer] = None
 
     def wake(self, source: Source) -> None:
-        """Let a link have a turn: it may have something to send now."""
+        """Add a source to the ready ones: it may have something to send now."""
         if source in self.due_ms:
             self._cold.pop(source, None)
             self._ended.pop(source, None)
             self.ready[source] = None
 
     def heard(self) -> None:
-        """Wake those that wait for the log: it has finished something."""
+        """Wake the sources that wait for a read or for durable events: the log has completed one of them."""
         if not self.due_ms:
             return
-        # Those in front: what was read for them may be dropped when the next read has ended.
+        # The sources that wait for bodies come first: the next completed read may evict their bodies from the cache.
         self.ready = self._cold | self.ready
         self._cold = {}
         durable_end = self._gateway.engine.durable_end
@@ -164,11 +165,11 @@ class SourceScheduler:
             self._ended = {}
 
     def serve(self) -> None:
-        """Give a turn: each link that is ready sends once, as long as the turn lasts."""
+        """Serve each ready source once, until the turn's budget is spent."""
         limits = self._gateway.limits
         turn = TurnBudget(limits.source_messages, limits.source_bytes)
         for _ in range(len(self.ready)):
-            if turn.is_over:
+            if turn.is_spent:
                 return
             source = next(iter(self.ready))
             del self.ready[source]
@@ -178,7 +179,7 @@ class SourceScheduler:
     def _serve(self, source: Source, turn: TurnBudget) -> None:
         try:
             wait = source.serve(turn)
-        except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
+        except Exception as mistake:  # noqa: BLE001 - an error of the broker ends this connection only
             self._gateway.blame(source.peer, mistake)
             return
         self._gateway.touched[source.peer] = None
@@ -187,17 +188,17 @@ class SourceScheduler:
             place[source] = None
 
     def forget(self, source: Source) -> None:
-        """Drop a link that is gone."""
+        """Remove a source whose link has ended."""
         source.close()
         self.due_ms.pop(source, None)
         for place in (self.ready, self._cold, self._ended):
             place.pop(source, None)
 
     def look_at_clock(self, now_ms: int) -> None:
-        """End what has kept a state of the past for too long."""
+        """End the sources that have kept a state of the past for too long."""
         for source, due_ms in list(self.due_ms.items()):
             if not due_ms:
                 self.due_ms[source] = now_ms + source.lasts_ms_max if source.lasts_ms_max else _NEVER_MS
             elif now_ms >= due_ms:
-                why = f"this link has browsed for {source.lasts_ms_max} ms (browse_ms_max): attach anew"
-                self._end(source, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)
+                description = f"this link has browsed for {source.lasts_ms_max} ms (browse_ms_max): attach again"
+                self._end(source, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, description)

@@ -1,4 +1,4 @@
-"""What a link that takes nothing may send at a time, and what it waits for then."""
+"""The budget of a turn: how much browsing links may send in it, and what a link waits for afterwards."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -8,33 +8,33 @@ __all__ = ["TurnBudget", "Wait"]
 
 
 class Wait(Enum):
-    """What a link waits for once it has had its turn."""
+    """What a link waits for after its turn."""
 
     TURN = auto()
-    """The next turn: it has more to send."""
+    """The next turn: the link has more to send."""
     PEER = auto()
-    """Credit or window of its peer, or the answer to a question of its own; also: it has sent everything."""
+    """Credit or window of the peer, or the result of a job. Also for a link that has sent everything."""
     BODIES = auto()
-    """Messages that are being read from the disk."""
+    """Message bodies that are being read from the disk."""
     EVENTS = auto()
-    """Events that are not durable yet."""
+    """Events that are not durable."""
 
 
 @final
 @dataclass(slots=True)
 class TurnBudget:
-    """What may still be sent before others are looked after; all links of a turn share it."""
+    """The messages and bytes that may still be sent in a turn; all links of the turn share them."""
 
     messages: int
     size: int
-    """In bytes of messages; the message that takes it below 0 is the last."""
+    """In bytes of messages; the message that takes it to 0 or below is the last."""
 
     @property
-    def is_over(self) -> bool:
-        """Nothing more may be sent."""
+    def is_spent(self) -> bool:
+        """Whether nothing more may be sent."""
         return self.messages <= 0 or self.size <= 0
 
-    def take(self, messages: int, size: int) -> None:
-        """Count what was sent."""
+    def spend(self, messages: int, size: int) -> None:
+        """Subtract what was sent."""
         self.messages -= messages
         self.size -= size

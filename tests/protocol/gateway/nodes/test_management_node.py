@@ -193,7 +193,7 @@ def test_a_body_that_is_no_map_is_answered_400(section: AmqpSequence | AmqpValue
     (answer,) = managing.ask(told.encode())
     assert answer.application_properties is not None
     assert answer.application_properties["statusCode"] == 400
-    assert "must be a map" in answer.application_properties["statusDescription"]
+    assert "must be an amqp-value with a map" in answer.application_properties["statusDescription"]
     assert managing.rig.loop.state.queue_named("n") is None
 
 

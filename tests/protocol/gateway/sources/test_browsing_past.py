@@ -104,7 +104,7 @@ def test_what_links_keep_of_the_past_is_bounded(tmp_path: Path) -> None:
     watching.attach("q", handle=0, filter=then)
     condition, description = watching.refused("q", filters=then)
     assert condition == "amqp:resource-limit-exceeded"
-    assert "16 bytes beside the 16 that are kept of the past already: 20 at most (past_bytes_max)" in description
+    assert "would keep 16 bytes of the past and others keep 16: at most 20 are allowed (past_bytes_max)" in description
     assert said(watching.browse("q", handle=2)) == ["a", "b"]
     watching.say(Detach(handle=0, closed=True))
     assert said(watching.browse("q", handle=3, filter=then)) == ["a", "b"]
