@@ -79,13 +79,13 @@ class Watching:
         sources = self.gateway.sources
         for _ in range(3):
             self.gateway.carry_out(self.rig.do())
-            sources.heard()
+            sources.wake_waiters()
             sources.take_answers()
             while sources.ready:
                 sources.serve()
                 self.turns += 1
                 self.gateway.carry_out(self.rig.completed())
-                sources.heard()
+                sources.wake_waiters()
                 sources.take_answers()
         assert not self.gateway.mistakes, self.gateway.mistakes
         output = b"".join(map(bytes, self.peer.connection.take_output()))

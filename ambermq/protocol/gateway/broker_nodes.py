@@ -53,14 +53,14 @@ class BrokerNodes:
         self._management.attach_replies(link)
         return True
 
-    def is_asked_in(self, session: SessionEndpoint) -> bool:
+    def has_request_link(self, session: SessionEndpoint) -> bool:
         """Return whether a session has a link for requests."""
-        return any(node.links.is_asked_in(session) for node in self._nodes.values())
+        return any(node.links.has_request_link(session) for node in self._nodes.values())
 
-    def requested(self, run: TransferRun) -> None:
+    def receive_requests(self, run: TransferRun) -> None:
         """Process the requests of a run."""
         for node in self._nodes.values():
-            node.requested(run)
+            node.receive_requests(run)
 
     def disposed(self, event: Disposed) -> None:
         """Process the outcomes of answers."""

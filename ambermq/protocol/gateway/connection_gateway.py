@@ -140,7 +140,7 @@ class ConnectionGateway:
         for session in self.connection.sessions():
             if not is_low:
                 session.resume()
-            elif not self._own.is_asked_in(session):
+            elif not self._own.has_request_link(session):
                 session.pause()
         if not is_low:
             for producing in self._producing.values():
@@ -412,7 +412,7 @@ class ConnectionGateway:
     def _transferred(self, event: TransferRun) -> None:
         producing = self._producing.get(event.link)
         if producing is None:
-            self._own.requested(event)
+            self._own.receive_requests(event)
             return
         try:
             producing.publish(event)

@@ -152,7 +152,7 @@ class VhostRunner:
         self._obey(self.engine.completed, now_us or self._server.now_us())
         sources = self.gateway.sources
         if sources.due_ms:
-            sources.heard()
+            sources.wake_waiters()
             if sources.ready:
                 self.turn_soon()
         if self._paused:
@@ -172,7 +172,7 @@ class VhostRunner:
         self._look_after_snapshots(now_us)
         for fault in self.engine.log.take_faults():
             structlog.get_logger().warning("no room given back", vhost=self.name, reason=fault)
-        self.gateway.sources.look_at_clock(now_ms)
+        self.gateway.sources.end_expired(now_ms)
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)
         self._resume_reading()

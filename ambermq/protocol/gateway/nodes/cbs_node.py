@@ -46,9 +46,9 @@ class CbsNode:
         names = (link.name, ADDRESS) if address is None else (str(address),)
         self.links.attach_replies(link, names, Source(address=ADDRESS))
 
-    def requested(self, run: TransferRun) -> None:
+    def receive_requests(self, run: TransferRun) -> None:
         """Answer the requests of a run, if its link is a link for requests."""
-        for delivery_id, payload in self.links.taken(run):
+        for delivery_id, payload in self.links.requests(run):
             self.links.settle(run.link, delivery_id)
             self._answer(payload)
         self.links.grant()

@@ -91,9 +91,9 @@ class ManagementNode:
             source = Source(address=name, dynamic=True)
         self.links.attach_replies(link, (name,), source)
 
-    def requested(self, run: TransferRun) -> None:
+    def receive_requests(self, run: TransferRun) -> None:
         """Process the requests of a run, if its link is a link for requests; after the end of a link drop them."""
-        for delivery_id, payload in self.links.taken(run):
+        for delivery_id, payload in self.links.requests(run):
             try:
                 self._take(run.link, delivery_id, decode_message(payload))
             except DecodeError:

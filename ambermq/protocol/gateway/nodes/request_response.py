@@ -1,6 +1,6 @@
 """The links of one connection to a node of the broker that answers requests, such as `$management`.
 
-    a receiver of the node -> `taken` yields the requests -> the node answers -> `send` -> the sender for the reply-to
+    a receiver of the node -> `requests` yields them -> the node answers -> `send` -> the sender for the reply-to
 
 Rule 1. A request that is too large ends its link. Requests on a link that has ended are dropped.
 Rule 2. Links for requests get credit while no answer waits.
@@ -53,7 +53,7 @@ class RequestResponse:
         self._replies.update(dict.fromkeys(names, link))
         self._answers.attach(link)
 
-    def is_asked_in(self, session: SessionEndpoint) -> bool:
+    def has_request_link(self, session: SessionEndpoint) -> bool:
         """Return whether a session has a link for requests."""
         return any(link.session is session for link in self._requests)
 
@@ -66,7 +66,7 @@ class RequestResponse:
             self._replies = {name: other for name, other in self._replies.items() if other is not link}
             self.grant()
 
-    def taken(self, run: TransferRun) -> Iterator[tuple[int, Buffer]]:
+    def requests(self, run: TransferRun) -> Iterator[tuple[int, Buffer]]:
         """Yield the delivery-id and the message of each request of a run, if its link is for requests."""
         for index, payload in enumerate(run.payloads):
             if run.link not in self._requests:

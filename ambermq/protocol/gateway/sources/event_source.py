@@ -59,7 +59,7 @@ class EventSource:
         self._job: BackgroundJob | None = None
 
     @property
-    def lasts_ms_max(self) -> int:
+    def duration_ms_max(self) -> int:
         """Return 0, no bound: this source keeps no state of the past."""
         return 0
 
@@ -68,7 +68,7 @@ class EventSource:
         """Return 0: this source keeps no state of the past."""
         return 0
 
-    def ask_past(self, job: BackgroundJob) -> None:
+    def await_job(self, job: BackgroundJob) -> None:
         """Wait for the job that finds the offset to begin at."""
         self._job = job
 

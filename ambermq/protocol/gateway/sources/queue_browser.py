@@ -74,15 +74,15 @@ class QueueBrowser:
         """Bytes that this browser keeps of a moment in the past; 0 for the present, which the engine keeps anyway."""
 
     @property
-    def lasts_ms_max(self) -> int:
+    def duration_ms_max(self) -> int:
         """The bound of the link's duration, since it keeps a state of the past."""
         return self.peer.gateway.limits.browse_ms_max
 
-    def ask(self, name: str) -> None:
+    def inspect_queue(self, name: str) -> None:
         """Submit the command that reads the present queue."""
         self.peer.gateway.engine.submit(Inspect(self, partial(_queue_named, name)))
 
-    def ask_past(self, job: BackgroundJob) -> None:
+    def await_job(self, job: BackgroundJob) -> None:
         """Wait for the job that finds the queue of the past."""
         self._job = job
 

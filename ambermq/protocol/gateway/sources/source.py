@@ -26,7 +26,7 @@ class Source(Protocol):
     is_open: bool
 
     @property
-    def lasts_ms_max(self) -> int:
+    def duration_ms_max(self) -> int:
         """The bound of the link's duration; 0 for no bound."""
 
     @property

@@ -63,12 +63,12 @@ class SourceScheduler:
             raise Refusal(refused.condition, refused.description) from refused
         browser = QueueBrowser(peer, link, terms)
         if terms.at is None:
-            browser.ask(name)
+            browser.inspect_queue(name)
         else:
             job = self._gateway.beside.past.queue(browser, name, **self._moment(terms.at))
             if job is None:
                 browser.close()
-            browser.ask_past(self._accepted(job))
+            browser.await_job(self._accepted(job))
         return browser
 
     def _follow(self, peer: SourcePeer, link: Sender, terms: ConsumingTerms) -> Source:
@@ -83,7 +83,7 @@ class SourceScheduler:
         if terms.at is None:
             source.begin(self._gateway.engine.durable_end)
         else:
-            source.ask_past(self._accepted(self._gateway.beside.past.log_start(source, **self._moment(terms.at))))
+            source.await_job(self._accepted(self._gateway.beside.past.log_start(source, **self._moment(terms.at))))
         return source
 
     def _moment(self, at: At) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class SourceScheduler:
             self._ended.pop(source, None)
             self.ready[source] = None
 
-    def heard(self) -> None:
+    def wake_waiters(self) -> None:
         """Wake the sources that wait for a read or for durable events: the log has completed one of them."""
         if not self.due_ms:
             return
@@ -194,11 +194,11 @@ class SourceScheduler:
         for place in (self.ready, self._cold, self._ended):
             place.pop(source, None)
 
-    def look_at_clock(self, now_ms: int) -> None:
+    def end_expired(self, now_ms: int) -> None:
         """End the sources that have kept a state of the past for too long."""
         for source, due_ms in list(self.due_ms.items()):
             if not due_ms:
-                self.due_ms[source] = now_ms + source.lasts_ms_max if source.lasts_ms_max else _NEVER_MS
+                self.due_ms[source] = now_ms + source.duration_ms_max if source.duration_ms_max else _NEVER_MS
             elif now_ms >= due_ms:
-                description = f"this link has browsed for {source.lasts_ms_max} ms (browse_ms_max): attach again"
+                description = f"this link has browsed for {source.duration_ms_max} ms (browse_ms_max): attach again"
                 self._end(source, AmqpCondition.RESOURCE_LIMIT_EXCEEDED, description)

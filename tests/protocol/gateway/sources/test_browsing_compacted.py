@@ -81,8 +81,8 @@ def test_a_browser_that_ends_holds_nothing(watching: Watching, how: str) -> None
     if how == "detach":
         watching.say(Detach(handle=0, closed=True))
     else:
-        watching.gateway.sources.look_at_clock(0)
-        watching.gateway.sources.look_at_clock(1000)
+        watching.gateway.sources.end_expired(0)
+        watching.gateway.sources.end_expired(1000)
     tidy(watching)
     assert not manifest_of(watching).removed
 

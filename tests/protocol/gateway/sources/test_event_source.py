@@ -98,10 +98,10 @@ def test_then_they_come_as_they_become_durable(watching: Watching) -> None:
     assert bodies(watching.flow(100)) == []
     rig.step(rig.publish(producer, b"\x00Sw\xa1\x01a"))
     sources = watching.gateway.sources
-    sources.heard()
+    sources.wake_waiters()
     assert not sources.ready
     rig.completed()
-    sources.heard()
+    sources.wake_waiters()
     assert sources.ready
     assert subjects(decoded(watching.settle())) == ["published"]
 

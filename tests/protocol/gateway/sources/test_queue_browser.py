@@ -277,10 +277,10 @@ def test_a_browser_does_not_last_for_ever() -> None:
     """After browse_ms_max its link ends with amqp:resource-limit-exceeded, and its state is let go."""
     peer = Watching(filled("a"), limits=ServerLimits(browse_ms_max=1000))
     peer.attach("q")
-    peer.gateway.sources.look_at_clock(5000)
-    peer.gateway.sources.look_at_clock(5999)
+    peer.gateway.sources.end_expired(5000)
+    peer.gateway.sources.end_expired(5999)
     assert peer.settle() == []
-    peer.gateway.sources.look_at_clock(6000)
+    peer.gateway.sources.end_expired(6000)
     (goodbye,) = [each for each, _ in peer.settle() if isinstance(each, Detach)]
     assert goodbye.error is not None
     assert goodbye.error.condition == "amqp:resource-limit-exceeded"
