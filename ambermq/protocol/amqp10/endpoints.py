@@ -1,7 +1,7 @@
-"""What an event names: the endpoints of links and sessions, as their owner uses them (transport, 2.5 and 2.6).
+"""The endpoints of links and sessions that events name, as the user of a connection sees them (transport, 2.5, 2.6).
 
-Rule 1: an event needs no more than these protocols, so events.py lies below the rooms of links and sessions.
-Rule 2: they are protocols for the type checker alone: the objects are those of link/ and session/.
+Rule 1. Events need only these protocols. So events.py does not import the packages of links and sessions.
+Rule 2. The protocols are for the type checker only. The classes are in link/ and session/.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ class SessionEndpoint(Protocol):
     """A session, as its owner uses it."""
 
     is_awaited: bool
-    """A link of it waits for room: too much is unsettled."""
+    """Whether a link waits for room: the session has too many unsettled deliveries."""
 
     @property
     def is_live(self) -> bool:
-        """Whether it is mapped at both ends, as far as we know."""
+        """Whether the session is mapped, as far as this end knows."""
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may leave until the peer settles something."""
+        """Whether no delivery may be sent until the peer settles one."""
 
     def await_room(self) -> None:
-        """Note that a link waits for room, where the session is full."""
+        """Note that a link waits for room, if the session is full."""
 
     def links(self) -> Sequence[LinkEndpoint]:
-        """Return the links that are not detached at both ends; of an ended session those that it had."""
+        """Return the links that are not detached at both ends; for an ended session the links that it had."""
 
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle received deliveries with consecutive ids."""
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
-        """Settle deliveries that we sent, with their final state."""
+        """Settle sent deliveries, with their final state."""
 
     def pause(self) -> None:
-        """Close the incoming window; what is in flight still comes."""
+        """Close the incoming window; transfers in flight still arrive."""
 
     def resume(self) -> None:
         """Open the incoming window again."""
 
     def end(self, error: Error | None = None) -> None:
-        """End the session from our side."""
+        """End the session from this end."""
 
 
 class LinkEndpoint(Protocol):
@@ -59,7 +59,7 @@ class LinkEndpoint(Protocol):
     """For the owner's use."""
     state: LinkState
     remote: Attach | None
-    """The peer's attach, once it came."""
+    """The peer's attach; None before it arrives."""
     credit: int
     drain: bool
     sender_settle_mode: int
@@ -68,15 +68,15 @@ class LinkEndpoint(Protocol):
 
     @property
     def session(self) -> SessionEndpoint:
-        """The session that it belongs to."""
+        """The session of the link."""
 
     @property
     def is_live(self) -> bool:
-        """Whether it is attached at both ends, as far as we know."""
+        """Whether the link is attached, as far as this end knows."""
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """What names the link for ever: the peer's container id, the link's name, and whether we send."""
+        """The permanent identity of the link: the peer's container id, the link's name, and whether this end sends."""
 
     def accept(
         self,
@@ -90,23 +90,23 @@ class LinkEndpoint(Protocol):
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
     ) -> None:
-        """Answer the peer's attach with the termini as they are."""
+        """Answer the peer's attach with the actual termini."""
 
     def refuse(self, error: Error) -> None:
         """Answer the peer's attach with a null terminus, then detach."""
 
     def detach(self, *, closed: bool = True, error: Error | None = None) -> None:
-        """End the link from our side."""
+        """Detach the link from this end."""
 
     def fail(self, condition: str, description: str) -> None:
-        """Detach for the peer's fault, and append the event."""
+        """Detach the link because of an error of the peer, and append the event."""
 
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
         """Settle received deliveries of this link."""
 
 
 class ReceiverEndpoint(LinkEndpoint, Protocol):
-    """A link on which we receive."""
+    """A link on which this end receives."""
 
     def grant(self, credit: int, *, drain: bool = False) -> None:
-        """Allow the peer to send until `credit` messages more have come."""
+        """Set the link's credit: the peer may send `credit` more messages."""

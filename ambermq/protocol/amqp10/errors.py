@@ -1,8 +1,8 @@
-"""What can go wrong in AMQP, and who is to blame.
+"""The errors of AMQP, by the side that caused them.
 
-Rule 1: the peer's fault is an `AmqpError`: it carries the condition that goes into close, end or detach.
-Rule 2: our own fault is a `LocalError`, and is never sent to a peer.
-Rule 3: a subclass stands for a scope that ends, since that is what a caller acts on; the rest is in the condition.
+Rule 1. An `AmqpError` is an error of the peer. It carries the condition for the close, end or detach frame.
+Rule 2. A `LocalError` is an error of this program. It is never sent to a peer.
+Rule 3. A subclass stands for the scope that ends, since a caller acts on that. The condition says the rest.
 """
 
 from ambermq.protocol.amqp10.spec import AmqpCondition, ConnectionCondition
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class AmqpError(Exception):
-    """A fault of the peer, as AMQP's error type names it (transport, 2.8.14)."""
+    """An error of the peer, with the condition of AMQP's error type (transport, 2.8.14)."""
 
     def __init__(self, condition: str, description: str) -> None:
         super().__init__(f"{condition}: {description}")
@@ -28,30 +28,30 @@ class AmqpError(Exception):
 
 
 class DecodeError(AmqpError):
-    """Bytes that are no AMQP value, or not the value that belongs there."""
+    """Bytes that are not an AMQP value, or not a value of the expected type."""
 
     def __init__(self, description: str) -> None:
         super().__init__(AmqpCondition.DECODE_ERROR, description)
 
 
 class FramingError(AmqpError):
-    """Bytes that are no frame; the connection cannot go on."""
+    """Bytes that are not a frame; the error ends the connection."""
 
     def __init__(self, description: str) -> None:
         super().__init__(ConnectionCondition.FRAMING_ERROR, description)
 
 
 class ConnectionFault(AmqpError):
-    """A fault that ends the connection."""
+    """An error of the peer that ends the connection."""
 
 
 class SessionFault(AmqpError):
-    """A fault that ends one session."""
+    """An error of the peer that ends one session."""
 
 
 class LinkFault(AmqpError):
-    """A fault that ends one link."""
+    """An error of the peer that ends one link."""
 
 
 class LocalError(Exception):
-    """The API was called with what it cannot take, such as a value that AMQP cannot encode."""
+    """A bad argument of a call, such as a value that AMQP cannot encode."""

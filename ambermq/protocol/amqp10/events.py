@@ -1,10 +1,11 @@
-"""What a connection tells: the closed list of events that `Connection.take_events` hands out, in order.
+"""The events of a connection: the closed list that `Connection.take_events` returns, in order.
 
-Rule 1: an event is a fact; nothing waits inside the connection for an event to be read, but for the two questions
-        (Authenticating, Opened) that a server answers by a call: until then the input behind them is kept unread.
-Rule 2: the end of a scope is told once, by one event of that scope: SessionEnded tells the end of all its links,
-        ConnectionClosed the end of everything, and nothing follows it.
-Rule 3: a peer's fault is told like a peer's goodbye, by the event of the scope that it ended, with our error.
+Rule 1. An event is a fact. The connection does not wait until an event is read, with two exceptions: a server answers
+        Authenticating and Opened by a call. Until then the connection keeps the input behind them.
+Rule 2. The end of a scope is one event of that scope. SessionEnded stands for the end of all links of the session.
+        ConnectionClosed stands for the end of everything, and is the last event.
+Rule 3. An error of the peer has the event of the scope that it ended, with the error that this end sent. So the event
+        is the same as for an end by the peer.
 """
 
 from __future__ import annotations
@@ -33,116 +34,116 @@ __all__ = [
 
 
 class Authenticating(Struct):
-    """A client asks to be let in; answered by `connection.authenticated(ok)`. Server only."""
+    """A client authenticates; the server answers by `connection.authenticated(ok)`. Server only."""
 
     mechanism: str
-    """The chosen mechanism: ANONYMOUS, PLAIN, AMBERMQ-TOKEN, or MSSBCBS, which is ANONYMOUS by another name."""
+    """The chosen mechanism: ANONYMOUS, PLAIN, AMBERMQ-TOKEN, or MSSBCBS, which is handled as ANONYMOUS."""
 
     username: str | None
-    """Who it is; None for the anonymous, and beside a token."""
+    """The user name; None for ANONYMOUS, and for a token."""
 
     password: str | None
-    """What proves it, a password or a token; None for the anonymous."""
+    """The password or the token; None for ANONYMOUS."""
 
 
 class Opened(Struct):
-    """The peer's open. A server answers by `connection.accept` or `connection.refuse`; a client has its answer."""
+    """The peer's open. A server answers by `connection.accept` or `connection.refuse`. A client needs no answer."""
 
     open: Open
-    """The peer's own open: container_id, hostname, properties, offered and desired capabilities, limits."""
+    """The peer's open frame: container_id, hostname, properties, offered and desired capabilities, limits."""
 
 
 class SessionBegun(Struct):
-    """A session is mapped at both ends: begun by the peer and answered by us, or the other way round."""
+    """A session is mapped: either end began it and the other one answered."""
 
     session: SessionEndpoint
     """The session."""
 
 
 class LinkAttached(Struct):
-    """The peer's attach: what the peer began is answered by `link.accept` or `link.refuse`."""
+    """The peer's attach. If the peer began the link, it is answered by `link.accept` or `link.refuse`."""
 
     link: LinkEndpoint
-    """A Sender (we send on it) or a Receiver; the peer's performative is `link.remote`."""
+    """A Sender, on which this end sends, or a Receiver; the peer's attach is `link.remote`."""
 
 
 class TransferRun(Struct):
     """Complete messages of one link with consecutive delivery-ids, alike in all but their payload; n >= 1."""
 
     link: ReceiverEndpoint
-    """The link they came on."""
+    """The link of the messages."""
 
     first_id: int
-    """The delivery-id of the first; the others follow in serial-number arithmetic."""
+    """The delivery-id of the first message; the others follow in serial-number arithmetic."""
 
     payloads: list[bytes | memoryview]
     """The messages as sent; a large one may be a view of the read buffer (see `Connection.receive`)."""
 
     settled: bool
-    """The peer sent them settled: no disposition is due."""
+    """Whether the peer sent them settled; then no disposition is needed."""
 
     message_format: int = 0
-    """The message format; anything but 0 is opaque."""
+    """The message format; a message with another format than 0 is opaque."""
 
 
 class Disposed(Struct):
     """The peer's disposition over deliveries with consecutive ids that were unsettled until now.
 
-    One that does not settle is told for each delivery once, and only with a terminal state: who repeats it says nothing
-    new, and other states ask for nothing.
+    A disposition that does not settle gives one event for each delivery, and only with a terminal state. A repetition
+    has no new information, and other states need no answer.
     """
 
     link: LinkEndpoint
-    """The link they went over; a Receiver only when the peer settles what we have in receiver-settle-mode second."""
+    """The link of the deliveries; a Receiver only if the peer settles them in receiver-settle-mode second."""
 
     first_id: int
-    """The delivery-id of the first."""
+    """The delivery-id of the first delivery."""
 
     tokens: Sequence[int]
-    """The tokens given to `send_run`, one a delivery; for a Receiver the delivery-ids."""
+    """The tokens passed to `send_run`, one for each delivery; for a Receiver the delivery-ids."""
 
     state: DeliveryState | None
-    """What the peer says became of them; None when it says nothing (settled without an outcome)."""
+    """The outcome that the peer sent; None if it settled without an outcome."""
 
     settled: bool
-    """The peer has forgotten them, and so has the session; else `settle_sent` is due."""
+    """Whether the peer has settled them, and so has the session; if False, `settle_sent` is needed."""
 
 
 class CreditChanged(Struct):
-    """A flow of the peer for one link: `link.credit` and `link.drain` are new."""
+    """A flow of the peer for one link, which sets `link.credit` and `link.drain`."""
 
     link: LinkEndpoint
-    """A Sender, whose drain is answered by `drained()`; or a Receiver whose peer answered our drain."""
+    """A Sender, whose drain is answered by `drained()`; or a Receiver whose peer answered a drain."""
 
 
 class LinkDetached(Struct):
-    """A link ended: the peer detached, or erred, or attached the same link anew; our own detach is not told."""
+    """A link ended: the peer detached it, attached it again, or made an error. A detach of this end has no event."""
 
     link: LinkEndpoint
-    """The link; everything it held is forgotten."""
+    """The link; its unsettled deliveries are forgotten."""
 
     closed: bool
-    """True when the terminus is to end too, False when the peer may come back for it."""
+    """Whether the terminus ends too; if False, the peer may attach to it again."""
 
     error: Error | None
-    """Why; None when the peer simply left."""
+    """The reason; None for a detach without an error."""
 
 
 class SessionEnded(Struct):
-    """A session ended with all its links, by the peer or by its fault; our own end is not told."""
+    """A session ended with all its links, by the peer or by an error of the peer. An end of this end has no event."""
 
     session: SessionEndpoint
-    """The session; `session.links()` still names what was attached."""
+    """The session; `session.links()` still returns the links that were attached."""
 
     error: Error | None
-    """Why; None when the peer simply ended it."""
+    """The reason; None for an end without an error."""
 
 
 class ConnectionClosed(Struct):
-    """The last event: nothing can be received or sent any more, but what `take_output` still hands out."""
+    """The last event: the connection has ended. Only the rest of `take_output` is still to be sent."""
 
     error: Error | None
-    """Why; None when the close was clean."""
+    """The reason; None for a close without an error."""
 
 
 Event: TypeAlias = (

@@ -1,7 +1,7 @@
 """Serial numbers (RFC 1982, 32 bits): delivery-ids, transfer-ids and delivery-counts wrap.
 
-Rule 1: a serial number is a plain int in 0 .. 2**32 - 1; adding is `(a + n) & MASK`, written out on hot paths.
-Rule 2: which of two comes first is asked by `distance` alone, never by `<`.
+Rule 1. A serial number is an int in 0 .. 2**32 - 1. The sum is `(a + n) & MASK`; hot paths write it out.
+Rule 2. Only `distance` compares two serial numbers, never `<`.
 """
 
 from typing import Final
@@ -12,5 +12,5 @@ MASK: Final = 0xFFFFFFFF
 
 
 def distance(start: int, end: int) -> int:
-    """How far `end` lies ahead of `start`: negative when it lies behind, in -2**31 .. 2**31 - 1."""
+    """Return how far `end` is ahead of `start`, in -2**31 .. 2**31 - 1; negative if it is behind."""
     return ((end - start + 0x80000000) & MASK) - 0x80000000

@@ -1,10 +1,10 @@
 """The state machines of connection, session and link as tables: (state, input) -> state.
 
-Rule 1: what is absent is an error: of the peer for a RECEIVE input, our own for a SEND input.
-Rule 2: an input that a state takes and ignores (after our own goodbye) is in the table too: it leads back there.
-Rule 3: FRAME stands for whatever else the scope carries: begin for a connection, attach for a session.
+Rule 1. A pair that is not in the table is an error: of the peer for a RECEIVE input, of this program for a SEND input.
+Rule 2. A state that accepts and ignores an input has an entry that leads back to it, as after this end's close frame.
+Rule 3. FRAME stands for all other frames of the scope, such as begin for a connection and attach for a session.
 
-Names are those of the figures in transport, 2.4.6, 2.5.5 and 2.6.3.
+The names are those of the figures in transport, 2.4.6, 2.5.5 and 2.6.3.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ConnectionState(IntEnum):
-    """Where a connection stands (transport, 2.4.6)."""
+    """The state of a connection (transport, 2.4.6)."""
 
     START = 0
     HEADER_RECEIVED = 1
@@ -43,7 +43,7 @@ class ConnectionState(IntEnum):
 
 
 class ConnectionInput(IntEnum):
-    """What moves a connection."""
+    """An input of the state machine of a connection."""
 
     RECEIVE_HEADER = 0
     SEND_HEADER = 1
@@ -56,7 +56,7 @@ class ConnectionInput(IntEnum):
 
 
 class SessionState(IntEnum):
-    """Where a session stands (transport, 2.5.5); END_SENT covers DISCARDING, which differs only in who erred."""
+    """The state of a session (transport, 2.5.5). END_SENT covers DISCARDING, which differs only in the cause."""
 
     UNMAPPED = 0
     BEGIN_SENT = 1
@@ -67,7 +67,7 @@ class SessionState(IntEnum):
 
 
 class SessionInput(IntEnum):
-    """What moves a session."""
+    """An input of the state machine of a session."""
 
     RECEIVE_BEGIN = 0
     SEND_BEGIN = 1
@@ -78,7 +78,7 @@ class SessionInput(IntEnum):
 
 
 class LinkState(IntEnum):
-    """Where a link stands (transport, 2.6.3)."""
+    """The state of a link (transport, 2.6.3)."""
 
     DETACHED = 0
     ATTACH_SENT = 1
@@ -89,7 +89,7 @@ class LinkState(IntEnum):
 
 
 class LinkInput(IntEnum):
-    """What moves a link."""
+    """An input of the state machine of a link."""
 
     RECEIVE_ATTACH = 0
     SEND_ATTACH = 1

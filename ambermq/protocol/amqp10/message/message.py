@@ -1,9 +1,9 @@
-"""A message as a client has it: sections decoded, and encoded again (messaging, 3.2).
+"""A decoded message, as a client uses it (messaging, 3.2).
 
-The broker itself does not decode messages: sections.py and publish_outline.py read what it needs from bytes.
+The broker does not decode messages: sections.py and publish_outline.py read the fields that it needs from the bytes.
 
-Rule 1: a section that is not there is None, or () for the body.
-Rule 2: the body is one or more Data, one or more AmqpSequence, or one AmqpValue.
+Rule 1. A missing section is None; a missing body is ().
+Rule 2. The body is one or more Data, one or more AmqpSequence, or one AmqpValue.
 """
 
 from dataclasses import dataclass, field
@@ -29,14 +29,14 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class AmqpSequence:
-    """A body section of values in a row."""
+    """A body section with a list of values."""
 
     value: list[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class AmqpValue:
-    """The body that is one value."""
+    """A body section with one value."""
 
     value: Any
 
@@ -50,9 +50,9 @@ class Message:
 
     header: Header | None = None
     delivery_annotations: dict[Any, Any] | None = None
-    """Keys are symbols, given as such or as str."""
+    """Keys are symbols, of class Symbol or str."""
     message_annotations: dict[Any, Any] | None = None
-    """Keys as above."""
+    """Keys as in the delivery annotations."""
     properties: Properties | None = None
     application_properties: dict[str, Any] | None = None
     """Values are of simple types: no list, map or array."""
@@ -61,9 +61,9 @@ class Message:
     """Keys as in the annotations."""
 
     def encode(self) -> bytes:
-        """Write all sections; LocalError when AMQP cannot say one of them."""
+        """Return the encoded message. Raises LocalError if AMQP cannot encode a section."""
         if len({type(section) for section in self.body}) > 1:
-            raise LocalError("a body is of one kind of section")
+            raise LocalError("a body has sections of one kind only")
         if len(self.body) > 1 and isinstance(self.body[0], AmqpValue):
             raise LocalError("a body has at most one amqp-value")
         return b"".join(
@@ -80,7 +80,7 @@ class Message:
 
 
 def decode_message(payload: Buffer) -> Message:
-    """Read a whole message; DecodeError is the only error."""
+    """Return the message of its bytes. DecodeError is the only error."""
     scanner = SectionScanner(payload)
     message = Message(body=())
     body: list[BodySection] = []
@@ -99,7 +99,7 @@ def decode_message(payload: Buffer) -> Message:
 def _value(payload: Buffer, start: int, stop: int) -> Any:
     value, position = decode(payload, start, stop)
     if position != stop:
-        raise DecodeError(f"a section's value ends at byte {position}, the section at {stop}")
+        raise DecodeError(f"a section ends at byte {stop}, its value at byte {position}")
     return value
 
 
@@ -111,7 +111,7 @@ def _section(code: int, value: Any) -> bytes:
 
 
 def _annotations(code: int, annotations: dict[Any, Any] | None) -> bytes:
-    """Write a map whose keys are symbols, or numbers, which the specification reserves."""
+    """Return a section whose keys are symbols, or ulongs, which the specification reserves."""
     if not annotations or isinstance(annotations, Map):
         return _section(code, annotations)
     symbols = {key if isinstance(key, ULong) else Symbol(key): value for key, value in annotations.items()}

@@ -1,11 +1,12 @@
-"""The recogniser of messages: those of one link begin alike, so they are compared with the last one that was read.
+"""The recogniser of messages: the messages of a link begin alike, so each is compared with one that was read.
 
     header | delivery annotations | message annotations | properties: list, its size, code of message-id | message-id
     head: must be equal                                                                                  | hashed
 
-Rule 1: it may decline, never decide: a message that is not recognised is read by `read_outline`, which finds faults.
-Rule 2: it is learned from a message that was read, whatever client wrote it, and knows no client by name. For any bytes
-that it recognises, `read_outline` gives the same answer: a property test compares the two.
+Rule 1. The recogniser may decline a message, but it reports no errors: `read_outline` reads a message that it declines.
+Rule 2. A recogniser is made from a message that was read, whichever client encoded it. It contains no knowledge of
+        clients.
+Rule 3. For any bytes that it recognises, `read_outline` gives the same result: a property test compares the two.
 """
 
 from collections.abc import Sequence
@@ -20,16 +21,16 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 __all__ = ["MessageRecogniser", "learn_message"]
 
 _HEAD_BYTES_MAX: Final = 512
-"""What is kept of a message at most: header, one short map of annotations, and the beginning of the properties."""
+"""The bound of the head that is kept: room for the header, a short map of annotations and the first properties."""
 
 
 class MessageRecogniser:
-    """The recogniser of messages that have the outline of one that was read, but for their ids."""
+    """The recogniser of messages that have the outline of a known message, except for their ids."""
 
     __slots__ = ("_head", "_head_of", "_id_of", "_id_place", "_size_min", "is_durable")
 
     def __init__(self, outline: Outline, payload: Buffer) -> None:
-        """Learn from a message; `learn_message` says from which."""
+        """Create the recogniser of a message; `learn_message` checks which messages have one."""
         self._head_of = itemgetter(slice(outline.head_bytes))
         self._head = bytes(self._head_of(payload))
         self._size_min = outline.size_min if outline.size_min > outline.head_bytes else 0
@@ -38,8 +39,8 @@ class MessageRecogniser:
         self.is_durable = outline.is_durable
 
     def id_hashes(self, payloads: Sequence[Buffer]) -> list[int] | None:
-        """Return the id hash of each of the messages; None where one of them may have another outline."""
-        # This runs for every published message: each step is one call for the whole run, no loop of Python.
+        """Return the id hash of each message; None if one of them may have another outline."""
+        # This runs for every published message: each step is one call for the whole run, without a loop in Python.
         count = len(payloads)
         if [*map(self._head_of, payloads)].count(self._head) != count:
             return None
@@ -56,9 +57,9 @@ class MessageRecogniser:
 
 
 def learn_message(outline: Outline, payload: Buffer) -> MessageRecogniser | None:
-    """Return the recogniser of messages like one that was read; None where its head is too long, or does not decide.
+    """Return the recogniser of messages like this one; None if its head is too long, or does not decide the outline.
 
-    None for a message with delivery annotations too: each message like it is stored without them.
+    Return None for a message with delivery annotations too: the broker removes them from each such message.
     """
     if not 0 < outline.head_bytes <= _HEAD_BYTES_MAX or outline.delivery_annotations is not None:
         return None

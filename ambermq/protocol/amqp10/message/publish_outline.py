@@ -1,16 +1,17 @@
-"""What the engine needs to know of a message before it stores it: durable, the hash of its id, delivery annotations.
+"""The outline of a message, which the engine needs to store it: durable, the hash of its id, delivery annotations.
 
     header | delivery annotations | message annotations | properties: list, its size, code of message-id | message-id
     the head: equal bytes mean the same outline                                                          | hashed
 
-Rule 1: `read_outline` scans one message in any encoding. It reads the sections up to the properties, the first field
-of header and properties, and nothing else. So the first frames of a large message are enough. For any bytes it gives
-the codec's answer, or a DecodeError where the codec raises one; a property test compares the two.
-Rule 2: the head of a message decides its outline, but for the message-id itself: a message with the same head, and long
-enough for its properties, has the same outline. So runs of messages are recognised (message_recogniser.py).
-Rule 3: a message-id's hash depends on its type and value, not on how it was encoded:
+Rule 1. `read_outline` scans a message in any encoding. It reads the sections up to the properties, and the first field
+        of header and properties. So the first frames of a large message are enough.
+Rule 2. For any bytes the result is that of the codec, or a DecodeError if the codec raises one. A property test
+        compares the two.
+Rule 3. The head of a message decides its outline, except for the message-id. A message with the same head that is long
+        enough for its properties has the same outline. message_recogniser.py uses this.
+Rule 4. The hash of a message-id depends on its type and value, not on its encoding:
 
-    crc32("s" utf-8 | "b" bytes | "u" 16 bytes | "l" 8 bytes, big endian), 1 where that is 0; 0 where there is no id
+    crc32("s" utf-8 | "b" bytes | "u" 16 bytes | "l" 8 bytes, big endian), 1 if that is 0; 0 if there is no id
 """
 
 from struct import Struct, error
@@ -26,12 +27,12 @@ __all__ = ["IdPlace", "Outline", "message_id_hash", "read_outline"]
 
 
 class IdPlace(NamedTuple):
-    """Where a message-id is, and what its hash begins with."""
+    """The place of a message-id, and the seed of its hash."""
 
     start: int
     stop: int
     seed: int
-    """The CRC-32 of what stands for its type."""
+    """The CRC-32 of the letter of its type."""
     is_text: bool
     """Whether the bytes must be UTF-8."""
 
@@ -43,16 +44,16 @@ class Outline(NamedTuple):
     id_hash: int
     """0 for a message without an id."""
     delivery_annotations: tuple[int, int] | None
-    """Start and end of the section; None where there is none."""
+    """Start and end of the section; None without one."""
     id_place: IdPlace | None
     head_bytes: int
-    """How many first bytes decide all but the id; 0 where the message ends before they do."""
+    """The number of first bytes that decide everything except the id; 0 if the message ends before they do."""
     size_min: int
-    """The size of a message up to the end of its properties: a shorter one is cut off in them."""
+    """The size of the message up to the end of its properties: a shorter message with this head is cut off."""
 
 
 def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
-    """Hash a message-id as an outline does: 1 to 2**32 - 1, or 0 for None."""
+    """Return the hash of a message-id as in an outline: 1 to 2**32 - 1; 0 for None."""
     match message_id:
         case None:
             return 0
@@ -67,9 +68,9 @@ def message_id_hash(message_id: int | UUID | bytes | str | None) -> int:
 
 
 def read_outline(payload: Buffer) -> Outline:
-    """Read the outline of a message, or of its first frames.
+    """Return the outline of a message, or of its first frames.
 
-    DecodeError when the sections up to the properties cannot be read, or what is asked of header and properties.
+    Raises DecodeError if the sections up to the properties, or the first fields of header and properties, are bad.
     """
     end = len(payload)
     position = code = 0
@@ -92,7 +93,7 @@ def read_outline(payload: Buffer) -> Outline:
 
 
 def _is_durable(payload: Buffer, start: int, stop: int) -> bool:
-    """Read the first field of the header whose list begins at `start`."""
+    """Return the first field of the header whose list begins at `start`."""
     field = _first_field(payload, start, stop)
     if field == stop:
         return False
@@ -103,13 +104,13 @@ def _is_durable(payload: Buffer, start: int, stop: int) -> bool:
         return False
     if code == 0x56 and field + 1 < stop and payload[field + 1] < 2:
         return payload[field + 1] == 1
-    raise DecodeError(f"header: durable: a value with format code 0x{code:02x} does not belong here")
+    raise DecodeError(f"header: durable: expected a boolean, found format code 0x{code:02x}")
 
 
 def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, int]:
-    """Find the first field of the properties whose list begins at `start`: returns its place, None where it is null.
+    """Return the place of the first field of the properties whose list begins at `start`; None if it is null.
 
-    Returns also how many bytes decide that: all up to the code of the field and its size.
+    The second value is the number of bytes that decide it: all bytes up to the field's format code and size.
     """
     field = _first_field(payload, start, stop)
     if field == stop:
@@ -118,7 +119,7 @@ def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, i
     if code == 0x40:
         return None, field + 1
     if code not in _ID_CODES:
-        raise DecodeError(f"properties: message_id: a value with format code 0x{code:02x} does not belong here")
+        raise DecodeError(f"properties: message_id: expected a message-id, found format code 0x{code:02x}")
     seed, width, size_bytes, is_text = _ID_CODES[code]
     begin = field + 1 + size_bytes
     try:
@@ -127,7 +128,7 @@ def _id_place(payload: Buffer, start: int, stop: int) -> tuple[IdPlace | None, i
     except (error, IndexError) as failure:
         raise DecodeError(f"properties: message_id: it is cut off at byte {stop}") from failure
     if begin + width > stop:
-        raise DecodeError(f"properties: message_id: it reaches byte {begin + width} where {stop} is the end")
+        raise DecodeError(f"properties: message_id: it ends at byte {begin + width}, the properties at byte {stop}")
     return IdPlace(begin, begin + width, seed, is_text), begin
 
 
@@ -144,7 +145,7 @@ def _hash_at(payload: Buffer, place: IdPlace | None) -> int:
 
 
 def _first_field(payload: Buffer, start: int, stop: int) -> int:
-    """Return where the first field of the list at `start` begins, `stop` where it has none."""
+    """Return the position of the first field of the list at `start`; `stop` if the list is empty."""
     code = payload[start]
     if code == 0x45:
         return stop
@@ -175,4 +176,4 @@ _ID_CODES: Final = {
     0xA1: (_STRING, 0, 1, True),
     0xB1: (_STRING, 0, 4, True),
 }
-"""Each encoding of a message-id: what its hash begins with, its bytes, or those of its size, and whether it is text."""
+"""Format code of a message-id -> seed of its hash, its bytes, the bytes of its size, and whether it is text."""

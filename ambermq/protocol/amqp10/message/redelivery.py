@@ -1,6 +1,6 @@
-"""A message as it goes out: header and annotations rebuilt, the bare message kept to the byte.
+"""A message for its next delivery: header and annotations are rebuilt, the bare message stays byte for byte.
 
-Rule: a rebuilt message differs from the published one in the three sections before the bare message alone.
+Rule: a rebuilt message differs from the published one only in the three sections before the bare message.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ __all__ = ["with_header", "without_delivery_annotations"]
 
 
 def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[Any, Any] | None = None) -> bytes:
-    """Rebuild a message for its next delivery.
+    """Return a message rebuilt for its next delivery.
 
-    The header's delivery-count is set, annotations (keys are symbols, as such or as str) are merged into the message
-    annotations, delivery-annotations, which were for us, are dropped; all from properties on is kept to the byte.
-    The payload may be the first frames of a large message. DecodeError when the sections to be rebuilt are bad.
+    The header gets the delivery-count. The annotations (keys are symbols, of class Symbol or str) are merged into the
+    message annotations. The delivery annotations, which were for the broker, are dropped. All bytes from the properties
+    on stay. The payload may be the first frames of a large message. Raises DecodeError if a rebuilt section is bad.
     """
     scanner = SectionScanner(payload)
     bare_start = scanner.bare_start()
@@ -33,7 +33,7 @@ def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[An
     if annotations:
         known = scanner.value(Section.MESSAGE_ANNOTATIONS) or {}
         if not isinstance(known, dict):
-            raise DecodeError("message annotations with keys that are neither symbols nor numbers")
+            raise DecodeError("message annotations have a key that is neither a symbol nor an ulong")
         merged = known | {key if isinstance(key, ULong) else Symbol(key): value for key, value in annotations.items()}
         parts.append(encode(Described(ULong(Section.MESSAGE_ANNOTATIONS), merged)))
     elif span := scanner.span(Section.MESSAGE_ANNOTATIONS):
@@ -43,6 +43,6 @@ def with_header(payload: Buffer, *, delivery_count: int, annotations: Mapping[An
 
 
 def without_delivery_annotations(payload: Buffer, span: tuple[int, int]) -> bytes:
-    """Return the message without its delivery annotations, which are from start to end of `span`."""
+    """Return the message without its delivery annotations, which `span` gives by start and end."""
     start, stop = span
     return bytes(payload[:start]) + bytes(payload[stop:])

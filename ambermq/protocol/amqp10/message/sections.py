@@ -1,16 +1,16 @@
-"""The scanner: the sections of an encoded message, found without decoding what is in them (messaging, 3.2).
+"""The scanner: the sections of an encoded message, found without decoding their contents (messaging, 3.2).
 
-    header? delivery-annotations? message-annotations?                      the broker's to change
-    properties? application-properties? (data+ | sequence+ | value) footer? the bare message, footer: kept to the byte
+    header? delivery-annotations? message-annotations?                      the broker may change them
+    properties? application-properties? (data+ | sequence+ | value) footer? bare message and footer stay byte for byte
 
-Rule 1: a section is a descriptor and a list, map, binary or value; the scanner steps over it by its size.
-Rule 2: order and number of sections are the specification's, anything else is a DecodeError. A missing body is
-accepted where no footer follows: some clients omit an empty one.
-Rule 3: the scanner reads as far as asked, and no further: what lies behind may be cut off, or no section at all.
-Rule 4: for any bytes, an answer is what the codec reads there, or a DecodeError where the codec raises one.
+Rule 1. A section is a descriptor and a list, map, binary or value; the scanner skips it by its size.
+Rule 2. Order and number of sections are those of the specification; anything else is a DecodeError. A missing body is
+        accepted if no footer follows: some clients omit an empty one.
+Rule 3. The scanner reads only as far as its caller asks. The bytes behind may be cut off, or not be a section.
+Rule 4. For any bytes the result is that of the codec, or a DecodeError if the codec raises one.
 
-`SectionScanner` answers readers of sections and their values. publish_outline.py reads each published message once,
-with the functions of this module and without an object, for speed.
+`SectionScanner` is for callers that read several sections or their values. publish_outline.py reads each published
+message once, with the functions of this module and without an object, for speed.
 """
 
 from struct import Struct, error
@@ -41,9 +41,9 @@ class Section:
 
 
 class SectionScanner:
-    """The sections of one message or of its first frames, scanned from the beginning as far as asked.
+    """The sections of a message or of its first frames, scanned from the beginning on demand.
 
-    All methods may raise DecodeError; what was scanned before stays known.
+    All methods may raise DecodeError; the sections that are scanned by then stay known.
     """
 
     __slots__ = ("_bare_start", "_end", "_next", "_previous", "_spans", "payload", "position", "value_start")
@@ -51,23 +51,23 @@ class SectionScanner:
     def __init__(self, payload: Buffer) -> None:
         self.payload = payload
         self.position = 0
-        """Where the next section begins."""
+        """The position of the next section."""
         self.value_start = 0
-        """Where the value of the next section begins, once `next_code` was asked for."""
+        """The position of the value of the next section, after a call of `next_code`."""
         self._end = len(payload)
         self._previous = self._next = 0
         self._bare_start = 0
         self._spans: dict[int, tuple[int, int]] = {}
 
     def next_code(self) -> int:
-        """Return the code of the next section, 0 at the end of the message."""
+        """Return the code of the next section; 0 at the end of the message."""
         if self.position == self._end:
             return 0
         self._next, self.value_start = read_descriptor(self.payload, self.position, self._end, self._previous)
         return self._next
 
     def skip(self) -> int:
-        """Step over the section that `next_code` has told, which is not 0; returns its end."""
+        """Skip the section whose code `next_code` has returned, which must not be 0, and return its end."""
         code, start = self._next, self.position
         stop = section_end(self.payload, self.value_start, self._end, code)
         if code < Section.PROPERTIES:
@@ -77,25 +77,25 @@ class SectionScanner:
         return stop
 
     def bare_start(self) -> int:
-        """Return where the bare message begins, the size of the message where it has none."""
+        """Return the position of the bare message; the size of the message if there is none."""
         while self._previous < Section.PROPERTIES and 0 < self.next_code() < Section.PROPERTIES:
             self.skip()
         return self._bare_start
 
     def body_code(self) -> int:
-        """Step over all sections before the body; returns the code of the section that is next then, 0 at the end."""
+        """Skip all sections before the body, and return the code of the next section; 0 at the end."""
         while 0 < (code := self.next_code()) < Section.DATA:
             self.skip()
         return code
 
     def span(self, code: int) -> tuple[int, int] | None:
-        """Return start and end of a section before the body, its descriptor included; None where there is none."""
+        """Return start and end of a section before the body, with its descriptor; None without such a section."""
         while self._previous < code and 0 < self.next_code() <= code:
             self.skip()
         return self._spans.get(code)
 
     def value(self, code: int) -> Any:
-        """Return a section before the body as the codec reads it, a composite or a map; None where there is none."""
+        """Return a section before the body as the codec reads it, a composite or a map; None without such a section."""
         span = self.span(code)
         if span is None:
             return None
@@ -105,7 +105,7 @@ class SectionScanner:
 
 
 def read_descriptor(payload: Buffer, position: int, end: int, previous: int) -> tuple[int, int]:
-    """Read what section begins behind the section `previous`: returns its code and where its value begins."""
+    """Return the code of the section at `position` and the position of its value. It follows the section `previous`."""
     if end - position < 3 or payload[position] != 0:
         raise DecodeError(f"no section begins at byte {position}")
     if payload[position + 1] == 0x53:
@@ -115,39 +115,39 @@ def read_descriptor(payload: Buffer, position: int, end: int, previous: int) -> 
         code = _CODES.get(descriptor, 0) if isinstance(descriptor, ULong | Symbol) else 0
     if code not in _FOLLOWERS[previous]:
         if code not in _FOLLOWERS or not code:
-            raise DecodeError(f"no section has the descriptor at byte {position}")
+            raise DecodeError(f"the descriptor at byte {position} is not that of a section")
         raise DecodeError(f"section 0x{code:02x} at byte {position} cannot follow 0x{previous:02x}")
     return code, start
 
 
 def section_end(payload: Buffer, position: int, end: int, section: int) -> int:
-    """Return the end of the section's value at `position`, whose constructor is one that the section may have."""
+    """Return the end of a section's value at `position`. Raises DecodeError for a constructor of another type."""
     try:
         code = payload[position]
         if section == _AMQP_VALUE:
             stop = _skip_value(payload, position, end)
         elif code in _CONSTRUCTORS[section]:
-            # Most sections are short lists and maps: for them no third call a section.
+            # Most sections are short lists and maps: this saves a call for them.
             short = code >> 4 == 0xC
             stop = position + 2 + payload[position + 1] if short else _skip_plain(payload, position, code)
         else:
-            raise DecodeError(f"format code 0x{code:02x} at byte {position} in section 0x{section:02x}")
+            raise DecodeError(f"format code 0x{code:02x} at byte {position} is not allowed in section 0x{section:02x}")
     except (error, IndexError) as failure:
         raise DecodeError(f"a section's value at byte {position} is cut off at byte {end}") from failure
     if stop > end:
-        raise DecodeError(f"a section's value at byte {position} reaches byte {stop} where {end} is the end")
+        raise DecodeError(f"a section's value at byte {position} ends at byte {stop}, the message at byte {end}")
     return stop
 
 
 def _skip_value(payload: Buffer, position: int, end: int) -> int:
-    """Step over any value: descriptors, each a value itself, then one more."""
+    """Return the end of any value: its descriptors, each of them a value, and then the value."""
     pending = 1
     while pending:
         if position >= end:
             raise DecodeError(f"a value is cut off at byte {end}")
         code = payload[position]
         if code == 0:
-            pending += 1  # a descriptor and the value it describes, for one value
+            pending += 1  # a descriptor and the described value, instead of one value
             position += 1
         else:
             position = _skip_plain(payload, position, code)
@@ -156,7 +156,7 @@ def _skip_value(payload: Buffer, position: int, end: int) -> int:
 
 
 def _skip_plain(payload: Buffer, position: int, code: int) -> int:
-    """Step over a value without descriptor: a format code's upper half says how its size is written (types, 1.2)."""
+    """Return the end of a value without descriptor: the format code's upper half gives the width (types, 1.2)."""
     match code >> 4:
         case 0xA | 0xC | 0xE:
             return position + 2 + payload[position + 1]
@@ -167,7 +167,7 @@ def _skip_plain(payload: Buffer, position: int, code: int) -> int:
         case 0x5 | 0x6 | 0x7 | 0x8 | 0x9:
             return position + 1 + (1 << (code >> 4) - 5)
         case _:
-            raise DecodeError(f"0x{code:02x} at byte {position} is no format code")
+            raise DecodeError(f"0x{code:02x} at byte {position} is not a format code")
 
 
 _unpack_u32: Final = Struct(">I").unpack_from
@@ -196,7 +196,7 @@ _CODES: Final[dict[int | str, int]] = {
 }
 _BEFORE_BODY: Final = range(Section.HEADER, Section.DATA)
 
-# Section -> those that may come next; 0 is the beginning. Sections before the body come once and in ascending order.
+# Section -> sections that may follow it; 0 is the beginning. Sections before the body occur once, in ascending order.
 _FOLLOWERS: Final[dict[int, frozenset[int]]] = {
     0: frozenset(_CODES.values()) - {Section.FOOTER},
     **{code: frozenset(range(code + 1, Section.FOOTER)) for code in _BEFORE_BODY},

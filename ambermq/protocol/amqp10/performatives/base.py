@@ -1,10 +1,10 @@
-"""The base of the composite types: a described list of typed fields, and how it is written (types, 1.4).
+"""The base of the composite types: a described list of typed fields, and its encoder (types, 1.4).
 
-Rule 1: a class is the one image of its type: a field's metadata names its AMQP type, its default says if it is
-mandatory. Writers here and readers in read.py are derived from them.
-Rule 2: at full width every field is written, nulls too, in nested composites as well: some clients index the list
-without looking at its length. Otherwise trailing fields that say no more than their default are left out.
-Rule 3: a value that its field cannot carry is our own mistake: LocalError, naming the field.
+Rule 1. A class is the only definition of its type. A field's metadata names its AMQP type. A field without a default is
+        mandatory. The writers here and the readers in read.py are derived from the fields.
+Rule 2. At full width every field is written, nulls and nested composites included: some clients index the list without
+        a check of its length. Otherwise trailing fields with their default are left out.
+Rule 3. A value that its field cannot carry is an error of this program: a LocalError that names the field.
 
     00 53 code                   descriptor: smallulong
     c0 size count | d0 ... | 45  list8, list32 or list0; then the fields
@@ -24,7 +24,7 @@ __all__ = ["Composite"]
 
 
 class Composite(Encoded):
-    """A composite type; protocol.performatives has them all."""
+    """A composite type; classes.py has all of them."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class Composite(Encoded):
         cls._heads = (descriptor + b"\xc0", descriptor + b"\xd0", descriptor + b"\x45")
 
     def encode(self, full_width: bool = True) -> bytes:
-        """Write descriptor and list, with every field when full_width; LocalError when a field cannot be written."""
+        """Return the encoding, with every field if full_width. Raises LocalError for a field that cannot be encoded."""
         writers = self._writers[full_width]
         if not writers:
             return self._heads[2]
@@ -84,18 +84,18 @@ class Composite(Encoded):
         return wide + _pack_32_32(len(fields) + 4, len(parts)) + fields
 
     def _bad_field(self, values: tuple[Any, ...]) -> LocalError:
-        """Find the first field that cannot be written."""
+        """Return the error of the first field that cannot be encoded."""
         for name, value, write in zip(self.FIELDS, values, self._writers[True], strict=False):
             try:
                 if value is not None:
                     write(value)
-            except Exception as failure:  # noqa: BLE001  # whatever it was, it is told again with the field's name
+            except Exception as failure:  # noqa: BLE001  # any error of a writer becomes one with the field's name
                 return LocalError(f"{self.NAME}: {name} cannot be {value!r}: {failure}")
-        return LocalError(f"{self.NAME} cannot be written")
+        return LocalError(f"{self.NAME} cannot be encoded")
 
 
 def _field_type(field: Field[Any]) -> FieldType:
-    """Return what a class says of its field; only a mandatory field has no default."""
+    """Return the AMQP type of a class's field; only a mandatory field has no default."""
     is_mandatory = field.default is MISSING
     default = ... if is_mandatory else field.default
     return FieldType(field.name.replace("_", "-"), mandatory=is_mandatory, default=default, **field.metadata)

@@ -1,9 +1,10 @@
-"""How the fields of composite types are written and read: by the type their class names, to and from plain Python.
+"""The writers and readers of the fields of composite types, by the type in the metadata of their class.
 
-Rule 1: the class knows the type, so an uint is a plain int here, a binary bytes, a string str; a symbol stays a Symbol.
-Rule 2: a field of any type ("*") that a primitive provides keeps its type: a message-id may be a ULong or a str.
-Rule 3: a `multiple` field is a tuple; it is written as an array, never as a bare value, and as null when it is empty.
-Rule 4: null is not the field's business: composites take it for the default.
+Rule 1. The class has the type, so a value is plain Python: an uint is an int, a binary bytes, a string str. A symbol
+        stays a Symbol.
+Rule 2. A field of any type ("*") that primitives provide keeps its type: a message-id may be a ULong or a str.
+Rule 3. A `multiple` field is a tuple. It is written as an array, never as a single value, and as null if it is empty.
+Rule 4. Writers and readers get no nulls: the composite handles null as the default.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,14 +14,22 @@ from uuid import UUID
 
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.spec import ARCHETYPES, CHOICES, PRIMITIVES, RESTRICTED
-from ambermq.protocol.amqp10.types.decode import READERS, Buffer, Reader, decode, fixed_reader, read_byte, read_nothing
+from ambermq.protocol.amqp10.types.decode import (
+    READERS,
+    Buffer,
+    Reader,
+    constant_reader,
+    decode,
+    fixed_reader,
+    read_byte,
+)
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Array, Encoded, Map, Symbol, ULong
 
 __all__ = ["FieldType", "Writer", "field_kinds", "field_readers", "field_writer"]
 
 Writer = Callable[[Any], bytes]
-"""Value, never None -> its encoding."""
+"""Value, never None -> encoding."""
 
 
 class FieldType(NamedTuple):
@@ -29,7 +38,7 @@ class FieldType(NamedTuple):
     name: str
     """The specification's name of the field, with hyphens."""
     type: str
-    """A type's name, or "*": any type that provides what the field requires."""
+    """The name of a type; "*" for any type that provides what the field requires."""
     mandatory: bool
     default: Any
     """The value that null stands for; ... for a mandatory field."""
@@ -39,13 +48,13 @@ class FieldType(NamedTuple):
 
 
 def field_kinds(field: FieldType) -> tuple[str, ...]:
-    """Resolve the primitive and composite types that a field may have; none stands for any."""
+    """Return the primitive and composite types that a field may have; empty for any type."""
     types = ARCHETYPES[field.requires] if field.type == "*" and field.requires else (field.type,)
     return tuple(_source(name) for name in types)
 
 
 def field_writer(field: FieldType, *, full_width: bool) -> Writer:
-    """Make the writer of a field; it raises whatever it will for a value that does not fit."""
+    """Return the writer of a field; it may raise any exception for a value that does not fit."""
     kinds = field_kinds(field)
     if field.multiple:
         return _multiple_writer(kinds[0], mandatory=field.mandatory)
@@ -59,7 +68,7 @@ def field_writer(field: FieldType, *, full_width: bool) -> Writer:
 
 
 def field_readers(field: FieldType) -> dict[int, Reader]:
-    """Map the format codes that a field of primitive type may begin with to their readers; empty for any type."""
+    """Return the reader of each format code that a field of primitive type may have; empty for any type."""
     kinds = field_kinds(field)
     readers = {code: reader for kind in kinds for code, reader in _readers_of(kind, is_plain=field.type != "*").items()}
     if field.type in CHOICES and "boolean" not in kinds:
@@ -78,7 +87,7 @@ def _source(type_name: str) -> str:
 
 
 def _has_symbol_keys(type_name: str) -> bool:
-    """Whether a map's keys are symbols: `fields` and what restricts it, and filter sets (messaging, 3.5.8)."""
+    """Return whether a map's keys are symbols: `fields`, its restrictions, and filter sets (messaging, 3.5.8)."""
     while type_name not in {"fields", "filter-set"}:
         if type_name not in RESTRICTED:
             return False
@@ -134,23 +143,23 @@ def _write_symbol(value: str) -> bytes:
 
 def _write_map(value: Any) -> bytes:
     if not isinstance(value, dict | Mapping | Map):
-        raise TypeError("a map is a dict")
+        raise TypeError(f"expected a dict, found {type(value).__name__}")
     return encode(value if isinstance(value, Map) else dict(value))
 
 
 def _write_fields(value: Any) -> bytes:
-    """Write a map whose keys are symbols, given as such or as str."""
+    """Return the encoding of a map whose keys are symbols, of class Symbol or str."""
     return encode({Symbol(key): item for key, item in value.items()})
 
 
 def _variant_writer(kinds: tuple[str, ...]) -> Writer:
-    """Make the writer of a field that has one of several primitive types; a plain int is an ulong."""
+    """Return the writer of a field that has one of several primitive types; a plain int is an ulong."""
 
     def write(value: Any) -> bytes:
         for kind, python_type, to_bytes in _VARIANTS:
             if kind in kinds and isinstance(value, python_type):
                 return to_bytes(value)
-        raise TypeError(f"one of {', '.join(kinds)} belongs here, not {type(value).__name__}")
+        raise TypeError(f"expected one of {', '.join(kinds)}, found {type(value).__name__}")
 
     return write
 
@@ -158,7 +167,7 @@ def _variant_writer(kinds: tuple[str, ...]) -> Writer:
 def _composite_writer(types: frozenset[str], *, full_width: bool) -> Writer:
     def write(value: Any) -> bytes:
         if not isinstance(value, Encoded) or value.TYPE not in types:  # type: ignore[attr-defined]  # all have one
-            raise TypeError(f"a {type(value).__name__} does not belong here")
+            raise TypeError(f"a {type(value).__name__} is not allowed here")
         return value.encode(full_width)
 
     return write
@@ -167,7 +176,7 @@ def _composite_writer(types: frozenset[str], *, full_width: bool) -> Writer:
 def _multiple_writer(kind: str, *, mandatory: bool) -> Writer:
     def write(value: Any) -> bytes:
         if isinstance(value, str | bytes):
-            raise TypeError("several values are a tuple")
+            raise TypeError(f"expected a tuple, found {type(value).__name__}")
         return encode(Array(kind, tuple(value))) if value or mandatory else b"\x40"
 
     return write
@@ -178,7 +187,7 @@ _pack_uint: Final = Struct(">BI").pack
 _pack_ulong: Final = Struct(">BQ").pack
 _pack_timestamp: Final = Struct(">Bq").pack
 
-# Ready bytes for what is small, which most numbers and lengths are: a look-up costs a third of packing.
+# Encodings of small numbers and lengths, which most are: a look-up takes a third of the time of packing.
 _BOOLEANS: Final = {True: b"\x41", False: b"\x42"}
 _UBYTES: Final = {number: bytes((0x50, number)) for number in range(256)}
 _SMALL_UINTS: Final = {0: b"\x43"} | {number: bytes((0x52, number)) for number in range(1, 256)}
@@ -220,7 +229,7 @@ def _readers_of(kind: str, *, is_plain: bool) -> dict[int, Reader]:
 def _read_map(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
     value, position = decode(buffer, position - 1, end)
     if type(value) is not dict:
-        raise DecodeError("a map whose keys are symbols belongs here")
+        raise DecodeError("expected a map whose keys are symbols")
     return value, position
 
 
@@ -228,14 +237,14 @@ def _choice_reader(reader: Reader, choices: tuple[bool | int | str, ...]) -> Rea
     def read(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
         value, position = reader(buffer, position, end)
         if value not in choices:
-            raise DecodeError(f"{value!r} is none of {choices}")
+            raise DecodeError(f"expected one of {choices}, found {value!r}")
         return value, position
 
     return read
 
 
 def _single_reader(reader: Reader) -> Reader:
-    """Make the reader of a multiple field's single value, which need not be in an array."""
+    """Return the reader of a multiple field's single value, which may be outside an array."""
 
     def read(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
         value, position = reader(buffer, position, end)
@@ -248,15 +257,15 @@ def _array_reader(kind: str) -> Reader:
     def read(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
         array, position = decode(buffer, position - 1, end)
         if array.kind != kind or array.descriptors:
-            raise DecodeError(f"an array of {array.kind} where one of {kind} belongs")
+            raise DecodeError(f"expected an array of {kind}, found one of {array.kind}")
         return array.items, position
 
     return read
 
 
 _PLAIN_READERS: Final[dict[int, Reader]] = {
-    0x43: read_nothing(0),
-    0x44: read_nothing(0),
+    0x43: constant_reader(0),
+    0x44: constant_reader(0),
     0x50: read_byte,
     0x52: read_byte,
     0x53: read_byte,

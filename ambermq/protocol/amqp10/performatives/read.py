@@ -1,12 +1,13 @@
-"""Reading composite values: a descriptor says which class, and the class says its fields.
+"""The reader of composite values: the descriptor selects the class, and the class has the fields.
 
-Rule 1: missing trailing fields and nulls are the defaults; a mandatory field has none, so its absence is a DecodeError.
-Rule 2: a field has one of the types its class names; an unknown descriptor, a value of another type and a field too
-many are DecodeErrors that name composite and field.
-Rule 3: composites nest only as the classes say (attach, source, rejected, error), so reading them by calls is bounded.
+Rule 1. Missing trailing fields and nulls are the defaults. A mandatory field has no default: without it the value is a
+        DecodeError.
+Rule 2. A field has one of the types that its class names. An unknown descriptor, a value of another type, and too many
+        fields are DecodeErrors that name the composite and the field.
+Rule 3. Composites nest only as in the classes (attach, source, rejected, error). So the depth of calls is bounded.
 
-The bounds: the list must lie within `end`, every reader moves forward, and the last must stop where the list does. So
-a read too far is found at the end, at the latest; until then it has copied no more than bytes that are there.
+The list must end before `end`, every reader moves forward, and the last one must stop at the end of the list. So a read
+behind the list is found there at the latest. Until then it has only copied bytes that exist.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ __all__ = ["decode_composite"]
 
 
 class _Shape:
-    """A composite type as reading needs it."""
+    """A composite type, prepared for reading."""
 
     __slots__ = ("make", "name", "names", "readers")
 
@@ -37,7 +38,7 @@ class _Shape:
 
 
 def decode_composite(buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
-    """Read the composite value at position; returns it and the position behind it. DecodeError is the only error."""
+    """Return the composite value at `position` and the position behind it. DecodeError is the only error."""
     try:
         shape, position = _read_descriptor(buffer, position, end)
         return _read_list(shape, buffer, position, end)
@@ -47,17 +48,17 @@ def decode_composite(buffer: Buffer, position: int, end: int) -> tuple[Composite
 
 def _read_descriptor(buffer: Buffer, position: int, end: int) -> tuple[_Shape, int]:
     if buffer[position] != 0:
-        raise DecodeError(f"0x{buffer[position]:02x} at byte {position}, where a described value belongs")
+        raise DecodeError(f"expected a described value at byte {position}, found 0x{buffer[position]:02x}")
     if buffer[position + 1] == 0x53 and buffer[position + 2] in _SHAPES:
         return _SHAPES[buffer[position + 2]], position + 3
     descriptor, position = decode(buffer, position + 1, end)
     if isinstance(descriptor, ULong | Symbol) and descriptor in _SHAPES:
         return _SHAPES[descriptor], position
-    raise DecodeError(f"no composite type has the descriptor {descriptor!r}")
+    raise DecodeError(f"the descriptor {descriptor!r} is not that of a composite type")
 
 
 def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
-    # The hot loop of all that is received: one look-up and one call a field.
+    # The hot loop of each received frame: one look-up and one call for each field.
     code = buffer[position]
     if code == 0xC0:
         stop = position + 2 + buffer[position + 1]
@@ -71,11 +72,11 @@ def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[
         stop = position + 5 + size
         position += 9
     else:
-        raise DecodeError(f"{shape.name}: 0x{code:02x} where a list belongs")
+        raise DecodeError(f"{shape.name}: expected a list, found 0x{code:02x}")
     if stop > end:
-        raise DecodeError(f"{shape.name}: a list to byte {stop} where {end} is the end")
+        raise DecodeError(f"{shape.name}: the list ends at byte {stop}, behind the end at byte {end}")
     if count > len(shape.names):
-        raise DecodeError(f"{shape.name}: {count} fields, where {len(shape.names)} are defined")
+        raise DecodeError(f"{shape.name}: expected at most {len(shape.names)} fields, found {count}")
     values: dict[str, Any] = {}
     readers = shape.readers
     names = shape.names
@@ -92,7 +93,7 @@ def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[
     except (error, IndexError, ValueError) as failure:
         raise DecodeError(f"{shape.name}: {names[index]}: {failure}") from failure
     if position != stop:
-        raise DecodeError(f"{shape.name}: the list ends at byte {stop}, its fields at {position}")
+        raise DecodeError(f"{shape.name}: the list ends at byte {stop}, its fields at byte {position}")
     try:
         return shape.make(**values), position
     except TypeError as failure:
@@ -100,7 +101,7 @@ def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[
 
 
 def _reader_of(field: FieldType) -> Callable[[int], Reader | None]:
-    """Make the function from a format code to the field's reader, None where the code does not belong."""
+    """Return the function from a format code to the field's reader; it returns None for a code of another type."""
     kinds = field_kinds(field)
     if not kinds:
         return lambda _code: _read_any
@@ -110,7 +111,7 @@ def _reader_of(field: FieldType) -> Callable[[int], Reader | None]:
 
 
 def _read_misfit(buffer: Buffer, position: int, _end: int) -> tuple[Any, int]:
-    raise DecodeError(f"a value with format code 0x{buffer[position - 1]:02x} does not belong here")
+    raise DecodeError(f"the field cannot have format code 0x{buffer[position - 1]:02x}")
 
 
 def _read_any(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
@@ -118,12 +119,12 @@ def _read_any(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
 
 
 def _composite_reader(names: frozenset[str]) -> Reader:
-    """Make the reader of a nested composite, which must be one of those named."""
+    """Return the reader of a nested composite, which must have one of these names."""
 
     def read(buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
         shape, position = _read_descriptor(buffer, position - 1, end)
         if shape.name not in names:
-            raise DecodeError(f"{shape.name} does not belong here")
+            raise DecodeError(f"the field cannot be of type {shape.name}")
         return _read_list(shape, buffer, position, end)
 
     return read

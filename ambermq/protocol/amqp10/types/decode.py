@@ -1,14 +1,14 @@
-"""Bytes of a stranger to values (types, 1.2 to 1.6); protocol/amqp10/types/encode.py draws the layout.
+"""The decoder: untrusted bytes to values (types, 1.2 to 1.6). protocol/amqp10/types/encode.py draws the layout.
 
-Rule 1: whatever the bytes are, the answer is a value or a DecodeError.
-Rule 2: nothing is allocated for a claim: a size is held against the bytes that are there, a count against that size
-and, where elements have no width, against the limit.
-Rule 3: nesting lives on a list, never on Python's stack, and is bounded.
-Rule 4: a value owns its bytes: it stays when the buffer is reused.
+Rule 1. For any bytes the result is a value or a DecodeError.
+Rule 2. The decoder allocates nothing for a claim. It checks a size against the bytes that exist, and a count against
+        the size. For elements without width it checks the count against the limit.
+Rule 3. Nesting is on a list, never on Python's stack, and is bounded.
+Rule 4. A value owns its bytes: it stays valid when the buffer is reused.
 
-A reader takes (buffer, position, end), position behind the format code, and returns (value, position behind the value).
-It need not hold a fixed width against `end`, since a read behind the buffer raises and a read behind `end` is found by
-the one check that follows; it must hold a size against `end`, so that it copies nothing that is not its own.
+A reader takes (buffer, position, end), with the position behind the format code. It returns (value, position behind
+the value). A reader of a fixed width does not check `end`: a read behind the buffer raises, and the caller finds a read
+behind `end` with one check. A reader of a size checks `end`, so that it copies no bytes that belong to other values.
 """
 
 from collections.abc import Callable
@@ -40,10 +40,10 @@ from ambermq.protocol.amqp10.types.values import (
     UShort,
 )
 
-__all__ = ["LIMITS", "READERS", "Buffer", "Limits", "Reader", "decode", "fixed_reader", "read_byte", "read_nothing"]
+__all__ = ["LIMITS", "READERS", "Buffer", "Limits", "Reader", "constant_reader", "decode", "fixed_reader", "read_byte"]
 
 Buffer = bytes | bytearray | memoryview
-"""What bytes are read from."""
+"""An object that bytes are read from."""
 
 Reader = Callable[[Buffer, int, int], tuple[Any, int]]
 """Buffer, position behind the format code, end -> value, position behind it."""
@@ -51,20 +51,20 @@ Reader = Callable[[Buffer, int, int], tuple[Any, int]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one value may be."""
+    """The bounds of one value."""
 
     depth: int = 32
-    """Containers, descriptions and arrays within each other."""
+    """Nested containers, descriptions and arrays."""
     elements: int = 65_536
-    """Values in all, keys, descriptors and those without width included."""
+    """Values in total: keys, descriptors and values without width count too."""
 
 
 LIMITS: Final = Limits()
-"""The limits where nobody names others."""
+"""The default limits."""
 
 
 def decode(buffer: Buffer, position: int = 0, end: int | None = None, limits: Limits = LIMITS) -> tuple[Any, int]:
-    """Read the value at position; returns it and the position behind it. DecodeError is the only error."""
+    """Return the value at `position` and the position behind it. DecodeError is the only error."""
     try:
         return _decode(buffer, position, len(buffer) if end is None else end, limits)
     except (error, IndexError, ValueError, LocalError) as failure:
@@ -81,22 +81,23 @@ class _Open:
         self.remaining = remaining
         self.end = end
         self.items: list[Any] = []
-        # Of an array alone: the format code of its elements, -1 until it was read, and the descriptors before it.
+        # For an array only: the format code of its elements, -1 until it is read, and the descriptors before it.
         self.code = -1
         self.descriptors: list[Any] = []
         self.is_descriptor_next = False
 
 
 def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[Any, int]:
-    # One loop for all nesting: it reads a leaf, or the head of a container, or an array's constructor; a complete value
-    # goes into the container on top, which may complete that one in turn. Long, since calls would double its time.
+    # One loop for all nesting: it reads a leaf, the head of a container, or an array's constructor. A complete value
+    # goes into the container on top of the stack, which may be complete then. The function is long for speed: with a
+    # call for each step it would take twice the time.
     stack: list[_Open] = []
     top: _Open | None = None
     budget = limits.elements
     while True:
         budget -= 1
         if budget < 0:
-            raise DecodeError(f"more than {limits.elements} values in one")
+            raise DecodeError(f"the value has more than {limits.elements} elements")
         if top is not None and top.code >= 0:
             code = top.code
         elif position < end:
@@ -119,12 +120,12 @@ def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[An
         elif code in READERS:
             value, position = READERS[code](buffer, position, end)
             if position > end:
-                raise DecodeError(f"a value reaches {position - end} bytes behind the end at byte {end}")
+                raise DecodeError(f"a value extends {position - end} bytes behind the end at byte {end}")
         else:
             opened, position = _open(buffer, position, end, code)
             if opened.remaining or opened.kind == "array":
                 if len(stack) >= limits.depth:
-                    raise DecodeError(f"nested deeper than {limits.depth}")
+                    raise DecodeError(f"the value is nested deeper than {limits.depth} levels")
                 stack.append(opened)
                 top, end = opened, opened.end
                 continue
@@ -138,7 +139,7 @@ def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[An
 
 
 def _add(container: _Open, value: Any) -> bool:
-    """Give a container its next value; returns whether that was the last."""
+    """Append the next value to a container, and return whether it was the last one."""
     if container.is_descriptor_next and container.kind == "array":
         container.descriptors.append(value)
         container.is_descriptor_next = False
@@ -150,12 +151,12 @@ def _add(container: _Open, value: Any) -> bool:
 
 def _set_element_code(array: _Open, code: int) -> None:
     if code not in _KIND_OF_CODE:
-        raise DecodeError(f"0x{code:02x} is no format code for the elements of an array")
+        raise DecodeError(f"0x{code:02x} is not a format code for the elements of an array")
     array.code = code
 
 
 def _fill(array: _Open) -> None:
-    """Give an array all its elements at once, since nothing is written of them: a claim must not cost a loop."""
+    """Set all elements of an array without width at once: a claimed count must not cost a loop."""
     if array.code == _LIST0:
         array.items = [[] for _ in range(array.remaining)]
     else:
@@ -164,12 +165,12 @@ def _fill(array: _Open) -> None:
 
 
 def _open(buffer: Buffer, position: int, end: int, code: int) -> tuple[_Open, int]:
-    """Read the head of a container: returns it and the position of its first value, or of an array's constructor."""
+    """Read the head of a container; return it and the position of its first value, or of an array's constructor."""
     if code == 0:
         return _Open("described", 2, end), position
     kind = _KIND_OF_CODE.get(code)
     if kind is None:
-        raise DecodeError(f"0x{code:02x} is no format code, before byte {position}")
+        raise DecodeError(f"0x{code:02x} at byte {position - 1} is not a format code")
     if code in _NARROW:
         size, count = buffer[position], buffer[position + 1]
         first, stop = position + 2, position + 1 + size
@@ -177,20 +178,20 @@ def _open(buffer: Buffer, position: int, end: int, code: int) -> tuple[_Open, in
         size, count = _unpack_head(buffer, position)
         first, stop = position + 8, position + 4 + size
     if not first <= stop <= end:
-        raise DecodeError(f"a {kind} of {size} bytes at byte {position}, where {end - position} are left")
+        raise DecodeError(f"a {kind} of {size} bytes at byte {position}: {end - position} bytes are left")
     if kind != "array" and count > stop - first:
-        raise DecodeError(f"a {kind} of {count} values in {stop - first} bytes")
+        raise DecodeError(f"a {kind} claims {count} values in {stop - first} bytes")
     if kind == "map" and count % 2:
-        raise DecodeError(f"a map of {count} values: a key has none")
+        raise DecodeError(f"a map has {count} keys and values: a key has no value")
     return _Open(kind, count, stop), first
 
 
 def _close(container: _Open, position: int) -> Any:
-    """Make the value of a container that has all its values."""
+    """Return the value of a complete container."""
     if container.kind == "described":
         return Described(*container.items)
     if position != container.end:
-        raise DecodeError(f"a {container.kind} ends at byte {container.end}, its last value at {position}")
+        raise DecodeError(f"a {container.kind} ends at byte {container.end}, its last value at byte {position}")
     if container.kind == "list":
         return container.items
     if container.kind == "map":
@@ -199,19 +200,19 @@ def _close(container: _Open, position: int) -> Any:
 
 
 def _map(items: list[Any]) -> dict[Any, Any] | Map:
-    """Make a dict of keys and values in turn, or a Map where a dict would lose a key or its speed."""
+    """Return a dict of alternating keys and values; a Map if a dict would lose a key or be slow."""
     keys, values = items[::2], items[1::2]
     if not any(type(key) in _NO_DICT_KEYS for key in keys):
         as_dict = dict(zip(keys, values, strict=True))
         if len(as_dict) == len(keys):
             return as_dict
     if len({encode(key) for key in keys}) < len(keys):
-        raise DecodeError("a map has one key twice")
+        raise DecodeError("a map has a key twice")
     return Map(tuple(zip(keys, values, strict=True)))
 
 
-def read_nothing(value: Any) -> Reader:
-    """Make the reader of an encoding without data."""
+def constant_reader(value: Any) -> Reader:
+    """Return the reader of an encoding without data."""
 
     def read(_buffer: Buffer, position: int, _end: int) -> tuple[Any, int]:
         return value, position
@@ -220,12 +221,12 @@ def read_nothing(value: Any) -> Reader:
 
 
 def read_byte(buffer: Buffer, position: int, _end: int) -> tuple[int, int]:
-    """Read a number of one byte as a plain int."""
+    """Return a number of one byte as a plain int, and the position behind it."""
     return buffer[position], position + 1
 
 
 def fixed_reader(layout: str, convert: Callable[[Any], Any] | None = None) -> Reader:
-    """Make the reader of a number of a fixed layout, plain or converted."""
+    """Return the reader of a number with a fixed layout, plain or converted."""
     unpack_from = Struct(layout).unpack_from
     width = Struct(layout).size
 
@@ -233,7 +234,7 @@ def fixed_reader(layout: str, convert: Callable[[Any], Any] | None = None) -> Re
         return unpack_from(buffer, position)[0], position + width
 
     def read_and_convert(buffer: Buffer, position: int, _end: int) -> tuple[Any, int]:
-        return convert(unpack_from(buffer, position)[0]), position + width  # type: ignore[misc]  # used where it is one
+        return convert(unpack_from(buffer, position)[0]), position + width  # type: ignore[misc]  # used if not None
 
     return read_and_convert if convert else read
 
@@ -242,7 +243,7 @@ def _slice_reader(width: int, convert: Callable[[Any], Any]) -> Reader:
     def read(buffer: Buffer, position: int, end: int) -> tuple[Any, int]:
         stop = position + width
         if stop > end:
-            raise DecodeError(f"{width} bytes at byte {position}, where {end - position} are left")
+            raise DecodeError(f"a value of {width} bytes at byte {position}: {end - position} bytes are left")
         return convert(buffer[position:stop]), stop
 
     return read
@@ -253,7 +254,7 @@ def _narrow_reader(convert: Callable[[Any], Any]) -> Reader:
         start = position + 1
         stop = start + buffer[position]
         if stop > end:
-            raise DecodeError(f"{stop - start} bytes at byte {start}, where {end - start} are left")
+            raise DecodeError(f"a value of {stop - start} bytes at byte {start}: {end - start} bytes are left")
         return convert(buffer[start:stop]), stop
 
     return read
@@ -264,7 +265,7 @@ def _wide_reader(convert: Callable[[Any], Any]) -> Reader:
         start = position + 4
         stop = start + _unpack_u32(buffer, position)[0]
         if stop > end:
-            raise DecodeError(f"{stop - start} bytes at byte {start}, where {end - start} are left")
+            raise DecodeError(f"a value of {stop - start} bytes at byte {start}: {end - start} bytes are left")
         return convert(buffer[start:stop]), stop
 
     return read
@@ -301,11 +302,11 @@ _unpack_u32 = Struct(">I").unpack_from
 _unpack_head = Struct(">II").unpack_from
 
 READERS: Final[dict[int, Reader]] = {
-    0x40: read_nothing(None),
-    0x41: read_nothing(True),
-    0x42: read_nothing(False),
-    0x43: read_nothing(UInt(0)),
-    0x44: read_nothing(ULong(0)),
+    0x40: constant_reader(None),
+    0x41: constant_reader(True),
+    0x42: constant_reader(False),
+    0x43: constant_reader(UInt(0)),
+    0x44: constant_reader(ULong(0)),
     0x45: _read_list0,
     0x50: fixed_reader(">B", UByte),
     0x51: fixed_reader(">b", Byte),
@@ -335,7 +336,7 @@ READERS: Final[dict[int, Reader]] = {
     0xB1: _wide_reader(_string),
     0xB3: _wide_reader(_symbol),
 }
-"""Format code -> reader, for all but containers; a test holds the codes against the specification's table."""
+"""Format code -> reader, for all types except containers; a test compares the codes with the specification's table."""
 
 _KIND_OF_CODE: Final = {encoding.code: kind for kind, encodings in PRIMITIVES.items() for encoding in encodings}
 _NARROW: Final = frozenset((0xC0, 0xC1, 0xE0))
@@ -347,5 +348,5 @@ _WITHOUT_WIDTH: Final = frozenset(
     if encoding.category == "fixed" and encoding.width == 0
 )
 
-# Unhashable, or with a hash that a stranger can make collide (a UUID hashes as its number).
+# Types that are not hashable, or whose hashes a client can make collide (a UUID hashes as its number).
 _NO_DICT_KEYS: Final = frozenset((UUID, Described, Array, list, dict, Map))

@@ -1,9 +1,10 @@
-"""Values to bytes (types, 1.2 to 1.6).
+"""The encoder: values to bytes (types, 1.2 to 1.6).
 
-Rule 1: a value is written in the most compact encoding of its type: uint 0 in one byte, uint 200 in two.
-Rule 2: an array has one encoding for all its elements: the most compact one that holds each of them, and never one of
-zero width (but null's own), which some decoders do not expect in an array.
-Rule 3: what a container holds is encoded once, and its size then chooses list8 or list32: work stays linear in depth.
+Rule 1. A value has the most compact encoding of its type: uint 0 in one byte, uint 200 in two.
+Rule 2. An array has the most compact encoding that holds all its elements. It is never one of zero width, except for
+        null: some decoders do not expect it in an array.
+Rule 3. The contents of a container are encoded once; then their size selects list8 or list32. So the work is linear in
+        the depth.
 
     value        constructor data
     constructor  code | 00 value constructor          the latter for a described type; the value is its descriptor
@@ -74,13 +75,13 @@ KINDS: Final[dict[type, str]] = {
     Map: "map",
     Array: "array",
 }
-"""Python type -> name of the primitive type that it is written as."""
+"""Python type -> name of the primitive type of its encoding."""
 
 _Pack = Callable[[Any], bytes]
 
 
 def encode(value: Any) -> bytes:
-    """Encode any value of protocol.values, plain Python value, or composite; LocalError when AMQP cannot say it."""
+    """Return the encoding of a value of types/values.py, a plain Python value, or a composite. Raises LocalError."""
     try:
         return _encode(value, _DEPTH_MAX)
     except (ValueError, TypeError, error, OverflowError, AttributeError, KeyError) as failure:
@@ -89,7 +90,7 @@ def encode(value: Any) -> bytes:
 
 def _encode(value: Any, depth: int) -> bytes:
     if depth < 0:
-        raise LocalError(f"AMQP values nest at most {_DEPTH_MAX} deep here")
+        raise LocalError(f"AMQP values nest at most {_DEPTH_MAX} deep")
     kind = KINDS.get(type(value))
     if kind is None:
         if isinstance(value, Described):
@@ -113,15 +114,15 @@ def _encode(value: Any, depth: int) -> bytes:
 
 
 def _kind_of_subclass(value: Any) -> str:
-    """Find the kind of an enum's member, a named tuple and their like, by the nearest class that has one."""
+    """Return the kind of an enum's member, a named tuple or a similar value, by the nearest class that has one."""
     for base in type(value).__mro__:
         if base in KINDS:
             return KINDS[base]
-    raise TypeError("no AMQP type stands for it")
+    raise TypeError("AMQP has no type for it")
 
 
 def _encode_fixed(forms: Iterable[tuple[bytes, _Pack]], value: Any) -> bytes:
-    """Write the first form that fits: a form that does not raises ValueError or struct.error."""
+    """Return the first encoding that fits; one that does not fit raises ValueError or struct.error."""
     failure: Exception | None = None
     for code, pack in forms:
         try:
@@ -156,9 +157,9 @@ def _array_contents(value: Array, depth: int) -> tuple[int, bytes]:
 
 
 def _elements(kind: str, items: tuple[Any, ...], depth: int) -> bytes:
-    """Encode the elements of an array behind their one format code."""
+    """Return the elements of an array behind their common format code."""
     if depth < 0:
-        raise LocalError(f"AMQP values nest at most {_DEPTH_MAX} deep here")
+        raise LocalError(f"AMQP values nest at most {_DEPTH_MAX} deep")
     if kind in _FIXED:
         return _fixed_elements(kind, items)
     if kind in _VARIABLE:
@@ -186,12 +187,12 @@ def _fixed_elements(kind: str, items: tuple[Any, ...]) -> bytes:
     raise ValueError(f"an array of {kind} cannot hold its items: {failure}")
 
 
-def _nothing(wanted: Any) -> _Pack:
-    """Make the form of an encoding without data: it stands for one value alone."""
+def _constant(expected: Any) -> _Pack:
+    """Return the function for an encoding without data, which stands for one value only."""
 
     def pack(value: Any) -> bytes:
-        if value != wanted:
-            raise ValueError(f"{value!r} where {wanted!r} belongs")
+        if value != expected:
+            raise ValueError(f"expected {expected!r}, found {value!r}")
         return b""
 
     return pack
@@ -203,14 +204,14 @@ def _boolean(value: bool) -> bytes:
 
 def _char(value: str) -> bytes:
     if len(value) != 1:
-        raise ValueError(f"a char is one character, not {len(value)}")
+        raise ValueError(f"a char is one character, found {len(value)}")
     return value.encode("utf-32-be")
 
 
 def _opaque(width: int) -> _Pack:
     def pack(value: bytes) -> bytes:
         if len(value) != width:
-            raise ValueError(f"{len(value)} bytes where {width} belong")
+            raise ValueError(f"expected {width} bytes, found {len(value)}")
         return bytes(value)
 
     return pack
@@ -222,7 +223,7 @@ def _uuid(value: UUID) -> bytes:
 
 def _binary(value: bytes | bytearray | memoryview) -> bytes:
     if isinstance(value, int | str):
-        raise TypeError("binary is made of bytes")
+        raise TypeError("expected bytes for a binary")
     return bytes(value)
 
 
@@ -242,14 +243,14 @@ _pack_32 = Struct(">I").pack
 _pack_8_8 = Struct(">BB").pack
 _pack_32_32 = Struct(">II").pack
 
-# Forms of a type from the most compact to the widest; a test holds the codes against the specification's table.
+# Encodings of a type, the most compact first; a test compares the codes with the specification's table.
 _FIXED: Final[dict[str, tuple[tuple[bytes, _Pack], ...]]] = {
-    "null": ((b"\x40", _nothing(None)),),
-    "boolean": ((b"\x41", _nothing(True)), (b"\x42", _nothing(False)), (b"\x56", _boolean)),
+    "null": ((b"\x40", _constant(None)),),
+    "boolean": ((b"\x41", _constant(True)), (b"\x42", _constant(False)), (b"\x56", _boolean)),
     "ubyte": ((b"\x50", _pack_8),),
     "ushort": ((b"\x60", Struct(">H").pack),),
-    "uint": ((b"\x43", _nothing(0)), (b"\x52", _pack_8), (b"\x70", _pack_32)),
-    "ulong": ((b"\x44", _nothing(0)), (b"\x53", _pack_8), (b"\x80", Struct(">Q").pack)),
+    "uint": ((b"\x43", _constant(0)), (b"\x52", _pack_8), (b"\x70", _pack_32)),
+    "ulong": ((b"\x44", _constant(0)), (b"\x53", _pack_8), (b"\x80", Struct(">Q").pack)),
     "byte": ((b"\x51", Struct(">b").pack),),
     "short": ((b"\x61", Struct(">h").pack),),
     "int": ((b"\x54", Struct(">b").pack), (b"\x71", Struct(">i").pack)),

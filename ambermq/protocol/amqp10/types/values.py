@@ -1,16 +1,16 @@
-"""AMQP values that Python has no type for (types, 1.6).
+"""The AMQP types that Python lacks (types, 1.6).
 
-Rule 1: decode(encode(x)) == x, type included, so every AMQP type has one Python type of its own:
+Rule 1. decode(encode(x)) == x, type included. So every AMQP type has a Python type of its own:
 
     null None       boolean bool     string str     symbol Symbol    list list
     long int        double float     binary bytes   uuid UUID        map dict, or Map where a dict cannot hold it
 
     ubyte, ushort, uint, ulong, byte, short, int, timestamp: subclasses of int;  float: subclass of float
-    char: subclass of str;  decimals: subclasses of bytes, the IEEE 754 bytes as they came
+    char: subclass of str;  decimals: subclasses of bytes, the IEEE 754 bytes as received
     array Array;  described Described
 
-Rule 2: a plain int is a long, and an ulong above 2**63 - 1: the one case where a type is not kept.
-Rule 3: the wrappers do not check what they wrap; the encoder does, once.
+Rule 2. A plain int is a long. Above 2**63 - 1 it is an ulong: this is the only case that does not keep the type.
+Rule 3. The classes do not check their values; the encoder checks them once.
 """
 
 from abc import ABC, abstractmethod
@@ -40,13 +40,13 @@ __all__ = [
 
 
 class Encoded(ABC):
-    """What writes itself as an AMQP value; the composite types do."""
+    """A value that encodes itself, such as a composite type."""
 
     __slots__ = ()
 
     @abstractmethod
     def encode(self, full_width: bool = True) -> bytes:
-        """Write the value, with every field when full_width."""
+        """Return the encoding of the value, with every field if full_width."""
 
 
 class _Integer(int):
@@ -107,7 +107,7 @@ class Timestamp(_Integer):
 
 
 class Float(float):
-    """A number of 32 bits; the encoder rounds to them."""
+    """A number of 32 bits; the encoder rounds a value to them."""
 
     __slots__ = ()
 
@@ -116,7 +116,7 @@ class Float(float):
 
 
 class Symbol(str):
-    """A word of ASCII from a list known to both sides."""
+    """An ASCII string from a domain that both peers know."""
 
     __slots__ = ()
 
@@ -134,7 +134,7 @@ class Char(str):
 
 
 class _Decimal(bytes):
-    """An IEEE 754 decimal in its bytes, big endian, opaque here."""
+    """The bytes of an IEEE 754 decimal, big endian and opaque."""
 
     __slots__ = ()
 
@@ -167,7 +167,7 @@ class Described:
     descriptor: Any
     """A Symbol or an ULong by the specification; any value on the wire."""
     value: Any
-    """The value described."""
+    """The value that the descriptor describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +184,10 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map that a dict cannot hold, as pairs in the order of the wire, which AMQP counts as part of the value.
+    """A map that a dict cannot hold, as pairs in the order of the wire: in AMQP the order is part of the value.
 
-    A dict takes 1, True and 1.0 for one key, refuses lists, and can be slowed down by chosen UUIDs.
+    For a dict 1, True and 1.0 are one key. It refuses lists, and a client can slow it down by chosen UUIDs.
     """
 
     pairs: tuple[tuple[Any, Any], ...]
-    """Keys and values; no two keys of equal type and value."""
+    """Keys and values; no two keys have equal type and value."""

@@ -214,19 +214,19 @@ def test_message_ids_keep_their_type(message_id: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "described"),
     [
-        ("no composite type", Described(ULong(0x99), [])),
-        ("no composite type", Described(UInt(0x24), [])),
-        ("no composite type", Described([], [])),
+        ("not that of a composite type", Described(ULong(0x99), [])),
+        ("not that of a composite type", Described(UInt(0x24), [])),
+        ("not that of a composite type", Described([], [])),
         ("flow: mandatory", Described(ULong(0x13), [])),
         ("'incoming_window'", Described(ULong(0x13), [None, None, UInt(0), UInt(0)])),
         ("begin: next_outgoing_id", Described(ULong(0x11), [None, "a", UInt(0), UInt(0)])),
         ("begin: next_outgoing_id", Described(ULong(0x11), [None, ULong(1), UInt(0), UInt(0)])),
         ("open: container_id", Described(ULong(0x10), [Symbol("a")])),
-        ("end: 2 fields", Described(ULong(0x17), [None, None])),
-        ("end: .* where a list", Described(ULong(0x17), {})),
+        ("end: expected at most 1 fields, found 2", Described(ULong(0x17), [None, None])),
+        ("end: expected a list", Described(ULong(0x17), {})),
         ("attach: snd_settle_mode", Described(ULong(0x12), ["l", UInt(0), False, UByte(3)])),
         (
-            "attach: source: accepted",
+            "attach: source: the field cannot be of type accepted",
             Described(ULong(0x12), ["l", UInt(0), False, None, None, Described(ULong(0x24), [])]),
         ),
         (
