@@ -1,4 +1,4 @@
-"""Who desires to be connected once is refused while its container is connected."""
+"""A connection that desires to be the only one is refused while its container is connected."""
 
 from hypothesis import given
 from hypothesis import strategies as st

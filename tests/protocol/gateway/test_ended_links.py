@@ -1,4 +1,4 @@
-"""Links whose queue or muxer goes are ended, each by its own id, and nobody else is asked."""
+"""Links whose queue or muxer goes are ended, each by its own id; no other link is looked at."""
 
 import sys
 from types import FrameType

@@ -1,4 +1,4 @@
-"""A link has one place: who attaches it again has it, from whatever connection (transport, 2.6.1)."""
+"""A link is attached once: the last attach has it, from whatever connection (transport, 2.6.1)."""
 
 from typing import Any, TypeGuard
 
@@ -51,7 +51,7 @@ def test_the_newest_has_it(mode: str) -> None:
 
 @pytest.mark.parametrize(("containers", "names"), [(("me", "you"), "ll"), (("me", "me"), "lk"), (("", ""), "ll")])
 def test_other_names_are_other_links(containers: tuple[str, str], names: str) -> None:
-    """Another container or name; who has no container id has no names in common with others."""
+    """Another container or name; connections without a container id share no names."""
     one, two = pair(*containers)
     for peer, name in zip((one, two), names, strict=True):
         attach(peer, name)
@@ -122,7 +122,7 @@ def test_no_local_is_applied_and_told_by_containers_with_a_name() -> None:
 
 @pytest.mark.parametrize("mode", ["send", "receive", "manage"])
 def test_a_name_is_bounded(mode: str) -> None:
-    """In bytes: the longest is attached; a longer one is refused, and neither the log nor anybody keeps it."""
+    """In bytes: the longest is attached; a longer one is refused, and neither the log nor the broker keeps it."""
     one, two = pair(limits=ServerLimits(link_name_bytes_max=4))
     node = "$management" if mode == "manage" else "q"
     terms = {"source": Source(address=node), "target": Target(address=node), "sends": mode != "receive"}

@@ -115,7 +115,7 @@ def test_every_type_knows_update_or_what_is_done_instead() -> None:
 
 def test_the_node_itself_knows_no_update() -> None:
     """It is a type that the node tells of, so the operation is what is unknown."""
-    with pytest.raises(Refused, match=r"unknown operation 'UPDATE' of the node itself: expected GET-ATTRIBUTES, ") as refusal:
+    with pytest.raises(Refused, match=r"unknown operation 'UPDATE' of the node itself: expected GET-A") as refusal:
         operation_of("UPDATE", NODE_TYPE)
     assert refusal.value.condition == "amqp:not-implemented"
 

@@ -165,7 +165,7 @@ def test_attachments_are_paged_without_gaps() -> None:
 
 
 def test_a_page_of_long_texts_ends_early() -> None:
-    """And never without a row, so that who pages goes on."""
+    """And never without a row, so that a client gets every page."""
     row = {"a": "x" * (PAGE_BYTES_MAX // 2), "b": [{"c": "y"}]}
     page = page_of([row] * 5, 5, (), ("a", "b"))
     assert (len(page["results"]), page["total"]) == (2, 5)
@@ -252,7 +252,7 @@ def test_what_cannot_be_is_answered_and_nothing_happens(
 
 
 def test_deleting_can_be_conditional() -> None:
-    """`if-unused` where somebody passes on to it, `if-empty` where it passes on."""
+    """`if-unused` if an attachment leads to it, `if-empty` if it has attachments."""
     managing = wired()
     body = {"muxer": "simple", "member": "muxer:lossy"}
     assert managing.status(operation="CREATE", type=ATTACHMENT, body=body) == 201

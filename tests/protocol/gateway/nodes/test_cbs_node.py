@@ -159,7 +159,7 @@ def test_a_token_that_is_too_long_ends_its_link() -> None:
 
 
 def test_tokens_are_heard_while_little_disk_is_left() -> None:
-    """A session with a link for tokens stays open to transfers: who would receive must put one first."""
+    """A session with a link for tokens stays open to transfers: a receiver must put a token first."""
     claiming = Claiming()
     claiming.gateway.set_room_low(is_low=True)
     assert len(answers(claiming.put(token()))) == 1

@@ -314,7 +314,7 @@ def test_requests_are_small() -> None:
 
 
 def test_no_credit_for_requests_while_answers_wait() -> None:
-    """Who takes no answers may send what credit it has; it gets more when they are gone."""
+    """A client that takes no answers may use its credit; it gets more when the answers have left."""
     managing = Managing(credit=0)
     said = managing.give(b"".join(managing.frame(request(name="q")) for _ in range(100)))
     assert (answers(said), flows(said, handle=REQUESTS)) == ([], [])
