@@ -94,7 +94,7 @@ def test_a_browser_that_is_refused_holds_nothing(tmp_path: Path) -> None:
     filled("a", rig=watching.rig)
     assert watching.refused("q", filters=at(ULong(3)))[0] == "amqp:resource-limit-exceeded"
     assert watching.refused("none")[0] == "amqp:not-found"
-    assert not watching.rig.loop.log._holds._numbers
+    assert not watching.rig.loop.log._body_holds._numbers
 
 
 def test_below_the_horizon_browsing_and_the_log_are_refused(watching: Watching) -> None:
