@@ -1,4 +1,4 @@
-"""`python -m bench`: AmberMQ beside RabbitMQ, measured in one run by the same client."""
+"""`python -m bench`: measure AmberMQ and RabbitMQ in one run with the same client."""
 
 import argparse
 import resource
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.load import Window
 from bench.report import print_json, print_table
-from bench.rounds import Ground, run_scenario
+from bench.rounds import BrokerPool, run_scenario
 from bench.scenarios import SCENARIOS
 
 __all__ = ["main"]
@@ -21,7 +21,7 @@ _OPEN_FILES = 65_536
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the scenarios; return 0, or 1 when one could not run on a broker."""
+    """Run the scenarios; return 0, or 1 if one failed on a broker."""
     options = _parser().parse_args(arguments)
     _raise_open_files()
     signal.signal(signal.SIGTERM, _unwind)
@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     window = Window(warm_seconds=options.warm, seconds=options.seconds)
     with (
         tempfile.TemporaryDirectory(prefix="ambermq-bench-", ignore_cleanup_errors=True) as directory,
-        Ground(Path(directory), with_peer=not options.no_peer) as ground,
+        BrokerPool(Path(directory), with_peer=not options.no_peer) as brokers,
     ):
-        outcomes = [run_scenario(scenario, ground, window, options.rounds) for scenario in chosen]
+        outcomes = [run_scenario(scenario, brokers, window, options.rounds) for scenario in chosen]
     if options.output == "json":
         print_json(outcomes)
     else:
@@ -41,19 +41,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="times each broker is measured, in turn")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each broker, in turn")
     parser.add_argument("--seconds", type=float, default=8.0, help="length of a measurement")
-    parser.add_argument("--warm", type=float, default=3.0, help="seconds of load before it")
+    parser.add_argument("--warm", type=float, default=3.0, help="seconds of load before a measurement")
     parser.add_argument("--only", nargs="+", choices=[scenario.name for scenario in SCENARIOS], metavar="NAME")
     parser.add_argument("--output", choices=("table", "json"), default="table")
-    parser.add_argument("--no-peer", action="store_true", help="measure AmberMQ alone")
+    parser.add_argument("--no-peer", action="store_true", help="measure only AmberMQ")
     return parser
 
 
 def _raise_open_files() -> None:
     """Raise the soft limit of open files, which brokers and clients inherit: 2,000 connections need it.
 
-    Not as far as the hard limit, which may be a million: Erlang sizes a table by it.
+    The hard limit may be a million, which is too much: Erlang sizes a table by it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
@@ -62,7 +62,7 @@ def _raise_open_files() -> None:
 
 
 def _unwind(signal_number: int, _frame: object) -> None:
-    """Leave through every `finally`, so that no broker and no directory stays behind."""
+    """Exit through every `finally`, so that no broker and no directory is left."""
     sys.exit(128 + signal_number)
 
 

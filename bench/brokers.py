@@ -1,7 +1,7 @@
-"""The brokers under measurement: each a private child in a directory of its own, on a free port of the loopback.
+"""The measured brokers: each is a child process in a directory of its own, on a free port of the loopback.
 
-A broker's CPU is user and system time of its process and all of its descendants, its memory their resident sets:
-RabbitMQ is a shell, beam.smp and a few port programs, AmberMQ one interpreter.
+The CPU of a broker is the user and system time of its process and all descendants; its memory is their resident sets.
+RabbitMQ is a shell, beam.smp and some port programs; AmberMQ is one interpreter.
 """
 
 import os
@@ -23,7 +23,7 @@ __all__ = ["AmberMQ", "Broker", "BrokerFailed", "RabbitMQ", "Usage", "command_mo
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
-# Debian's command on the PATH changes user and directory; the script behind it takes the environment as it is.
+# Debian's command on the PATH changes user and directory; this script keeps the environment.
 _RABBITMQ_SCRIPTS = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
 _RABBITMQ_CONFIG = """\
 listeners.tcp.1 = 127.0.0.1:{port}
@@ -35,11 +35,11 @@ log.console = false
 
 
 class BrokerFailed(Exception):
-    """A broker did not start or did not survive; the message ends with its last words."""
+    """A broker did not start or ended early; the message ends with its last output."""
 
 
 class Usage(NamedTuple):
-    """What a broker has used."""
+    """The CPU time and memory of a broker."""
 
     cpu_seconds: float
     """User and system time since it started."""
@@ -48,26 +48,26 @@ class Usage(NamedTuple):
 
 
 class Broker(Protocol):
-    """A broker that can be started again on what its directory holds."""
+    """A broker with a directory, on which it can be started again."""
 
     name: str
     url: str
 
     def start(self) -> float:
-        """Start it; return the seconds until it served. Raises BrokerFailed."""
+        """Start the broker; return the seconds until it was ready. Raises BrokerFailed."""
 
     def address(self, queue: str) -> str:
         """Return the AMQP address of a durable queue, declared on first use."""
 
     def usage(self) -> Usage:
-        """Return what it has used."""
+        """Return its CPU time and memory."""
 
     def kill(self) -> None:
-        """Send SIGKILL to all of it and wait."""
+        """Send SIGKILL to all its processes and wait."""
 
 
 class AmberMQ:
-    """`ambermq serve` beside this interpreter."""
+    """`ambermq serve` with this interpreter."""
 
     name = "ambermq"
 
@@ -79,7 +79,7 @@ class AmberMQ:
         options: Sequence[str] = (),
         tree: Path | None = None,
     ) -> None:
-        """Run on a directory; by another command, with options of `serve`, from another checkout where told."""
+        """Run on a directory: with another command, options of `serve`, and another checkout, if they are given."""
         self.url = ""
         self._directory = directory
         self._command = command
@@ -90,7 +90,7 @@ class AmberMQ:
     def start(self, *, probe: Path | None = None) -> float:
         """Start it on its data directory and wait for its line `ready amqp://HOST:PORT data=DIR`.
 
-        With `probe` its event loop's lateness is noted in that file (probed.py).
+        With `probe` the lateness of its event loop is written to that file (probed_broker.py).
         """
         command = [*self._command] or [str(Path(sys.executable).with_name("ambermq"))]
         if probe is not None:
@@ -122,12 +122,12 @@ class AmberMQ:
         seconds = time.monotonic() - began
         if words[:1] != ["ready"]:
             self.kill()
-            raise BrokerFailed(f"ambermq serve was never ready: {_last_words(errors)}")
+            raise BrokerFailed(f"ambermq serve did not become ready: {_last_output(errors)}")
         self.url = words[1]
         return seconds
 
     def address(self, queue: str) -> str:
-        """Queues are named plainly."""
+        """Return the name of the queue, which is its address."""
         return queue
 
     @property
@@ -136,7 +136,7 @@ class AmberMQ:
         return self._directory
 
     def usage(self) -> Usage:
-        """Return the use of the interpreter and what it started."""
+        """Return the CPU time and memory of the interpreter and its children."""
         return _usage(self._process)
 
     def kill(self) -> None:
@@ -146,7 +146,7 @@ class AmberMQ:
 
 
 class RabbitMQ:
-    """Debian's rabbitmq-server with rabbitmq_amqp1_0, as a node of its own with an epmd of its own."""
+    """Debian's rabbitmq-server with rabbitmq_amqp1_0, as a separate node with its own epmd."""
 
     name = "rabbitmq"
 
@@ -158,12 +158,12 @@ class RabbitMQ:
 
     @staticmethod
     def script() -> str | None:
-        """Return the server's start script, or None where RabbitMQ is not installed."""
+        """Return the start script of the server, or None if RabbitMQ is not installed."""
         known = [path for path in _RABBITMQ_SCRIPTS if os.access(path, os.X_OK)]
         return known[0] if known else shutil.which("rabbitmq-server")
 
     def start(self) -> float:
-        """Start epmd and the node, and wait for the listener."""
+        """Start epmd and the node, and wait for the listener; return the seconds."""
         script, epmd = self.script(), shutil.which("epmd")
         if script is None or epmd is None:
             raise BrokerFailed("rabbitmq-server is not installed")
@@ -183,7 +183,7 @@ class RabbitMQ:
         return f"/queue/{queue}"
 
     def usage(self) -> Usage:
-        """Return the use of the node, without epmd."""
+        """Return the CPU time and memory of the node, without epmd."""
         return _usage(self._processes[1])
 
     def kill(self) -> None:
@@ -234,12 +234,12 @@ class RabbitMQ:
                 return
             if self._processes[1].poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise BrokerFailed(f"rabbitmq-server was never ready: {_last_words(output)}")
+                raise BrokerFailed(f"rabbitmq-server did not become ready: {_last_output(output)}")
             time.sleep(0.05)
 
 
 def _first_line(process: subprocess.Popen[bytes], seconds: float) -> str:
-    """Return the first line on standard output, empty when it ends without one or the time is over."""
+    """Return the first line on standard output; it is empty if the process ends or the time is over before."""
     assert process.stdout is not None
     if not select.select([process.stdout], [], [], seconds)[0]:
         return ""
@@ -274,24 +274,24 @@ def _usage(process: subprocess.Popen[bytes] | None) -> Usage:
 def _kill(process: subprocess.Popen[bytes] | None) -> None:
     if process is None:
         return
-    # Children first, so that the start script of RabbitMQ still reaps its beam.smp.
+    # Children first, so that the start script of RabbitMQ can reap its beam.smp.
     children = _tree(process)[1:]
     for child in children:
         with suppress(psutil.NoSuchProcess):
             child.kill()
     psutil.wait_procs(children, _STOP_SECONDS)
     if process.returncode is None:
-        # All of its session: a shell that has lost a child may have begun the next one.
+        # The whole session: a shell that lost a child may have started another one.
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(_STOP_SECONDS)
     if process.stdout is not None:
         process.stdout.close()
 
 
-def _last_words(path: Path) -> str:
-    return " ".join(path.read_text(errors="replace").split()[-60:]) or "it said nothing"
+def _last_output(path: Path) -> str:
+    return " ".join(path.read_text(errors="replace").split()[-60:]) or "no output"
 
 
 def command_module(tree: Path) -> str | None:
-    """Return the module that is the command: `tools` in old checkouts; None where there is no checkout."""
+    """Return the module of the command: `tools` in old checkouts, None if the tree is no checkout."""
     return next((name for name in ("ambermq", "tools") if (tree / name / "__main__.py").exists()), None)

@@ -1,4 +1,4 @@
-"""The interpreter that a run was measured with: builds of one version differ by a fifth in speed and more."""
+"""The interpreter of a run: builds of the same version differ in speed by a fifth and more."""
 
 import platform
 import time
@@ -11,7 +11,7 @@ _TRIES: Final = 5
 
 
 def describe_interpreter() -> str:
-    """Return its kind, version and compiler, and how long a step of a plain loop takes, the best of a few tries."""
+    """Return its kind, version and compiler, and the time for a step of a plain loop, the best of five tries."""
     best = min(_loop_seconds() for _ in range(_TRIES))
     kind, version = platform.python_implementation(), platform.python_version()
     return f"{kind} {version}, {platform.python_compiler()}, {best / _STEPS * 1e9:.0f} ns a step of a loop"

@@ -1,7 +1,7 @@
-"""Load on a broker: a sender process and a receiver process, watched from a controlling process that sleeps.
+"""Load on a broker: a sender process and a receiver process. The controlling process only sleeps and reads.
 
-Counters and CPU are read together when the window opens and when it closes, so start-up, warm-up and draining never
-count. Every queue is new, and empty again when a load ends.
+Counters and CPU are read together at the begin and the end of the window, so start-up, warm-up and drain do not count.
+Every load uses a new queue, which is empty again at the end.
 """
 
 import json
@@ -40,23 +40,23 @@ _END_SECONDS = 300.0
 
 
 class LoadFailed(Exception):
-    """A load process ended early or never began; the message names it."""
+    """A load process failed or ended early; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent."""
+    """The messages and the rate of a load."""
 
     body_bytes: int
     """Bytes in the data section of each message."""
     connections: int = 1
     """Senders, queues and receivers, one of each for every connection."""
     rate: int = 0
-    """Messages a second, 0 for as many as possible."""
+    """Messages a second, 0 for the maximum."""
     window: int = 1000
     """Unsettled messages of a sender, and the credit of a receiver."""
     backlog: int = 20_000
-    """Messages that may wait in all queues before the senders pause: memory and disk stay bounded."""
+    """The maximum of waiting messages in all queues: the senders pause, so memory and disk stay bounded."""
     shape: str = ""
     """The client whose default message is sent, by its name in SHAPES; empty for the load client's own message."""
 
@@ -65,20 +65,20 @@ LOADS: Final = {
     "paced": Load(1024, rate=1000),
     "one-100": Load(100),
     "one-1k": Load(1024),
-    # At most 128 MiB wait in the queue; a smaller window than 1,000 slows RabbitMQ by a fifth.
+    # At most 128 MiB wait in the queue; with a window below 1,000 RabbitMQ is slower by a fifth.
     "one-64k": Load(64 * 1024, backlog=2_000),
     "ten-1k": Load(1024, connections=10),
     **{f"{client}-100": Load(100, shape=client) for client in SHAPES},
 }
-"""By the names of their scenarios."""
+"""The loads by the names of their scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How long a load is measured."""
+    """The duration of a measurement."""
 
     warm_seconds: float
-    """Load before the window opens."""
+    """Seconds of load before the window."""
     seconds: float
     """Length of the window."""
 
@@ -96,7 +96,7 @@ class Reading:
 
 
 class Running:
-    """A load that runs: a sender, a receiver, and the board that all look at."""
+    """A running load: a sender, a receiver, and their board."""
 
     def __init__(
         self, broker: Broker, board: Board, sender: subprocess.Popen[bytes], receiver: subprocess.Popen[bytes]
@@ -107,7 +107,7 @@ class Running:
         self._receiver = receiver
 
     def phase(self, phase: Phase) -> None:
-        """Tell sender and receiver what to do from now on."""
+        """Set the phase of sender and receiver."""
         self._board.slots[Slot.PHASE] = phase
 
     def read(self) -> Reading:
@@ -122,7 +122,7 @@ class Running:
         )
 
     def end(self) -> dict[str, float]:
-        """End it, and return percentiles of what was sent while it was measured, in milliseconds. Raises LoadFailed."""
+        """End the load; return the percentiles of the measured latencies in milliseconds. Raises LoadFailed."""
         self.phase(Phase.DRAIN)
         settle, delivery = _report(self._sender), _report(self._receiver)
         return _percentiles("settle", settle) | _percentiles("delivery", delivery)
@@ -130,7 +130,7 @@ class Running:
 
 @contextmanager
 def start_load(broker: Broker, load: Load, directory: Path) -> Iterator[Running]:
-    """Start a load, and return when the first message has arrived. Raises LoadFailed."""
+    """Start a load, wait until the first message has arrived, and yield it. Raises LoadFailed."""
     with _board(directory) as board:
         options = _options(broker, _new_queue(), board, load)
         with _client("receive", options) as receiver:
@@ -145,7 +145,7 @@ def run_load(
 ) -> dict[str, float]:
     """Measure a load; return rates a second, CPU in microseconds a message, and percentiles in milliseconds.
 
-    The window closes when `wait` returns, which is told its length. Raises LoadFailed.
+    The window ends when `wait` returns, which is called with its length. Raises LoadFailed.
     """
     with start_load(broker, load, directory) as running:
         time.sleep(window.warm_seconds)
@@ -160,9 +160,9 @@ def run_load(
 def fill_queue(
     broker: Broker, queue: str, count: int, body_bytes: int, directory: Path, *, connections: int = 1
 ) -> float:
-    """Send durable messages that stay; return the seconds until the last was accepted. Raises LoadFailed.
+    """Fill a queue with durable messages; return the seconds until the last was accepted. Raises LoadFailed.
 
-    With several connections {} in the queue's name is the number of each, and the messages are shared out evenly.
+    With several connections {} in the queue's name becomes the number of each; all send the same number of messages.
     """
     load = Load(body_bytes, connections=connections, backlog=0)
     with _board(directory) as board:
@@ -173,7 +173,7 @@ def fill_queue(
 
 
 def drain_queue(broker: Broker, queue: str, count: int, body_bytes: int, directory: Path) -> int:
-    """Receive until so many messages have arrived; return how many did. Raises LoadFailed."""
+    """Receive until `count` messages have arrived; return the number received. Raises LoadFailed."""
     with _board(directory) as board:
         board.slots[Slot.SENT] = count
         board.slots[Slot.PHASE] = Phase.DRAIN
@@ -215,7 +215,7 @@ def _options(broker: Broker, queue: str, board: Board, load: Load) -> list[str]:
 
 
 def _new_queue() -> str:
-    """Name a queue nobody has used; {} becomes the number of the connection where there are several."""
+    """Return the name of a new queue; {} becomes the number of the connection if there are several."""
     return f"bench-{uuid.uuid4().hex[:12]}-{{}}"
 
 

@@ -1,12 +1,13 @@
-"""`python -m bench.paired SIDE SIDE...`: the same load on several brokers, each a moment at a time, in turn.
+"""`python -m bench.paired SIDE SIDE...`: measure the same load on several brokers in turn, in short windows.
 
-A machine that is shared doubles its speed and halves it within seconds, so what is measured one after the other cannot
-tell five per cent apart. Here every side has a broker, a sender and a receiver of its own; all stay up, and one at a
-time is sent to, in another order each turn. What a side did in all its windows is divided by what the first did.
+The speed of a shared machine doubles and halves within seconds, so measurements one after the other cannot show a
+difference of five per cent. Here every side has its own broker, sender and receiver. All of them run all the time, but
+only one side gets load in a window, and the order changes each turn. The sum of a side's windows is compared with that
+of the first side.
 
-A side is `rabbitmq`, or the directory of a checkout with options behind commas: `.`, `../before`,
-`.,engine.lazy_write_ms=20`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file;
-python= is the interpreter that runs it, which must have the packages.
+A side is `rabbitmq`, or the directory of a checkout with options after commas: `.`, `../before`,
+`.,engine.lazy_write_ms=20`, `.,python=/usr/bin/python3`. TABLE.KEY=VALUE goes into the broker's configuration file.
+python= is the interpreter of the broker; it must have the packages.
 """
 
 import argparse
@@ -32,23 +33,23 @@ from bench.load import LOADS, LoadFailed, Running, start_load
 __all__ = ["Side", "main"]
 
 _SETTLE_SECONDS: Final = 0.03
-"""Behind each window: what was sent in it is delivered meanwhile, and belongs to it."""
+"""The time after each window in which its last messages are delivered; they count for the window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A broker to measure, as it was told on the command line."""
+    """A broker to measure, from an argument of the command line."""
 
     word: str
     tree: Path | None
     """The checkout; None for RabbitMQ."""
     python: str
     config: str
-    """What its configuration file holds."""
+    """The content of its configuration file."""
 
     @classmethod
     def parse(cls, word: str) -> "Side":
-        """Read a side. Raises ArgumentTypeError."""
+        """Return the side of an argument. Raises ArgumentTypeError."""
         if word == RabbitMQ.name:
             return cls(word, None, "", "")
         directory, *options = word.split(",")
@@ -67,7 +68,7 @@ class Side:
         return cls(word, tree, python, "".join(lines))
 
     def broker(self, place: Path) -> Broker:
-        """Return the broker, not started, with its files at and beside a path."""
+        """Return the broker before its start, with its files at and beside a path."""
         if self.tree is None:
             return RabbitMQ(place)
         config = place.with_suffix(".toml")
@@ -79,7 +80,7 @@ class Side:
 
 @dataclass(slots=True)
 class _Measured:
-    """A side that runs, and what it did in its windows."""
+    """A running side, and the sums of its windows."""
 
     side: Side
     running: Running
@@ -99,14 +100,14 @@ class _Measured:
         self.cpu_seconds += after.broker_cpu - before.broker_cpu
 
     def figures(self) -> dict[str, float]:
-        """End the load, and return what came of it: a rate a second, microseconds a message, milliseconds."""
+        """End the load; return its rate a second, CPU in microseconds a message, and latencies in milliseconds."""
         latencies = self.running.end()
         count = max(self.count, 1)
         return {"rate": self.count / self.seconds, "broker_cpu": self.cpu_seconds / count * 1e6, **latencies}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure all sides and print what came of it; return 0, or 1 when one could not run."""
+    """Measure all sides and print the figures; return 0, or 1 if one failed."""
     options = _parser().parse_args(arguments)
     try:
         figures = _run(options)
@@ -127,9 +128,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("side", nargs="+", type=Side.parse, help="rabbitmq, or DIRECTORY[,OPTION]...")
     parser.add_argument("--load", choices=LOADS, default="paced", help="a scenario of `python -m bench`")
-    parser.add_argument("--turns", type=int, default=40, help="windows of each side")
+    parser.add_argument("--turns", type=int, default=40, help="number of windows for each side")
     parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")
-    parser.add_argument("--warm", type=float, default=3.0, help="seconds of load on each before the first turn")
+    parser.add_argument("--warm", type=float, default=3.0, help="seconds of load on each side before the first turn")
     parser.add_argument("--output", choices=("table", "json"), default="table")
     return parser
 

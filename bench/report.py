@@ -1,4 +1,4 @@
-"""The figures of a run as rows, for a person as a table, for a program as JSON."""
+"""The figures of a run as rows: a table, or JSON for programs."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ __all__ = ["Row", "print_json", "print_table", "rows"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure beside the peer's."""
+    """One figure of AmberMQ and of the peer."""
 
     scenario: str
     metric: str
@@ -25,11 +25,11 @@ class Row:
     ambermq: float | None
     rabbitmq: float | None
     ratio: float | None
-    """Ours divided by the peer's."""
+    """The figure of AmberMQ divided by the peer's."""
     bar: str
-    """The goal in words, empty where there is none."""
+    """The goal as text; empty if there is none."""
     verdict: str
-    """met, missed, not run, or empty where there is no bar."""
+    """met, missed, not run; empty if there is no bar."""
 
 
 def rows(outcome: Outcome) -> Iterator[Row]:
@@ -52,7 +52,7 @@ def rows(outcome: Outcome) -> Iterator[Row]:
 
 
 def print_table(outcomes: list[Outcome], console: Console) -> None:
-    """Print what was measured, and why something was not."""
+    """Print the figures and the failures as a table."""
     table = Table("scenario", "measure", "ambermq", "rabbitmq", "ratio", "bar", "verdict")
     for outcome in outcomes:
         title = outcome.scenario.title

@@ -1,4 +1,4 @@
-"""Rounds: each broker in turn, so that what else the machine does falls on both; the median of the rounds counts."""
+"""Rounds: each broker in turn, so other load of the machine affects both; the result is the median of the rounds."""
 
 import statistics
 import sys
@@ -13,22 +13,22 @@ from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ
 from bench.load import LoadFailed, Window
 from bench.scenarios import Scenario
 
-__all__ = ["Ground", "Outcome", "run_scenario"]
+__all__ = ["BrokerPool", "Outcome", "run_scenario"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The medians of a scenario, by broker and metric, and why a broker has none."""
+    """The medians of a scenario by broker and metric, and the failures."""
 
     scenario: Scenario
     figures: dict[str, dict[str, float]]
-    """Broker's name to metric's name to median; a broker that was not run is absent."""
+    """Name of the broker -> name of the metric -> median; a broker that did not run is absent."""
     failures: dict[str, str]
-    """Broker's name to why it has no figures."""
+    """Name of the broker -> reason of its failure."""
 
 
-class Ground:
-    """The directory where brokers run, and those that run through several scenarios; a context manager."""
+class BrokerPool:
+    """The brokers that scenarios measure, below one directory; a context manager that kills them at the end."""
 
     def __init__(self, directory: Path, *, with_peer: bool) -> None:
         self.directory = directory
@@ -45,16 +45,16 @@ class Ground:
         self._stack.close()
 
     def brokers(self, *, has_peer: bool) -> dict[str, Callable[[], Broker]]:
-        """Return how to come by each broker: shared where a peer stands beside it, else new each time."""
+        """Return a function for each broker that starts it: a shared one if a peer is measured too, else a new one."""
         if not has_peer:
-            return {AmberMQ.name: self._fresh}
+            return {AmberMQ.name: self._new}
         kinds: dict[str, Callable[[Path], Broker]] = {AmberMQ.name: AmberMQ}
         if self.with_peer:
             kinds[RabbitMQ.name] = RabbitMQ
         return {name: partial(self._shared, name, kind) for name, kind in kinds.items()}
 
-    def _fresh(self) -> Broker:
-        """Start a new broker; the one before it ends first, so that at most one is idle beside the measured one."""
+    def _new(self) -> Broker:
+        """Kill all brokers and start a new one, so that no idle broker runs beside the measured one."""
         self._stack.close()
         self._running.clear()
         return self._start(AmberMQ)
@@ -78,9 +78,9 @@ class Ground:
         return broker
 
 
-def run_scenario(scenario: Scenario, ground: Ground, window: Window, rounds: int) -> Outcome:
-    """Measure a scenario; a broker that fails is left out of the rounds that remain."""
-    brokers = ground.brokers(has_peer=scenario.has_peer)
+def run_scenario(scenario: Scenario, pool: BrokerPool, window: Window, rounds: int) -> Outcome:
+    """Measure a scenario; a broker that fails is skipped in the later rounds."""
+    brokers = pool.brokers(has_peer=scenario.has_peer)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in brokers}
     failures: dict[str, str] = {}
     for number in range(rounds if scenario.has_peer else 1):
@@ -89,7 +89,7 @@ def run_scenario(scenario: Scenario, ground: Ground, window: Window, rounds: int
                 continue
             print(f"{scenario.name}: {name}, round {number + 1}", file=sys.stderr, flush=True)
             try:
-                measured[name].append(scenario.measure(acquire(), window, ground.directory))
+                measured[name].append(scenario.measure(acquire(), window, pool.directory))
             except (BrokerFailed, LoadFailed) as failure:
                 failures[name] = str(failure)
     figures = {name: _medians(results) for name, results in measured.items() if name not in failures}

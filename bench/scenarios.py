@@ -1,7 +1,7 @@
-"""What is measured, and the bars it is held against.
+"""The scenarios, their metrics, and the bars: the goals of the figures.
 
-A relative bar compares with the peer of the same run, so a slow machine is slow for both; an absolute bar is a
-number. A bar whose peer was not run is neither met nor missed.
+A relative bar compares with the peer in the same run, so a slow machine is slow for both. An absolute bar is a number.
+A relative bar without a measured peer is neither met nor missed.
 """
 
 import time
@@ -27,7 +27,7 @@ _KIB, _MIB = 1024, 1024 * 1024
 _BACKLOG_COUNT, _BACKLOG_BYTES = 1_000_000, 100
 _IDLE_COUNT = 2_000
 _CALM_SECONDS = 2.0
-"""What a broker gets to finish its last work before its memory is read."""
+"""The time for a broker to finish its work before its memory is read."""
 
 Measure = Callable[[Broker, Window, Path], dict[str, float]]
 
@@ -41,7 +41,7 @@ class Bar:
     relative: bool
 
     def is_met(self, ours: float, peer: float | None) -> bool | None:
-        """Judge a figure; None when the peer's is needed and missing."""
+        """Return whether a figure meets the bar; None if the peer's figure is needed and missing."""
         if self.relative:
             if not peer:
                 return None
@@ -51,7 +51,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a scenario, as it is shown."""
+    """One figure of a scenario."""
 
     name: str
     title: str
@@ -61,14 +61,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way of using a broker."""
+    """One load on a broker, with its metrics."""
 
     name: str
     title: str
     measure: Measure
     metrics: tuple[Metric, ...]
     has_peer: bool = True
-    """Whether the peer is measured too, in turn; without, a new broker is started for each measurement."""
+    """Whether the peer is measured too, in turn. If not, each measurement starts a new broker."""
 
 
 def _throughput(load: Load, broker: Broker, window: Window, directory: Path) -> dict[str, float]:
@@ -140,7 +140,7 @@ def _client_shape(client: str) -> Scenario:
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    # First: where a load at full speed has ended, brokers still work on what it left.
+    # First: after a load at full speed, a broker still has work from it.
     Scenario(
         "paced",
         "1,000 messages/s, 1 KiB",

@@ -1,7 +1,7 @@
-"""The load process: `python -m bench.client send|receive|idle`, started by the scenarios, one process a role.
+"""The load process: `python -m bench.client send|receive|idle`. The scenarios start one process for each role.
 
-It counts on the board and stops when the board says so, then prints one JSON object with its latency percentiles.
-The controlling process reads counters and CPU at the same moments on both brokers and sleeps in between.
+It writes counters to the board, stops when the board's phase says so, and prints its latency percentiles as JSON. The
+controlling process reads counters and CPU at the same moments for both brokers, and sleeps in between.
 """
 
 import argparse
@@ -22,22 +22,22 @@ from bench.client.shapes import SHAPES
 __all__ = ["main"]
 
 _UNBOUNDED = 1 << 62
-_LOOK_SECONDS = 0.1
-"""How often a process without traffic looks at the board's phase."""
+_POLL_SECONDS = 0.1
+"""The interval in which a process without traffic reads the board's phase."""
 _PAUSED_SECONDS = 0.005
-"""How often a sender that pauses looks at the board's phase."""
+"""The interval in which a paused sender reads the board's phase."""
 _STALLED_SECONDS = 0.001
-"""How often a sender held back by the queue's length looks at the receiver's progress."""
+"""The interval in which a sender at the backlog limit reads the receiver's counter."""
 _BURSTS_PER_S = 1000
-"""A faster sender sends in bursts: a message at a time would cost it a core."""
+"""The maximum of bursts; a higher rate has more messages in each burst, since single messages would take a core."""
 _DRAIN_SECONDS = 90.0
-"""What a broker gets to settle and deliver all that was sent, a million messages at most."""
+"""The time limit for a broker to settle and deliver all messages, a million at most."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one role until the board ends it."""
+    """Run one role until the board's phase ends it."""
     options = _parser().parse_args(arguments)
-    gc.disable()  # nothing here makes cycles; a collection would count as the broker's latency
+    gc.disable()  # the code creates no cycles; a collection would count as latency of the broker
     roles = {"send": _send, "receive": _receive, "idle": _idle}
     roles[options.role](options)
 
@@ -46,14 +46,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.client")
     parser.add_argument("role", choices=("send", "receive", "idle"))
     parser.add_argument("--url", required=True)
-    parser.add_argument("--address", required=True, help="address of each connection, {} stands for its number")
+    parser.add_argument("--address", required=True, help="address of each connection; {} becomes its number")
     parser.add_argument("--board", type=Path, help="file of shared counters")
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--body-bytes", type=int, default=100)
-    parser.add_argument("--window", type=int, default=1000, help="unsettled messages a sender, credit of a receiver")
+    parser.add_argument("--window", type=int, default=1000, help="unsettled messages of a sender, credit of a receiver")
     parser.add_argument("--batch-bytes", type=int, default=1 << 15, help="bodies in one write of a sender")
-    parser.add_argument("--backlog", type=int, default=0, help="messages that may wait in all queues, 0: any")
-    parser.add_argument("--count", type=int, default=0, help="stop after so many messages, 0: when the board says")
+    parser.add_argument("--backlog", type=int, default=0, help="maximum of waiting messages in all queues, 0: none")
+    parser.add_argument("--count", type=int, default=0, help="number of messages, 0: until the board ends the load")
     parser.add_argument("--shape", choices=("", *SHAPES), default="", help="client whose default message is sent")
     parser.add_argument("--rate", type=int, default=0, help="messages a second, 0: as fast as possible")
     parser.add_argument("--bare", action="store_true", help="idle connections without session and receiver")
@@ -91,10 +91,11 @@ def _send(options: argparse.Namespace) -> None:
         _send_freely(senders, board, options)
     deadline = time.monotonic() + _DRAIN_SECONDS
     while any(sender.settled < sender.sent or sender.is_writing for sender in senders):
-        _exchange(senders, _LOOK_SECONDS)
-        _tell_sent(senders, board)
+        _exchange(senders, _POLL_SECONDS)
+        _write_counters(senders, board)
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{board.slots[Slot.SENT] - board.slots[Slot.SETTLED]} messages were never settled")
+            missing = board.slots[Slot.SENT] - board.slots[Slot.SETTLED]
+            raise TimeoutError(f"{missing} messages were not settled within {_DRAIN_SECONDS:g} s")
     _finish(connections, [latency for sender in senders for latency in sender.latencies_ns])
 
 
@@ -106,7 +107,7 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
     while slots[Slot.PHASE] != Phase.DRAIN:
         if slots[Slot.PHASE] == Phase.PAUSE:
             _exchange(senders, _PAUSED_SECONDS)
-            _tell_sent(senders, board)
+            _write_counters(senders, board)
             continue
         left = total - sum(sender.sent for sender in senders)
         if left <= 0:
@@ -115,13 +116,13 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
         stalled = room < max(backlog // 8, len(senders))
         allowance = 0 if stalled else min(room // len(senders), left)
         began = sum(sender.fill(min(allowance, each - sender.sent)) for sender in senders)
-        timeout = 0.0 if began else _STALLED_SECONDS if stalled else _LOOK_SECONDS
+        timeout = 0.0 if began else _STALLED_SECONDS if stalled else _POLL_SECONDS
         _exchange(senders, timeout)
-        _tell_sent(senders, board)
+        _write_counters(senders, board)
 
 
 def _send_paced(sender: Sender, board: Board, rate: int) -> None:
-    """Send one message when it is due; above a thousand a second a burst a millisecond, whose first one is timed."""
+    """Send each message when it is due; above 1,000 a second send a burst each millisecond, and time its first one."""
     slots = board.slots
     burst = max(rate // _BURSTS_PER_S, 1)
     interval = burst / rate
@@ -132,22 +133,22 @@ def _send_paced(sender: Sender, board: Board, rate: int) -> None:
             wait = _PAUSED_SECONDS
             due = time.monotonic() + interval
         elif wait <= 0:
-            sender.send_timed(keep=slots[Slot.PHASE] == Phase.MEASURE)
+            sender.send_timed(is_measured=slots[Slot.PHASE] == Phase.MEASURE)
             _fill_up(sender, burst - 1)
             due += interval
-            _tell_sent([sender], board)
+            _write_counters([sender], board)
         _exchange([sender], max(wait, 0))
-    _tell_sent([sender], board)
+    _write_counters([sender], board)
 
 
 def _fill_up(sender: Sender, count: int) -> None:
-    """Send so many messages, a batch a write, or as many as there is room for."""
+    """Send `count` messages in batches, or fewer if credit or windows allow no more."""
     while count > 0 and (began := sender.fill(count)):
         count -= began
 
 
 def _exchange(senders: list[Sender], timeout: float) -> None:
-    """Wait for the sockets, then read what has arrived and write what was left over."""
+    """Wait for the sockets, then read what has arrived and write what is pending."""
     sockets = [sender.socket for sender in senders]
     writing = [sender.socket for sender in senders if sender.is_writing]
     readable, writable, _ = select.select(sockets, writing, [], timeout)
@@ -158,7 +159,7 @@ def _exchange(senders: list[Sender], timeout: float) -> None:
             sender.fill(0)
 
 
-def _tell_sent(senders: list[Sender], board: Board) -> None:
+def _write_counters(senders: list[Sender], board: Board) -> None:
     board.slots[Slot.SENT] = sum(sender.sent for sender in senders)
     board.slots[Slot.SETTLED] = sum(sender.settled for sender in senders)
 
@@ -169,7 +170,7 @@ def _receive(options: argparse.Namespace) -> None:
     connections = _connect(options, receives=True)
     receivers = {
         connection.socket: Receiver(
-            connection, credit=options.window, body_bytes=options.body_bytes, keep_times=options.rate > 0
+            connection, credit=options.window, body_bytes=options.body_bytes, has_times=options.rate > 0
         )
         for connection in connections
     }
@@ -177,7 +178,7 @@ def _receive(options: argparse.Namespace) -> None:
     deadline = float("inf")
     while slots[Slot.PHASE] != Phase.DRAIN or slots[Slot.RECEIVED] < slots[Slot.SENT]:
         writing = [socket for socket, receiver in receivers.items() if receiver.is_writing]
-        readable, writable, _ = select.select(receivers, writing, [], _LOOK_SECONDS)
+        readable, writable, _ = select.select(receivers, writing, [], _POLL_SECONDS)
         for socket in writable:
             receivers[socket].write()
         for socket in readable:
@@ -186,12 +187,13 @@ def _receive(options: argparse.Namespace) -> None:
         if slots[Slot.PHASE] == Phase.DRAIN:
             deadline = min(deadline, time.monotonic() + _DRAIN_SECONDS)
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{slots[Slot.SENT] - slots[Slot.RECEIVED]} messages never arrived")
+                missing = slots[Slot.SENT] - slots[Slot.RECEIVED]
+                raise TimeoutError(f"{missing} messages did not arrive within {_DRAIN_SECONDS:g} s")
     _finish(connections, [latency for receiver in receivers.values() for latency in receiver.latencies_ns])
 
 
 def _idle(options: argparse.Namespace) -> None:
-    """Open the connections, say so, and hold them until standard input ends."""
+    """Open the connections, print `ready`, and hold them until standard input ends."""
     connections = _connect(options, receives=True)
     print("ready", flush=True)
     sys.stdin.read()

@@ -1,7 +1,7 @@
-"""`python -m bench.client.blocking URL`: one message at a time by Proton's blocking client, without end.
+"""`python -m bench.client.blocking URL`: send one message at a time with Proton's blocking client, without end.
 
-The sender waits for the outcome; then the receiver grants a credit of one, receives, and accepts. The broker is quiet
-when the next message comes. A library encodes what a program would not: an empty list of properties, a flow a message.
+The sender waits for the outcome. Then the receiver grants a credit of one, receives, and accepts. The broker is idle
+when the next message arrives. Proton adds an empty list of properties to each message, and a flow frame.
 """
 
 import sys
@@ -18,7 +18,7 @@ _WAIT_SECONDS = 20.0
 
 
 def main(url: str) -> None:
-    """Send and receive until the broker hangs up."""
+    """Send and receive until the broker closes the connection."""
     sending, receiving = (BlockingConnection(url, timeout=_WAIT_SECONDS) for _ in range(2))
     sender, receiver = sending.create_sender("alone"), receiving.create_receiver("alone")
     message = proton.Message(body=bytes(100), durable=True)
@@ -30,7 +30,7 @@ def main(url: str) -> None:
 
 
 def _write(connection: BlockingConnection) -> None:
-    """Write what the connection has for its peer, for the length of the pause."""
+    """Write the connection's pending frames, and wait for the length of the pause."""
     ends = time.monotonic() + _PAUSE_SECONDS
     with suppress(proton.Timeout):
         connection.wait(lambda: time.monotonic() > ends, timeout=_PAUSE_SECONDS)

@@ -1,6 +1,6 @@
 """Counters that the controlling process and the load processes share, in one mapped file of u64 slots.
 
-Each slot has one writer; an aligned store of eight bytes is never seen torn, so nobody locks and nobody waits.
+Each slot has one writer. A store of eight aligned bytes is atomic, so no process needs a lock.
 """
 
 import mmap
@@ -12,12 +12,12 @@ __all__ = ["Board", "Phase", "Slot"]
 
 
 class Slot(IntEnum):
-    """What each slot counts, and who writes it."""
+    """The meaning and the writer of each slot."""
 
     PHASE = 0
     """A Phase, by the controlling process."""
     SENT = 1
-    """Messages handed to the socket, by the sender."""
+    """Messages written to the socket, by the sender."""
     SETTLED = 2
     """Messages accepted by the broker, by the sender."""
     RECEIVED = 3
@@ -25,12 +25,12 @@ class Slot(IntEnum):
 
 
 class Phase(IntEnum):
-    """What the load processes should be doing."""
+    """The phase of the load."""
 
     WARM = 0
-    """Load runs, latencies are not kept."""
+    """Load runs, latencies are not recorded."""
     MEASURE = 1
-    """Load runs, latencies are kept."""
+    """Load runs, latencies are recorded."""
     DRAIN = 2
     """The sender has stopped, the receiver empties the queue."""
     PAUSE = 3
@@ -38,7 +38,7 @@ class Phase(IntEnum):
 
 
 class Board:
-    """A mapped file of counters; `create` makes it, the constructor opens it."""
+    """A mapped file of counters: `create` creates it, the constructor opens it."""
 
     __slots__ = ("_map", "path", "slots")
 
@@ -50,7 +50,7 @@ class Board:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Make a board of zeros at a path and open it."""
+        """Create a board of zeros at a path and open it."""
         path.write_bytes(bytes(8 * len(Slot)))
         return cls(path)
 

@@ -1,7 +1,7 @@
-"""A blocking AMQP 1.0 connection with one session, as bare as a load client can be.
+"""A minimal blocking AMQP 1.0 connection with one session.
 
-The handshake waits for each answer and is not measured. Afterwards the socket does not block, `socket`, `buffer` and
-the session's counters are open to the sender and the receiver, which do their own reading and writing.
+The handshake waits for each answer and is not measured. After it the socket does not block. The sender and the receiver
+then read and write themselves: they use `socket`, `buffer` and the counters of the session.
 """
 
 import socket
@@ -40,7 +40,7 @@ class Connection:
         self._open(container, address.hostname or "")
 
     def begin(self) -> None:
-        """Begin the session and learn its windows and first transfer number."""
+        """Begin the session and store its windows and first transfer number."""
         self.send(
             wire.described(
                 wire.BEGIN,
@@ -56,8 +56,8 @@ class Connection:
         self.remote_incoming_window = _integer(fields[2])
 
     def attach(self, name: str, address: str, *, receives: bool, credit: int = 0) -> None:
-        """Attach the link of handle 0, source and target both named; a receiver grants its credit at once."""
-        # RabbitMQ declares a durable queue only for a terminus that asks to be durable (unsettled-state, 2).
+        """Attach the link of handle 0 with the same source and target; a receiver grants its credit at once."""
+        # RabbitMQ declares a durable queue only for a durable terminus (unsettled-state, 2).
         terminus = (wire.string(address), wire.uint(2))
         self.send(
             wire.described(
@@ -79,7 +79,7 @@ class Connection:
             self.send(self.flow(delivery_count=0, credit=credit))
 
     def flow(self, *, delivery_count: int, credit: int) -> bytes:
-        """Encode a flow for the receiving link of handle 0, with the session's window open again."""
+        """Encode a flow for the receiving link of handle 0, with a full session window."""
         return wire.described(
             wire.FLOW,
             wire.uint(self.next_incoming_id),
@@ -92,7 +92,7 @@ class Connection:
         )
 
     def send(self, performative: bytes, *, type_: int = 0) -> None:
-        """Write one frame, waiting for room in the socket."""
+        """Write one frame; the call blocks until the socket has room."""
         self.socket.sendall(wire.encode_frame(performative, type_=type_))
 
     def expect(self, code: int) -> list[object]:
@@ -105,14 +105,14 @@ class Connection:
         return fields + [None] * (10 - len(fields))
 
     def handed_over(self) -> bytes:
-        """Return the bytes read beyond the handshake, once, and stop blocking."""
+        """Return the bytes that were read after the handshake, and make the socket non-blocking."""
         self.socket.settimeout(0)
         rest = bytes(self.buffer[self._start : self._end])
         self._start = self._end = 0
         return rest
 
     def close(self) -> None:
-        """Say close and hang up; what the broker answers is not waited for."""
+        """Send close and close the socket, without waiting for the broker's answer."""
         try:
             self.socket.settimeout(1)
             self.send(wire.described(wire.CLOSE))
@@ -151,7 +151,7 @@ class Connection:
             )
         )
         announced = self.expect(wire.OPEN)[2]
-        # No frame of ours needs to be larger than our own limit, whatever the broker would take.
+        # The client never sends frames above its own limit, even if the broker's is higher.
         self.frame_bytes_max = FRAME_BYTES_MAX if announced is None else min(FRAME_BYTES_MAX, _integer(announced))
 
     def _read_header(self, expected: bytes) -> None:
@@ -178,7 +178,7 @@ class Connection:
         with memoryview(self.buffer) as view:
             count = self.socket.recv_into(view[self._end :])
         if not count:
-            raise PeerClosed("the broker hung up during the handshake")
+            raise PeerClosed("the broker closed the connection during the handshake")
         self._end += count
 
 

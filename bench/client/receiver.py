@@ -1,9 +1,9 @@
-"""A receiving link that costs the client as little as Python allows.
+"""A receiving link with minimal cost for the client.
 
-Rule 1: transfers of one link look alike, so a frame is recognised by the bytes around its ids, learnt from the last
-one decoded in general; a body is stepped over, never touched.
-Rule 2: one disposition settles all that was read, after 64 messages or when the socket is empty.
-Rule 3: credit is topped up when half of it is used, with the session's window.
+Rule 1. Transfers of one link differ only in their ids, so a frame is recognised by the bytes around the ids. These
+bytes are taken from the last frame that was decoded. Bodies are skipped, never read.
+Rule 2. One disposition settles all messages that were read, after 64 messages or when the socket is empty.
+Rule 3. The receiver grants new credit when half of it is used, with the session's window.
 """
 
 import struct
@@ -22,18 +22,18 @@ _ACCEPTED = wire.described(wire.ACCEPTED)
 
 
 class _Shape(NamedTuple):
-    """What is constant in the single-frame transfers of a link."""
+    """The constant bytes of the single-frame transfers of a link."""
 
     size: int
     prefix: bytes
     """From the frame's size to the constructor of the delivery-id."""
     suffix_position: int
     suffix: bytes
-    """From behind the delivery-tag to the end of the performative."""
+    """From the end of the delivery-tag to the end of the performative."""
 
 
 class Receiver:
-    """One link on one connection, attached with `credit`; bodies are `body_bytes` wide and end their message."""
+    """One link on one connection, attached with `credit`; a body has `body_bytes` and is the end of its message."""
 
     __slots__ = (
         "_buffer",
@@ -52,7 +52,7 @@ class Receiver:
         "socket",
     )
 
-    def __init__(self, connection: Connection, *, credit: int, body_bytes: int, keep_times: bool) -> None:
+    def __init__(self, connection: Connection, *, credit: int, body_bytes: int, has_times: bool) -> None:
         rest = connection.handed_over()
         self._connection = connection
         self._buffer = bytearray(rest) + bytes(FRAME_BYTES_MAX + (FRAME_BYTES_MAX >> 2))
@@ -64,7 +64,7 @@ class Receiver:
         self._flowed = 0
         self._outgoing = b""
         self._shape = _Shape(FRAME_BYTES_MAX * 2, b"", 0, b"")
-        self._time_position = body_bytes if keep_times else 0
+        self._time_position = body_bytes if has_times else 0
         self.latencies_ns: list[int] = []
         self.received = 0
         self.socket = connection.socket
@@ -72,11 +72,11 @@ class Receiver:
 
     @property
     def is_writing(self) -> bool:
-        """Whether dispositions or credit still wait for room in the socket."""
+        """Whether dispositions or flows wait for room in the socket."""
         return bool(self._outgoing)
 
     def read(self) -> None:
-        """Read until the socket is empty, settling on the way. Raises PeerClosed."""
+        """Read until the socket is empty, and settle what was read. Raises PeerClosed."""
         while True:
             try:
                 with memoryview(self._buffer) as view:
@@ -84,7 +84,7 @@ class Receiver:
             except BlockingIOError:
                 break
             if not count:
-                raise PeerClosed(f"the broker hung up after {self.received} messages")
+                raise PeerClosed(f"the broker closed the connection after {self.received} messages")
             self._end += count
             self._parse()
             if self._first_unsettled is not None and self._next_id - self._first_unsettled >= _SETTLE_COUNT:
@@ -93,7 +93,7 @@ class Receiver:
         self.write()
 
     def write(self) -> None:
-        """Write what is outgoing, as far as the socket takes it."""
+        """Write the outgoing bytes, as many as the socket has room for."""
         if not self._outgoing:
             return
         try:
@@ -102,7 +102,7 @@ class Receiver:
             return
 
     def _settle(self) -> None:
-        """Accept and settle all that is unsettled in one range, with new credit when half is used."""
+        """Accept and settle all unsettled messages with one disposition; grant credit if half of it is used."""
         if self._first_unsettled is None:
             return
         self._outgoing += wire.encode_frame(
@@ -123,7 +123,7 @@ class Receiver:
         self.write()
 
     def _parse(self) -> None:
-        # The loop of the client: two comparisons and an addition a message.
+        # The hot loop of the client: two comparisons and an addition for each message.
         buffer, position, end = self._buffer, 0, self._end
         startswith = buffer.startswith
         while end - position >= 8:
@@ -147,7 +147,7 @@ class Receiver:
             buffer[: self._end] = buffer[position:end]
 
     def _take_run(self, start: int, end: int, size: int, id_position: int) -> None:
-        """Count equal frames that lie side by side, their ids one after the other."""
+        """Count consecutive frames of the same shape with consecutive ids."""
         count = (end - start) // size
         (first,) = _FULL_WIDTH.unpack_from(self._buffer, start + id_position)
         (last,) = _FULL_WIDTH.unpack_from(self._buffer, end - size + id_position)
@@ -157,10 +157,10 @@ class Receiver:
         self._count(first, count)
         if self._time_position:
             for position in range(start + size, end + 1, size):
-                self._keep_time(position)
+                self._record_latency(position)
 
     def _take(self, start: int, frame: wire.Frame) -> None:
-        """Decode a frame of no known shape, and learn it when it is a whole delivery."""
+        """Decode a frame of an unknown shape; store its shape if it is a whole delivery."""
         if frame.start == frame.end:
             return
         performative, body = wire.decode_value(self._buffer, frame.start)
@@ -179,14 +179,14 @@ class Receiver:
         if isinstance(delivery_id, int):
             self._delivery_id = delivery_id
             if not more:
-                self._learn(start, frame, body)
+                self._store_shape(start, frame, body)
         if more:
             return
         self._count(self._delivery_id, 1)
         if self._time_position:
-            self._keep_time(frame.end)
+            self._record_latency(frame.end)
 
-    def _learn(self, start: int, frame: wire.Frame, body: int) -> None:
+    def _store_shape(self, start: int, frame: wire.Frame, body: int) -> None:
         list_position = frame.start + 3
         fields = list_position + (3 if self._buffer[list_position] == 0xC0 else 9)
         _, id_position = wire.decode_value(self._buffer, fields)
@@ -208,8 +208,8 @@ class Receiver:
         self._next_id = first + count
         self.received += count
 
-    def _keep_time(self, message_end: int) -> None:
-        """Keep the latency of a message that carries a time, given where its body ends."""
+    def _record_latency(self, message_end: int) -> None:
+        """Record the latency of a message that has a time; `message_end` is the end of its body."""
         (sent_ns,) = _TIME.unpack_from(self._buffer, message_end - self._time_position)
         if sent_ns:
             self.latencies_ns.append(time.monotonic_ns() - sent_ns)

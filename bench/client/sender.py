@@ -1,9 +1,9 @@
-"""A sending link that costs the client as little as Python allows.
+"""A sending link with minimal cost for the client.
 
-Rule 1: never beyond link credit, the session's remote incoming window, or the caller's allowance.
-Rule 2: messages leave in batches of one write; a batch waits until an eighth of the window is open, so that
-dispositions of one message each do not make writes of one message each.
-Rule 3: any outcome but accepted is an error: a bench that loses messages measures nothing.
+Rule 1. The sender stays within link credit, the session's remote incoming window, and the caller's allowance.
+Rule 2. One write sends a batch of messages. A batch waits until an eighth of the window is open, so that dispositions
+of single messages do not cause writes of single messages.
+Rule 3. Any outcome but accepted is an error: a measurement with lost messages is wrong.
 """
 
 import re
@@ -33,9 +33,9 @@ _BATCH_COUNT_MIN = 4
 
 
 class Sender:
-    """One link on one connection; `connection.begin()` and `attach` have been done.
+    """One link on one connection, after `connection.begin()` and `attach`.
 
-    `window` bounds the unsettled messages, `batch_bytes` the bodies of one write, which are never fewer than four.
+    `window` limits the unsettled messages, `batch_bytes` the bodies of one write, but a write has at least four.
     """
 
     __slots__ = (
@@ -81,15 +81,15 @@ class Sender:
 
     @property
     def is_writing(self) -> bool:
-        """Whether part of the last batch still waits for room in the socket."""
+        """Whether a part of the last batch waits for room in the socket."""
         return bool(self._pending)
 
     def fill(self, allowance: int) -> int:
-        """Send what credit, windows and the allowance permit, at most one batch; return how many messages began."""
+        """Send at most one batch, within credit, windows and the allowance; return the number of messages."""
         if self._pending and not self._write():
             return 0
         count = min(allowance, self._room(), self._batch.count_max)
-        # With nothing in flight no settlement will ever open the window further: send what little may be sent.
+        # With no message in flight no settlement will open the window: send a smaller batch.
         if count <= 0 or (count < min(allowance, self._quantum) and self.settled < self.sent):
             return 0
         self._pending = self._batch.stamp(self.sent, count)
@@ -98,14 +98,17 @@ class Sender:
         self._write()
         return count
 
-    def send_timed(self, *, keep: bool) -> bool:
-        """Send one message stamped with the time, if there is room; `keep` its settle latency."""
+    def send_timed(self, *, is_measured: bool) -> bool:
+        """Send one message with the time in its body, if there is room; return whether it was sent.
+
+        Its latencies are recorded if `is_measured`.
+        """
         if (self._pending and not self._write()) or self._room() < 1:
             return False
         self._pending = self._batch.stamp(self.sent, 1)
         now_ns = time.monotonic_ns()
-        self._batch.stamp_time(now_ns if keep else 0)
-        if keep:
+        self._batch.stamp_time(now_ns if is_measured else 0)
+        if is_measured:
             self._sent_at_ns[self.sent] = now_ns
         self.sent += 1
         self._connection.remote_incoming_window -= self._batch.frames_each
@@ -113,7 +116,7 @@ class Sender:
         return True
 
     def read(self) -> None:
-        """Take in what has arrived: settlements, credit and windows. Raises PeerClosed."""
+        """Read what has arrived: settlements, credit and windows. Raises PeerClosed."""
         buffer = self._connection.buffer
         try:
             with memoryview(buffer) as view:
@@ -121,7 +124,7 @@ class Sender:
         except BlockingIOError:
             return
         if not count:
-            raise PeerClosed(f"the broker hung up after {self.sent} messages")
+            raise PeerClosed(f"the broker closed the connection after {self.sent} messages")
         self._end += count
         self._parse()
 
@@ -141,7 +144,7 @@ class Sender:
         return not self._pending
 
     def _parse(self) -> None:
-        # One regular expression a disposition: RabbitMQ settles most messages one by one.
+        # One regular expression parses a disposition: RabbitMQ settles most messages one by one.
         buffer, position, end = self._connection.buffer, 0, self._end
         match = _ACCEPTED_RANGE.match
         unpack = _FULL_WIDTH.unpack
@@ -173,7 +176,7 @@ class Sender:
     def _settle(self, first: int, last: int) -> None:
         if last >= self.sent:
             raise PeerClosed(f"the broker settled delivery {last} of {self.sent}")
-        # RabbitMQ repeats in a range what it has settled one by one, out of order: a message counts once.
+        # RabbitMQ's ranges can repeat messages that it settled one by one before: a message counts once.
         first = max(first, self._first_unsettled)
         ahead = self._settled_ahead
         if first == self._first_unsettled:
@@ -186,9 +189,9 @@ class Sender:
             ahead.update(range(first, last + 1))
         self.settled = self._first_unsettled + len(ahead)
         if self._sent_at_ns:
-            self._keep_times(first, last)
+            self._record_latencies(first, last)
 
-    def _keep_times(self, first: int, last: int) -> None:
+    def _record_latencies(self, first: int, last: int) -> None:
         now_ns = time.monotonic_ns()
         for delivery_id in range(first, last + 1):
             sent_ns = self._sent_at_ns.pop(delivery_id, None)
@@ -196,7 +199,7 @@ class Sender:
                 self.latencies_ns.append(now_ns - sent_ns)
 
     def _take(self, frame: wire.Frame) -> None:
-        """Decode a frame of no known shape: flow, a rare disposition, or the end."""
+        """Decode a frame of an unknown shape: flow, a rare disposition, or an end."""
         if frame.start == frame.end:
             return
         performative, _ = wire.decode_value(self._connection.buffer, frame.start)

@@ -1,10 +1,10 @@
-"""Messages as the clients of other libraries send them by default, for a load that a broker meets in the field.
+"""The default messages of other client libraries, for a realistic load.
 
-Rule 1: the bytes of a shape are those that a client of the interoperation matrix was recorded with, but for what
-differs from message to message; a test compares them with the recorded ones.
-Rule 2: what differs has a fixed width, so that a batch is stamped by column: delivery-id and tag are four bytes each,
-eight characters of a message-id are the hexadecimal delivery-id, and a creation-time is the time of the batch.
-Rule 3: durability is the client's: those of Azure send no header, all others are recorded with durable messages.
+Rule 1. The bytes of a shape are those recorded from a client of the interoperation matrix, except for the bytes that
+differ from message to message. A test compares them with the recorded bytes.
+Rule 2. The bytes that differ have a fixed width, so that a batch is stamped by column: delivery-id and tag are four
+bytes each, eight characters of a message-id are the hexadecimal delivery-id, a creation-time is the batch's time.
+Rule 3. Durability is as recorded: the Azure clients send no header, all others send durable messages.
 """
 
 from typing import Final, NamedTuple
@@ -14,14 +14,14 @@ from bench.client import wire
 __all__ = ["SHAPES", "STAMPED_ID_BYTES", "Shape"]
 
 STAMPED_ID_BYTES: Final = 8
-"""Characters of a message-id that differ from message to message."""
+"""The number of characters of a message-id that differ from message to message."""
 
 
 class Shape(NamedTuple):
-    """The default message of a client, and the transfer that carries it."""
+    """The default message of a client, and its transfer."""
 
     fields: tuple[bytes, ...]
-    """The fields of the transfer behind its tag, encoded."""
+    """The encoded fields of the transfer after its tag."""
     is_list32: bool
     """Whether the client writes the fields of a transfer as a wide list."""
     sections: bytes
@@ -31,12 +31,12 @@ class Shape(NamedTuple):
     is_text: bool
     """Whether the body is a string; else it is binary."""
     id_position: int = -1
-    """Where the stamped characters of the message-id begin in the sections; -1 where there is no message-id."""
+    """The position of the stamped characters of the message-id in the sections; -1 if there is no message-id."""
     time_position: int = -1
-    """Where the eight bytes of creation-time begin in the sections; -1 where there is none."""
+    """The position of the eight bytes of creation-time in the sections; -1 if there is none."""
 
     def message(self, body: bytes) -> bytes:
-        """Return a message around a body."""
+        """Return the encoded message with a body."""
         value = wire.string(body.decode()) if self.is_text else wire.binary(body)
         return self.sections + bytes((0x00, 0x53, self.body_code)) + value
 
@@ -88,4 +88,4 @@ SHAPES: Final = {
     ),
     "azure-node": Shape((wire.ZERO, _FALSE, _FALSE), True, _AZURE_NODE_SECTIONS, 0x75, is_text=False),
 }
-"""By the names of the matrix."""
+"""The shapes by the names of their clients in the interoperation matrix."""

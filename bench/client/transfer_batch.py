@@ -1,6 +1,6 @@
-"""A batch of equal transfers as one buffer: encoded once, what differs is stamped by column.
+"""A batch of equal transfers in one buffer: encoded once, the bytes that differ are stamped by column.
 
-A transfer as it leaves (section 2.7.5), S bytes a message, so that byte k of each of n messages is `buffer[k::S]`:
+A transfer (section 2.7.5) has S bytes for each message, so byte k of each of n messages is `buffer[k::S]`:
 
     0   size      u32   of this frame
     4   doff 2, type 0, channel 0
@@ -14,8 +14,8 @@ A transfer as it leaves (section 2.7.5), S bytes a message, so that byte k of ea
     28  41 | 42   more
     29  payload   header(durable=true), then one data section
 
-With the shape of another client (shapes.py) the list may be wide, the fields behind the tag and the message differ,
-and message-id and creation-time are stamped too.
+With the shape of another client (shapes.py) the list may be wide, and the fields after the tag and the message differ.
+Message-id and creation-time are stamped too.
 """
 
 import struct
@@ -33,8 +33,8 @@ _FROM_ID_TO_TAG = 6
 class TransferBatch:
     """A reused buffer of equal unsettled transfers on handle 0.
 
-    `bytes_each` is the width of a message with all its frames, `frames_each` how many transfers it takes of the
-    session's window when no frame may exceed `frame_bytes_max`, `body_position` where its body begins.
+    `bytes_each` is the length of a message with all its frames. `frames_each` is its number of transfers, with frames
+    of `frame_bytes_max` at most. `body_position` is the position of its body.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class TransferBatch:
         self._buffer = bytearray(one * count_max)
 
     def stamp(self, first_id: int, count: int) -> memoryview:
-        """Give the first `count` messages their ids, from `first_id`; the view is valid until the next stamp."""
+        """Stamp the first `count` messages with ids from `first_id`; the view is valid until the next stamp."""
         end = count * self.bytes_each
         ids = struct.pack(f">{count}I", *range(first_id, first_id + count))
         self._stamp_columns(self._delivery_id_position, ids, 4, end)
@@ -87,7 +87,7 @@ class TransferBatch:
 
 
 def _transfers(payload: bytes, frame_bytes_max: int) -> list[bytes]:
-    """Cut a payload into transfer frames: the first carries the ids, later ones nulls in their place."""
+    """Return the transfer frames of a payload: the first has the ids, later ones have nulls instead."""
     room = frame_bytes_max - _FIRST_TRANSFER_BYTES
     identity = wire.uint(0) + wire.binary(b"\0\0\0\0") + wire.ZERO
     parts = []

@@ -1,6 +1,6 @@
-"""AMQP 1.0 bytes for the load client, written apart from protocol/ so that both brokers meet the same peer.
+"""AMQP 1.0 encoding for the load client, independent of ambermq/protocol, so both brokers have the same peer.
 
-What arrives is walked frame by frame; only a performative of an unknown shape is decoded in general.
+Input is parsed frame by frame; only a performative of an unknown shape is decoded.
 """
 
 import struct
@@ -55,14 +55,14 @@ _HEADER = struct.Struct(">IBBH")
 
 
 class Described(NamedTuple):
-    """A described value: its numeric descriptor and what it describes."""
+    """A described value: its numeric descriptor and its value."""
 
     code: object
     value: object
 
 
 class Frame(NamedTuple):
-    """One whole frame in a buffer: type, channel, and where its body lies."""
+    """One whole frame in a buffer: type, channel, and the positions of its body."""
 
     type: int
     channel: int
@@ -71,7 +71,7 @@ class Frame(NamedTuple):
 
 
 def uint(value: int) -> bytes:
-    """Encode an unsigned int at full width."""
+    """Encode an unsigned int with full width."""
     return struct.pack(">BI", 0x70, value)
 
 
@@ -91,7 +91,7 @@ def boolean(value: bool) -> bytes:
 
 
 def binary(value: bytes) -> bytes:
-    """Encode a binary, short where it fits."""
+    """Encode a binary, short if it fits."""
     return _variable(value, short=0xA0, long=0xB0)
 
 
@@ -115,7 +115,7 @@ def described(code: int, *fields: bytes) -> bytes:
 
 
 def described32(code: int, *fields: bytes) -> bytes:
-    """Encode a described list of encoded fields with wide size and count, also where they are small."""
+    """Encode a described list of encoded fields with wide size and count, even if they are small."""
     body = b"".join(fields)
     return struct.pack(">3BBII", 0x00, 0x53, code, 0xD0, len(body) + 4, len(fields)) + body
 
@@ -131,14 +131,14 @@ def message(body: bytes) -> bytes:
 
 
 def frames(buffer: bytearray, start: int, end: int) -> Iterator[Frame]:
-    """Yield the whole frames between two positions of a buffer; the caller keeps what is left over.
+    """Yield the whole frames between two positions of a buffer; the caller keeps the rest.
 
-    Raises ValueError for a size or data offset that no frame has.
+    Raises ValueError for an invalid size or data offset.
     """
     while end - start >= 8:
         size, doff, type_, channel = _HEADER.unpack_from(buffer, start)
         if size < 8 or doff < 2 or doff * 4 > size:
-            raise ValueError(f"no frame at position {start}: size {size}, doff {doff}")
+            raise ValueError(f"invalid frame at position {start}: size {size}, doff {doff}")
         if end - start < size:
             return
         yield Frame(type_, channel, start + doff * 4, start + size)
@@ -146,7 +146,7 @@ def frames(buffer: bytearray, start: int, end: int) -> Iterator[Frame]:
 
 
 def decode_value(buffer: bytes | bytearray, position: int) -> tuple[object, int]:
-    """Decode one AMQP value; return it with the position behind it.
+    """Decode one AMQP value; return it with the position after it.
 
     Lists become lists, maps dicts (of hashable keys), described values Described. Trusts the peer: for a bench only.
     """
@@ -174,7 +174,7 @@ def _decode_plain(buffer: bytes | bytearray, position: int, code: int) -> tuple[
         raw = bytes(buffer[begin:end])
         return (raw if kind == 0xA0 else raw.decode()), end
     if kind not in {0xC0, 0xC1, 0xE0}:
-        raise ValueError(f"no AMQP constructor at position {position - 1}: 0x{code:02x}")
+        raise ValueError(f"invalid AMQP constructor at position {position - 1}: 0x{code:02x}")
     width = 4 if wide else 1
     count = int.from_bytes(buffer[begin : begin + width])
     if kind == 0xE0:

@@ -1,11 +1,10 @@
-"""What reading the log costs those who use the broker meanwhile: backups, queues as they were, and what happened.
+"""The cost of reads of the log for the broker's clients: exports, queues of the past, and histories.
 
-One broker: a queue holds 200,000 messages of 1 KiB, a snapshot of them has a name, and another queue moves messages at
-a fifth of the rate that it moved them at when it was pushed (with half, the load alone takes two cores). A round is
-four windows of that load, one after the other: alone, and beside processes that export the snapshot, show queues of the
-past, and tell histories. In such a window one command follows the other, each a new process, and the window closes when
-the last has ended. Medians of the rounds count, so that what the log gains from window to window falls on all four
-alike.
+One broker: a queue holds 200,000 messages of 1 KiB, which have a named snapshot. Another queue moves messages at a
+fifth of its maximum rate (at half of it, the load alone takes two cores). A round is four windows of that load: alone,
+and beside processes that export the snapshot, show queues of the past, and show histories. In a window the commands run
+one after the other, each as a new process, and the window ends with the last command. The results are medians of the
+rounds, so the growth of the log affects all four windows alike.
 """
 
 import itertools
@@ -36,7 +35,7 @@ _LISTING: Final = (
     ("queue", "list", "--at", "5s ago"),
     ("queue", "browse", _QUEUE, "--at", "5s ago"),
 )
-_TELLING: Final = (
+_HISTORIES: Final = (
     ("history", "message", _FIRST_MESSAGE),
     ("history", "queue", _QUEUE, "--from", "10s ago"),
     ("history", "tail", "--limit", "100"),
@@ -45,7 +44,7 @@ _TELLING: Final = (
 
 
 def measure_beside(broker: Broker, window: Window, directory: Path) -> dict[str, float]:
-    """Measure all of it; latencies in ms, the rate in messages a second, the time that a command takes in seconds."""
+    """Return latencies in ms, their ratios, the rate in messages a second, and the number of commands."""
     assert isinstance(broker, AmberMQ)
     fill_queue(broker, _QUEUE, _WAITING, _BODY_BYTES, directory)
     backup = directory / "beside.backup"
@@ -56,7 +55,7 @@ def measure_beside(broker: Broker, window: Window, directory: Path) -> dict[str,
     readers = {
         "export": commands.repeated([("snapshot", "export", _SNAPSHOT, str(backup))], then=lambda: _remove(backup)),
         "list": commands.repeated(_LISTING),
-        "history": commands.repeated(_TELLING),
+        "history": commands.repeated(_HISTORIES),
     }
     waits: dict[str, Callable[[float], None]] = {"alone": time.sleep, **readers}
     figures: dict[str, list[dict[str, float]]] = {name: [] for name in waits}
@@ -86,14 +85,14 @@ def _remove(path: Path) -> None:
 
 
 class _Commands:
-    """Runs commands of ours on the directory of the broker, each a new process."""
+    """Runs `ambermq` commands on the directory of the broker, each as a new process."""
 
     def __init__(self, data: Path) -> None:
         self.count = 0
         self._data = data
 
     def run(self, *words: str) -> None:
-        """Run one to its end. Raises LoadFailed where it fails."""
+        """Run one command to its end. Raises LoadFailed if it fails."""
         command = child_command(*words, "--data", str(self._data))
         result = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if result.returncode:
@@ -103,7 +102,7 @@ class _Commands:
     def repeated(
         self, commands: Sequence[Sequence[str]], *, then: Callable[[], None] = lambda: None
     ) -> Callable[[float], None]:
-        """Return what runs them in turn for so many seconds, the last one to its end, and calls `then` after each."""
+        """Return a function that runs the commands in turn for some seconds, and calls `then` after each."""
 
         def wait(seconds: float) -> None:
             end = time.monotonic() + seconds

@@ -1,10 +1,10 @@
-"""The broker of a checkout, run by path, with a counter of Python calls in the thread of its event loop.
+"""The broker of a checkout, with a counter of Python calls in the thread of its event loop.
 
     python -P call_probe.py CLI-MODULE COUNTS-FILE MESSAGES serve ...
 
-A message begins with the read that brings its transfer, and ends with the log write that settles it: the last write
-before the next message. What follows that write is its sync. The counter counts the `call` events of `sys.setprofile`:
-Python functions alone. It writes the counts as JSON when it has seen so many messages, and stops counting.
+A message begins with the read of its transfer, and ends with the log write of its settlement: the last write before the
+next message. The calls after that write belong to its sync. The counter counts the `call` events of `sys.setprofile`,
+which are calls of Python functions. After the given number of messages it writes the counts as JSON, and stops.
 """
 
 import importlib
@@ -23,16 +23,16 @@ _READ: Final = "buffer_updated"
 _WRITE: Final = "Log.write"
 _TICK: Final = "DurableLoop.step"
 _QUIET_SECONDS: Final = 0.035
-"""A read after so long a silence is that of the next message."""
+"""A read after this time without reads is the first one of the next message."""
 _WARM: Final = 20
-"""Messages that are not counted: links attach, caches fill."""
+"""The first messages, which are not counted: links attach, caches fill."""
 
 
 class CallCounter:
-    """Counts for each message until there are enough."""
+    """The counter of calls for each message."""
 
     def __init__(self, messages: int, file: Path) -> None:
-        """Write the counts of so many messages to `file`."""
+        """Count the calls of `messages` messages and write them to `file`."""
         self._left = messages + _WARM
         self._messages = messages
         self._file = file
@@ -43,7 +43,7 @@ class CallCounter:
         self._functions: Counter[str] = Counter()
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
-        """Take an event of `sys.setprofile`."""
+        """Count an event of `sys.setprofile`."""
         code = frame.f_code
         if event == "call":
             if code.co_name == _READ:

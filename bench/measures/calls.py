@@ -1,9 +1,9 @@
-"""`python -m bench.measures.calls [TREE]...`: how many Python calls a durable message alone costs the broker.
+"""`python -m bench.measures.calls [TREE]...`: count the broker's Python calls for one durable message at a time.
 
-One sender, one queue and one receiver; a message of 100 bytes at a time, so that each finds the broker quiet. Counted
-is from the read of its transfer to the write of its settlement (call_probe.py); `with sync` adds the sync of that. The
-figures are medians, since a sweep falls into a message now and then. A TREE is the directory of a checkout; without
-one it is this one. `plain` is the client of the other measurements; `proton` is a library's (client/blocking.py).
+One sender, one queue and one receiver: each message of 100 bytes finds an idle broker. The count is from the read of
+its transfer to the write of its settlement (call_probe.py); `with sync` adds the sync of that write. The figures are
+medians, since a periodic job falls into some messages. A TREE is the directory of a checkout; default: this one.
+`plain` is the client of the other measurements, `proton` the client of a library (client/blocking.py).
 """
 
 import argparse
@@ -34,12 +34,12 @@ _WAIT_SECONDS: Final = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count for each tree and print the figures; return 0, or 1 where a broker could not run."""
+    """Count for each tree and print the figures; return 0, or 1 if a broker failed."""
     parser = argparse.ArgumentParser(prog="python -m bench.measures.calls", description=__doc__)
     parser.add_argument("tree", nargs="*", type=Path, default=[Path(__file__).parents[2]])
     parser.add_argument("--client", choices=CLIENTS, action="append", help="default: each")
-    parser.add_argument("--messages", type=int, default=_MESSAGES, help="messages counted of each")
-    parser.add_argument("--functions", action="store_true", help="print the calls of each function, too")
+    parser.add_argument("--messages", type=int, default=_MESSAGES, help="number of messages to count")
+    parser.add_argument("--functions", action="store_true", help="also print the calls of each function")
     options = parser.parse_args(arguments)
     table = Table("tree", "client", *(name.replace("_", " ") for name in _FIGURES))
     for client in options.client or CLIENTS:
@@ -99,7 +99,7 @@ def _await_file(file: Path) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
     while not file.exists() or not file.stat().st_size:
         if time.monotonic() > deadline:
-            raise LoadFailed(f"the messages were not counted within {_WAIT_SECONDS:g} s")
+            raise LoadFailed(f"the broker did not count the messages within {_WAIT_SECONDS:g} s")
         time.sleep(0.05)
 
 

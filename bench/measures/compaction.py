@@ -1,8 +1,8 @@
-"""How fast a compaction is: the same gibibyte rewritten on Spark, and by two processes without it.
+"""The speed of a compaction: the same gibibyte is rewritten by Spark, and by two processes without Spark.
 
-A stopped broker's log of 1 KiB messages, nine of ten finished. Both runners count and rewrite all of it in turn, and
-what they have written is thrown away again, so that the next one finds the same files; then Spark does it once more for
-good. The session is open and has run once before.
+The log of a stopped broker has messages of 1 KiB; nine of ten are settled. Both runners count and rewrite it in turn.
+Their files are discarded, so that the next run finds the same log. At the end Spark compacts it with a commit. The
+Spark session is warm: it has run once before.
 """
 
 import statistics
@@ -31,12 +31,12 @@ _MASTER: Final = "local[2]"
 _PROCESSES: Final = 2
 
 
-class _ThrownAway(Exception):
-    """A compaction that was only measured."""
+class _Discarded(Exception):
+    """A compaction was stopped before its commit."""
 
 
 class _Stages:
-    """When the stages of one compaction began."""
+    """The begin of each stage of one compaction."""
 
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
@@ -47,12 +47,12 @@ class _Stages:
 
     @property
     def seconds(self) -> float:
-        """Of counting and rewriting."""
+        """The seconds of counting and rewriting."""
         return self.began["archive"] - self.began["count"]
 
 
 def measure_compact(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
-    """Measure all of it; rates in MB/s of input, times in seconds."""
+    """Return rates in MB/s of input, times in seconds, and ratios."""
     broker.kill()
     data = directory / "compact"
     write_compact_log(data, size_bytes=_SIZE, finished=_FINISHED, now_us=time.time_ns() // 1000)
@@ -75,32 +75,30 @@ def measure_compact(broker: Broker, _window: Window, directory: Path) -> dict[st
 
 @contextmanager
 def _spark() -> Iterator[tuple[SparkRunner, float]]:
-    """Yield a runner on Spark, and the seconds that its session took to open."""
+    """Yield a runner on Spark, and the seconds to open its session."""
     began = time.monotonic()
     with closing(SparkRunner.start(_MASTER)) as runner:
         yield runner, time.monotonic() - began
 
 
 def _compact(data: Path, runner: Runner, broker: CommitTarget) -> float:
-    """Compact for nothing; return the seconds of counting and rewriting."""
+    """Compact without a commit; return the seconds of counting and rewriting."""
     stages, now_us = _Stages(), time.time_ns() // 1000
     try:
-        run_compaction(
-            str(data), History(age_us=0), runner, broker, now_us=now_us, archive=_throw_away, progress=stages
-        )
-    except _ThrownAway:
+        run_compaction(str(data), History(age_us=0), runner, broker, now_us=now_us, archive=_discard, progress=stages)
+    except _Discarded:
         return stages.seconds
-    raise LoadFailed("there was nothing to compact")
+    raise LoadFailed("the compaction found nothing to compact")
 
 
-def _throw_away(_directory: str, _first: int, _last: int) -> Sequence[str]:
-    """Stop before the commit, where others would put the events aside."""
-    raise _ThrownAway
+def _discard(_directory: str, _first: int, _last: int) -> Sequence[str]:
+    """Raise the exception that stops the compaction before its commit."""
+    raise _Discarded
 
 
 def _committed(data: Path, runner: Runner, broker: CommitTarget) -> tuple[int, int]:
     """Compact; return the bytes before and after."""
     outcome = run_compaction(str(data), History(age_us=0), runner, broker, now_us=time.time_ns() // 1000)
     if not outcome.is_committed:
-        raise LoadFailed("there was nothing to compact")
+        raise LoadFailed("the compaction found nothing to compact")
     return outcome.bytes_before, outcome.bytes_after

@@ -1,8 +1,8 @@
-"""A log to be compacted, written in seconds by the engine's own events: messages of 1 KiB, most of them finished.
+"""A log for a compaction, written in seconds by the engine's own events: messages of 1 KiB, most of them settled.
 
-Every message is published to one of a few queues and acquired; nine of ten, drawn one by one, are settled. The others
-are still held when the log ends, so a broker that opens it has them back in their queues. What is kept lies scattered:
-hardly a batch goes whole, hardly one stays.
+Every message is published to one queue and acquired. Nine of ten, chosen at random, are settled. The others are
+acquired at the end of the log, so a broker that opens it has them on the queue. Live messages are scattered: almost
+every batch has live messages and garbage.
 """
 
 import random
@@ -27,7 +27,7 @@ from ambermq.protocol.amqp10.performatives.classes import Header, Properties
 __all__ = ["QUEUE", "write_compact_log"]
 
 QUEUE: Final = "bench-compact"
-"""The queue that holds what is not finished."""
+"""The queue of the live messages."""
 
 _BODY_BYTES: Final = 1024
 _RUN: Final = 200
@@ -36,18 +36,18 @@ _ID: Final = "held-%09d"
 
 
 def write_compact_log(directory: Path, *, size_bytes: int, finished: float, now_us: int) -> int:
-    """Write a log of so many bytes that ends at about `now_us`; return how many of its messages are not finished."""
+    """Write a log of about `size_bytes` that ends at about `now_us`; return the number of its live messages."""
     count = size_bytes // (_BODY_BYTES + 150) // _RUN * _RUN
     clock_us = now_us - count // _RUN * _STEP_US
     log, queue, producer, consumer = _opened(directory, clock_us)
     rng = random.Random(count)
-    held = 0
+    live_count = 0
     for number in range(0, count, _RUN):
         clock_us += _STEP_US
         words = _publish(log, queue, producer, number, clock_us)
         write_event(log.draft, Acquired(log.draft.next_offset, clock_us, queue, (consumer,), words))
-        done = _drawn(words, rng, finished)
-        held += (len(words) - len(done)) // WORD_BYTES
+        done = _sample(words, rng, finished)
+        live_count += (len(words) - len(done)) // WORD_BYTES
         if done:
             write_event(log.draft, Settled(log.draft.next_offset, clock_us, queue, consumer, ACCEPTED, done))
         log.draft.end_command()
@@ -55,11 +55,11 @@ def write_compact_log(directory: Path, *, size_bytes: int, finished: float, now_
         log.request_sync()
         log.completed()
     log.close()
-    return held
+    return live_count
 
 
 def _opened(directory: Path, now_us: int) -> tuple[Log, int, int, int]:
-    """Start a broker without sockets, let two links come; return its log, the queue, its producer and consumer."""
+    """Start an engine, attach two links; return its log, the queue, the producer and the consumer."""
     loop = recover(Recovery.open(DiskStorage(), str(directory), LogConfig(), now_us), EngineConfig(), now_us)
     loop.submit(AttachProducer("key", QUEUE, "seller", f"to {QUEUE}"))
     loop.submit(AttachConsumer("key", QUEUE, "shipper", f"from {QUEUE}"))
@@ -72,7 +72,7 @@ def _opened(directory: Path, now_us: int) -> tuple[Log, int, int, int]:
 
 
 def _publish(log: Log, queue: int, producer: int, first: int, now_us: int) -> bytes:
-    """Publish a run of messages with the numbers from `first` on; return their words."""
+    """Publish a run of messages numbered from `first` on; return their words."""
     ids = [(_ID % number).encode() for number in range(first, first + _RUN)]
     bodies = [_HEAD + one + _TAIL for one in ids]
     hashes = [crc32(one, _STRING) or 1 for one in ids]
@@ -84,8 +84,8 @@ def _publish(log: Log, queue: int, producer: int, first: int, now_us: int) -> by
     return words
 
 
-def _drawn(words: bytes, rng: random.Random, share: float) -> bytes:
-    """Return a share of the words, each drawn by itself."""
+def _sample(words: bytes, rng: random.Random, share: float) -> bytes:
+    """Return a random share of the words."""
     starts = range(0, len(words), WORD_BYTES)
     return b"".join(words[start : start + WORD_BYTES] for start in starts if rng.random() < share)
 

@@ -1,8 +1,8 @@
-"""`python -m bench.matching CLASS`: what matching costs in a process of its own, as one line of JSON.
+"""`python -m bench.measures.matching CLASS`: measure matching in a separate process; print one line of JSON.
 
-100,000 attachments lie in a persistent map, as State keeps them, and in an index; 10,000 messages match one each. The
-rate is held against that of an index with one attachment that the same messages match, so both are as cold. Where
-matching looks into messages, reading the fields out of their bytes is part of it, as it is when one is published.
+100,000 attachments are in a persistent map, as in State, and in an index; 10,000 messages match one each. The rate is
+compared with an index of one attachment that the same messages match, so the caches are equally cold. If a class
+matches fields of messages, reading them from the bytes is included, as in a publish.
 """
 
 import gc
@@ -33,12 +33,12 @@ _FIRST_ID: Final = 1_000_000
 _MEMBER: Final = 50_000_000
 
 _Message = tuple[str, bytes | None]
-"""A destination, and the encoded message where matching looks into it."""
+"""A destination, and the encoded message if the class matches its fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchLoad:
-    """Attachments by number, one for all messages, and the message that matches the attachment of a number."""
+    """The attachments by number, one attachment for all messages, and the message for each attachment."""
 
     kind: MuxerKind
     argument: Callable[[int], Argument]
@@ -73,7 +73,7 @@ def _measure_load(load: MatchLoad) -> dict[str, float]:
     _pass(one, messages)
     wiring, index, size = _attached(load)
     unseen = _pass(index, messages)
-    # In turn, so that what else the machine does falls on both.
+    # In turn, so that other load of the machine affects both.
     pairs = [(_pass(one, messages), _pass(index, messages)) for _ in range(_ROUNDS)]
     alone, known = (min(seconds) for seconds in zip(*pairs, strict=True))
     return {
@@ -86,7 +86,7 @@ def _measure_load(load: MatchLoad) -> dict[str, float]:
 
 
 def _attached(load: MatchLoad) -> tuple["PersistentMap[int, Attachment]", MuxerIndex, int]:
-    """Return wiring, its index, and how many bytes the process has grown by both."""
+    """Return the attachments, their index, and the growth of the process in bytes."""
     before = _resident()
     wiring: PersistentMap[int, Attachment] = PersistentMap()
     index = MuxerIndex(load.kind)
@@ -99,7 +99,7 @@ def _attached(load: MatchLoad) -> tuple["PersistentMap[int, Attachment]", MuxerI
 
 
 def _longest_new(load: MatchLoad, index: MuxerIndex, messages: list[_Message]) -> float:
-    """Return the milliseconds that one more attachment and the message after it took at most, all being remembered."""
+    """Return the maximum milliseconds for one more attachment and the next message, with all results cached."""
     longest = 0.0
     for number in range(_ATTACHMENTS, _ATTACHMENTS + _NEW):
         _pass(index, messages)
@@ -112,7 +112,7 @@ def _longest_new(load: MatchLoad, index: MuxerIndex, messages: list[_Message]) -
 
 
 def _pass(index: MuxerIndex, messages: list[_Message]) -> float:
-    """Return the seconds of CPU that matching all messages once takes; each matches one attachment."""
+    """Return the CPU seconds to match all messages once; each matches one attachment."""
     began = time.process_time()
     found = 0
     for message in messages:
@@ -153,7 +153,7 @@ MEASURES: Final[dict[str, Callable[[], dict[str, float]]]] = {
     "property": lambda: _measure_load(LOADS["property"]),
     "selector": _measure_selectors,
 }
-"""By class of muxer: what is measured."""
+"""The measurement of each class of muxers."""
 
 
 def main(name: str) -> None:

@@ -1,7 +1,7 @@
-"""What a compaction by Spark costs those who use the broker meanwhile, on the same cores.
+"""The cost of a compaction by Spark for the broker's clients, on the same cores.
 
-One broker with the probe (probed.py), on a log of a gibibyte of which nine tenths are finished. A queue moves messages
-at half the rate that it moved them at when it was pushed, first without and then with `ambermq log compact` beside it,
+One broker with the probe (probed_broker.py), on a log of a gibibyte of which nine tenths are garbage. A queue moves
+messages at half of its maximum rate, first without and then with `ambermq log compact` beside it,
 from the start of the command to its end, Spark's start included. The time that the commit takes is looked at alone too.
 """
 
@@ -23,11 +23,11 @@ _SIZE: Final = 1 << 30
 _FINISHED: Final = 0.9
 _BODY_BYTES: Final = 1024
 _TOP_WINDOW: Final = Window(1.0, 3.0)
-_LOOK_SECONDS: Final = 0.002
+_POLL_SECONDS: Final = 0.002
 
 
 def measure_compact_online(broker: Broker, window: Window, directory: Path) -> dict[str, float]:
-    """Measure all of it; pauses and latencies in ms, the compaction in seconds."""
+    """Return pauses and latencies in ms, and the time of the compaction in seconds."""
     broker.kill()
     data = directory / "compact-online"
     write_compact_log(data, size_bytes=_SIZE, finished=_FINISHED, now_us=time.time_ns() // 1000)
@@ -65,20 +65,20 @@ def _measure(broker: Broker, window: Window, directory: Path, lateness: Lateness
 
 
 class _Command:
-    """`ambermq log compact` beside the load, and how late the broker's loop was meanwhile."""
+    """`ambermq log compact` beside the load, and the lateness of the broker's loop during it."""
 
     def __init__(self, data: Path, lateness: LatenessFile) -> None:
         self.seconds = 0.0
         self.pause = 0.0
-        """Longest before the commit, in ms."""
+        """The longest pause before the commit, in ms."""
         self.commit_pause = 0.0
-        """Longest from the moment that the commit was asked for, in ms."""
+        """The longest pause from the request of the commit on, in ms."""
         self.commit_seconds = 0.0
         self._data = data
         self._lateness = lateness
 
     def run(self, _seconds: float) -> None:
-        """Run it to its end."""
+        """Run the command to its end."""
         command = child_command("log", "compact", "--data", str(self._data))
         began = time.monotonic()
         self._lateness.reset()
@@ -89,16 +89,16 @@ class _Command:
             text=True,
         )
         committing = self._await_commit(process)
-        _, said = process.communicate()
+        _, errors = process.communicate()
         self.commit_pause = self._lateness.longest_ms
         self.commit_seconds, self.seconds = time.monotonic() - committing, time.monotonic() - began
         if process.returncode:
-            raise LoadFailed(f"the compaction ended with {process.returncode}: {said}")
+            raise LoadFailed(f"the compaction ended with {process.returncode}: {errors}")
 
     def _await_commit(self, process: "subprocess.Popen[str]") -> float:
-        """Wait until the job has written its table; return when that was."""
+        """Wait until the job has written its proposal; return the time."""
         while process.poll() is None and not any(self._data.glob("jobs/*/TABLE")):
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         self.pause = self._lateness.longest_ms
         self._lateness.reset()
         return time.monotonic()

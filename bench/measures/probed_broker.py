@@ -1,7 +1,7 @@
-"""`python -m bench.probed FILE serve ...`: the broker as the command `ambermq` runs it, with a probe in its event loop.
+"""`python -m bench.measures.probed_broker FILE serve ...`: the command `ambermq` with a probe in its event loop.
 
-The probe is a timer of a millisecond that keeps the longest time it was late, in nanoseconds, in the first slot of a
-mapped file. Whoever measures sets the slot to 0 to begin a window.
+The probe is a timer of a millisecond. It stores its longest lateness in nanoseconds in the first slot of a mapped file.
+A measurement sets the slot to 0 at the begin of a window.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ _PERIOD_NS: Final = 1_000_000
 
 
 class LatenessFile:
-    """The mapped slot."""
+    """The mapped file with the longest lateness."""
 
     __slots__ = ("_map", "_slots")
 
     def __init__(self, path: Path) -> None:
-        """Open it, made where it is missing."""
+        """Open the file, or create it."""
         if not path.exists():
             path.write_bytes(bytes(8))
         with path.open("r+b") as file:
@@ -40,17 +40,17 @@ class LatenessFile:
         self._slots[0] = 0
 
     def note(self, late_ns: int) -> None:
-        """Keep the longest."""
+        """Store a lateness if it is the longest of the window."""
         self._slots[0] = max(self._slots[0], late_ns)
 
     @property
     def longest_ms(self) -> float:
-        """The longest of the window, in milliseconds."""
+        """The longest lateness of the window, in milliseconds."""
         return self._slots[0] / 1e6
 
 
 def probe(path: Path) -> None:
-    """Let every event loop that uvloop runs from now on carry the probe."""
+    """Add the probe to every event loop that uvloop runs from now on."""
     lateness = LatenessFile(path)
     run = uvloop.run
 

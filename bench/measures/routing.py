@@ -1,4 +1,4 @@
-"""Publishing and matching with many attachments: each class in a process of its own, so that its memory is its own."""
+"""Publishing and matching with many attachments: each class is measured in a separate process with its own memory."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ __all__ = ["measure_routing"]
 
 
 def measure_routing(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
-    """Return the figures of all classes, each named by its class; LoadFailed where one cannot be measured."""
+    """Return the figures of all classes, each named by its class; LoadFailed if one fails."""
     broker.kill()
     assert directory.is_dir()
     published = {

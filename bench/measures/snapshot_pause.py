@@ -1,8 +1,8 @@
-"""What a snapshot costs those who use the broker meanwhile: pauses of its event loop, and latency of deliveries.
+"""The cost of a snapshot for the broker's clients: pauses of its event loop, and latency of deliveries.
 
-One broker with the probe (probed.py): 100 queues hold 5,000,000 messages of 100 B, and another queue moves messages at
-half the rate that it moved them at when it was pushed. Two windows of equal length follow: one without, one in which a
-snapshot is taken again as soon as the last is named. Then SIGKILL, and a start from the newest snapshot.
+One broker with the probe (probed_broker.py): 100 queues hold 5,000,000 messages of 100 B, and another queue moves
+messages at half of its maximum rate. Two windows of equal length follow: one without snapshots, one with snapshots
+one after the other. Then SIGKILL, and a start from the newest snapshot.
 """
 
 import threading
@@ -26,7 +26,7 @@ _TOP_WINDOW: Final = Window(1.0, 3.0)
 
 
 def measure_pause(broker: Broker, window: Window, directory: Path) -> dict[str, float]:
-    """Measure all of it; pauses and latencies in ms, sizes in bytes a waiting message, the restart in seconds."""
+    """Return pauses and latencies in ms, the size in bytes for each waiting message, the restart in seconds."""
     assert isinstance(broker, AmberMQ)
     broker.kill()
     lateness = LatenessFile(directory / "lateness")
@@ -55,7 +55,7 @@ def measure_pause(broker: Broker, window: Window, directory: Path) -> dict[str, 
 
 
 def _window(broker: Broker, load: Load, window: Window, directory: Path, lateness: LatenessFile) -> dict[str, float]:
-    """Run the load; the pause counts from when its window opens."""
+    """Measure the load; the longest pause is that of its window."""
     timer = threading.Timer(window.warm_seconds, lateness.reset)
     timer.start()
     figures = run_load(broker, load, window, directory)
@@ -64,7 +64,7 @@ def _window(broker: Broker, load: Load, window: Window, directory: Path, latenes
 
 
 class _Snapshots:
-    """Takes snapshots one after the other beside the load, by a thread that mostly waits for answers."""
+    """Takes snapshots one after the other beside the load, in a thread that mostly waits for answers."""
 
     def __init__(self, url: str) -> None:
         self.count = 0

@@ -1,8 +1,8 @@
-"""Reading history with Spark: how many events a second the Data Source gives, counted by queue, in a warm session.
+"""The speed of reading history with Spark: events a second of the Data Source, counted by queue, in a warm session.
 
-The log is that of story_log.py: ten million events over ten queues, as a stopped broker has left them. One event
-is one row. Four columns are asked for; the same is done for all common columns but the message-ids, which are decoded
-message by message, and by one process without Spark, which is what the source can give at most.
+The log is that of story_log.py: ten million events over ten queues, of a stopped broker. One event is one row. The
+first read has four columns. The second has all common columns but the message-ids, which must be decoded from each
+message. The third is one process without Spark, which is the upper limit of the source.
 """
 
 import statistics
@@ -28,9 +28,9 @@ _MANY: Final = (
 
 
 def measure_spark_read(broker: Broker, _window: Window, directory: Path) -> dict[str, float]:
-    """Write the log and read it; return events a second, medians of three warm runs; LoadFailed where counts differ."""
+    """Write and read the log; return events a second, medians of three warm runs; LoadFailed if counts differ."""
     from ambermq.tools.spark.data_source import register  # noqa: PLC0415
-    from ambermq.tools.spark.session import open_session  # noqa: PLC0415 - Spark is heavy, and only this scenario's
+    from ambermq.tools.spark.session import open_session  # noqa: PLC0415 - Spark is slow to import, and only this scenario needs it
 
     broker.kill()
     data = directory / "spark-read"
@@ -49,19 +49,19 @@ def _counted(spark: Any, data: Path, schema: str) -> int:
 
 
 def _rate(count: Callable[[], int], expected: int) -> float:
-    """Return events a second, of runs after a first one that warms the session."""
+    """Return events a second, the median of the runs after a first one that warms the session."""
     seconds = []
     for _ in range(_ROUNDS + 1):
         began = time.monotonic()
         found = count()
         seconds.append(time.monotonic() - began)
         if found != expected:
-            raise LoadFailed(f"{found} events were counted where {expected} were written")
+            raise LoadFailed(f"wrong count of events: expected {expected}, found {found}")
     return expected / statistics.median(seconds[1:])
 
 
 def _alone(data: Path) -> tuple[float, int]:
-    """Return events a second of one process without Spark, and how many there are."""
+    """Return events a second of one process without Spark, and the number of events."""
     from ambermq.tools.dataset.arrow_table import event_columns  # noqa: PLC0415
     from ambermq.tools.dataset.log_segments import open_history  # noqa: PLC0415 - needs pyarrow
 

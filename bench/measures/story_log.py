@@ -1,7 +1,7 @@
-"""A log as a broker would have left it after millions of messages, written in a minute: by the engine's own events.
+"""A log of a broker after millions of messages, written in a minute by the engine's own events.
 
-Links and queues are declared by the engine; the runs are drafted as it drafts them, messages in bursts of 1 to 500,
-acquired and settled in others, one acquisition in fifty released and taken again. Every message has a message-id.
+The engine attaches the links and declares the queues. The runs are written as the engine writes them: messages in runs
+of 1 to 500, acquired and settled in other runs; one settlement in fifty releases. Every message has a message-id.
 """
 
 import random
@@ -42,18 +42,18 @@ _ID: Final = "order-%08d"
 
 
 @dataclass(slots=True)
-class _Line:
-    """One queue, who sends to it, and who receives from it."""
+class _Queue:
+    """One queue with its producer and its consumer."""
 
     queue: int
     producer: int
     consumer: int
     ready: deque[bytes] = field(default_factory=deque)
-    """Words available, a run each."""
-    held: deque[bytes] = field(default_factory=deque)
-    """Words acquired, likewise."""
+    """The words of available messages, by run."""
+    acquired: deque[bytes] = field(default_factory=deque)
+    """The words of acquired messages, by run."""
     count: int = 0
-    """Messages available."""
+    """The number of available messages."""
 
 
 def id_of(number: int) -> str:
@@ -62,9 +62,9 @@ def id_of(number: int) -> str:
 
 
 def write_story_log(directory: Path, event_count: int) -> int:
-    """Write a log of so many events, one a message and what happened to it; return how many messages there are.
+    """Write a log of about `event_count` events, counted by message; return the number of messages.
 
-    All sealed segments are indexed, as they are a while after a broker has sealed them.
+    All sealed segments have an index, as those of a broker have some time after it sealed them.
     """
     now_us = time.time_ns() // 1000 - _PAST_US
     log, lines = _opened(directory, now_us)
@@ -76,7 +76,7 @@ def write_story_log(directory: Path, event_count: int) -> int:
         if line.count < _WAITING_MAX:
             number, added = _publish(log, line, number, rng.choice(_RUNS), now_us)
             done += added
-        for event in _moves(line, rng, log, now_us):
+        for event in _write_moves(line, rng, log, now_us):
             done += len(event.words) // WORD_BYTES
         log.draft.end_command()
         log.write(now_us)
@@ -87,8 +87,8 @@ def write_story_log(directory: Path, event_count: int) -> int:
     return number
 
 
-def _opened(directory: Path, now_us: int) -> tuple[Log, list[_Line]]:
-    """Start a broker without sockets, let links come, and take its log."""
+def _opened(directory: Path, now_us: int) -> tuple[Log, list[_Queue]]:
+    """Start an engine and attach links; return its log and its queues."""
     loop = recover(Recovery.open(DiskStorage(), str(directory), LogConfig(), now_us), EngineConfig(), now_us)
     for index in range(_QUEUES):
         loop.submit(AttachProducer("key", f"story-{index}", "seller", f"to story-{index}"))
@@ -98,10 +98,10 @@ def _opened(directory: Path, now_us: int) -> tuple[Log, list[_Line]]:
     producers = {producer.destination: producer.id for producer in state.producers.values()}
     consumers = {consumer.queue: consumer.id for consumer in state.consumers.values()}
     queues = sorted(state.queues.values(), key=lambda queue: queue.id)
-    return loop.log, [_Line(queue.id, producers[queue.name], consumers[queue.id]) for queue in queues]
+    return loop.log, [_Queue(queue.id, producers[queue.name], consumers[queue.id]) for queue in queues]
 
 
-def _publish(log: Log, line: _Line, number: int, count: int, now_us: int) -> tuple[int, int]:
+def _publish(log: Log, line: _Queue, number: int, count: int, now_us: int) -> tuple[int, int]:
     ids = [(_ID % index).encode() for index in range(number, number + count)]
     bodies = [_HEAD + one + _TAIL for one in ids]
     hashes = [crc32(one, _STRING) or 1 for one in ids]
@@ -116,14 +116,14 @@ def _publish(log: Log, line: _Line, number: int, count: int, now_us: int) -> tup
     return number + count, count
 
 
-def _moves(line: _Line, rng: random.Random, log: Log, now_us: int) -> Iterator[Acquired | Settled]:
-    """Let the consumer take a run and settle another; yields what was written."""
+def _write_moves(line: _Queue, rng: random.Random, log: Log, now_us: int) -> Iterator[Acquired | Settled]:
+    """Acquire a run and settle another one for the consumer; yield the written events."""
     taken = _take(line.ready, rng.choice(_RUNS))
     if taken:
         line.count -= len(taken) // WORD_BYTES
-        line.held.append(taken)
+        line.acquired.append(taken)
         yield _written(log, Acquired(log.draft.next_offset, now_us, line.queue, (line.consumer,), taken))
-    settled = _take(line.held, rng.choice(_RUNS))
+    settled = _take(line.acquired, rng.choice(_RUNS))
     if settled:
         outcome = ACCEPTED if rng.random() < 0.98 else RELEASED
         if outcome is RELEASED:
@@ -138,7 +138,7 @@ def _written(log: Log, event: Acquired | Settled) -> Acquired | Settled:
 
 
 def _take(runs: deque[bytes], count: int) -> bytes:
-    """Take up to so many words from the front."""
+    """Remove up to `count` words from the front and return them."""
     if not runs:
         return b""
     run = runs.popleft()

@@ -21,7 +21,7 @@ def _install(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> A
 
 
 def _alive(session: int) -> list[int]:
-    """Return the processes of a session. Who has ended and was not waited for yet is none of them."""
+    """Return the processes of a session, without zombies."""
     found = []
     for process in psutil.process_iter():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):
@@ -54,7 +54,7 @@ def test_kill_ends_the_broker_and_its_children(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_broker_that_ends_early_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads the report learns why nothing was measured."""
+    """The report has the reason of a failure."""
     broker = _install(tmp_path, monkeypatch, "echo the disk is on fire >&2; exit 1")
     with pytest.raises(BrokerFailed, match="the disk is on fire"):
         broker.start()

@@ -23,7 +23,7 @@ class _Pair:
         connection.buffer = bytearray()
         connection._start = connection._end = 0
         connection.next_incoming_id = 0
-        self.receiver = Receiver(connection, credit=100, body_bytes=20, keep_times=True)
+        self.receiver = Receiver(connection, credit=100, body_bytes=20, has_times=True)
 
     def answers(self) -> list[wire.Described]:
         stream = bytearray(self.broker.recv(1 << 16))
