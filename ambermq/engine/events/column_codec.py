@@ -1,6 +1,6 @@
-"""The codec of an event that is one record, and whose fields are columns: it is derived from the event's `Layout`.
+"""The codec of an event that is one record whose columns hold all fields. It is derived from the event's `Layout`.
 
-Events with a codec of their own are those of the hot path, which is measured, and those that a column does not hold.
+Other events have a codec of their own: those on the measured hot path, and those with fields that no column can hold.
 """
 
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from ambermq.engine.events.record_draft import RecordDraft
 __all__ = ["reader_of", "writer_of"]
 
 _COLUMNS = {"queue": 4, "ref": 5, "count": 7, "aux": 8}
-"""Where the columns that hold fields stand in what `RECORD` unpacks."""
+"""The positions of the columns that hold fields, in the tuple that `RECORD` unpacks."""
 
 
 def writer_of(one: EventType) -> Write:
-    """Return what adds an event of this type to a draft."""
+    """Return the function that adds an event of this type to a draft."""
     return one.write or _column_writer(one.number, one.layout, one.meta or _no_meta)
 
 
 def reader_of(one: EventType) -> Read:
-    """Return what makes an event of this type of a record."""
+    """Return the function that decodes a record into an event of this type."""
     return one.read or _column_reader(one.event, one.layout)
 
 
@@ -45,17 +45,17 @@ def _column_writer(number: int, layout: Layout, meta: Callable[[Any], bytes]) ->
 
 
 def _column_reader(event: type[Any], layout: Layout) -> Read:
-    where = {_field(layout, column): at for column, at in _COLUMNS.items()}
-    columns = [where[name] for name in event.__struct_fields__[2:]]
+    positions = {_field(layout, column): position for column, position in _COLUMNS.items()}
+    columns = [positions[name] for name in event.__struct_fields__[2:]]
 
     def read(offset: int, time_us: int, row: tuple[int, ...], _meta: bytes) -> Any:
-        return event(offset, time_us, *[row[at] for at in columns])
+        return event(offset, time_us, *[row[position] for position in columns])
 
     return read
 
 
 def _field(layout: Layout, column: str) -> str:
-    """Return the field that a column holds, empty for none."""
+    """Return the name of the field that a column holds; it is empty if the column is."""
     return str(getattr(layout, column)).partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""Events of messages on queues: acquired, settled, purged, damaged. A run is one record, whatever its length."""
+"""Events of messages on queues: acquired, settled, purged, damaged. A run of any length is one record."""
 
 from typing import Final, final
 
@@ -21,7 +21,7 @@ _PLAIN_OUTCOMES: Final = (ACCEPTED, REJECTED, RELEASED)
 
 @final
 class Acquired(Struct):
-    """A run of deliveries: `words` were dealt to `consumers`, one each in turn, beginning with the first."""
+    """A run of deliveries: `words` are dealt to `consumers` in turn, one message each, beginning with the first."""
 
     offset: int
     time_us: int
@@ -57,7 +57,7 @@ def _acquired_facts(event: Acquired) -> Facts:
 
 @final
 class Settled(Struct):
-    """A consumer's outcome over a run of the deliveries that it held."""
+    """A consumer settled a run of its deliveries with one outcome."""
 
     offset: int
     time_us: int
@@ -68,7 +68,7 @@ class Settled(Struct):
 
 
 class OutcomeRest(Struct, omit_defaults=True):
-    """The JSON behind the words of a Settled record; nothing is written for a plain outcome."""
+    """The JSON after the words of a Settled record; a plain outcome has none."""
 
     delivery_failed: bool = False
     undeliverable_here: bool = False
@@ -132,13 +132,13 @@ def _settled_facts(event: Settled) -> Facts:
 
 def _annotation_count(event: Settled) -> Facts:
     outcome = event.outcome
-    is_told = outcome.kind is OutcomeKind.MODIFIED and outcome.annotations
-    return {"annotations": len(outcome.annotations)} if is_told else {}
+    has_annotations = outcome.kind is OutcomeKind.MODIFIED and outcome.annotations
+    return {"annotations": len(outcome.annotations)} if has_annotations else {}
 
 
 @final
 class Purged(Struct):
-    """A queue's available entries below the offset `before` are gone."""
+    """A queue was purged of its available messages below the offset `before`."""
 
     offset: int
     time_us: int
@@ -148,7 +148,7 @@ class Purged(Struct):
 
 @final
 class Damaged(Struct):
-    """The bytes of a run of messages cannot be read: their entries on the queue are set aside and never delivered."""
+    """The bytes of a run of messages are damaged: the queue sets the messages aside and never delivers them."""
 
     offset: int
     time_us: int
@@ -157,7 +157,7 @@ class Damaged(Struct):
 
 
 def _write_damaged(draft: RecordDraft, event: Damaged) -> int:
-    # A single one was written without a count before there were runs, and always is.
+    # The record of a single message has no count: old readers expect that.
     count = len(event.words) // WORD_BYTES
     return draft.add(
         _DAMAGED,
@@ -240,12 +240,12 @@ TYPES: Final = (
         event=Purged,
         number=15,
         name="purged",
-        layout=Layout(queue="queue", ref="before: the offset before which"),
+        layout=Layout(queue="queue", ref="before: the offset below which messages are purged"),
         keys=IndexKeys.NODE,
         queue="queue",
         facts=field_facts("before"),
         facts_text="`queue` `queue_id` `before`",
-        story=("{queue_id:queue} purged of what was waiting",),
+        story=("queue {queue_id:queue} purged: its available messages below offset {before} are deleted",),
     ),
     EventType(
         event=Damaged,

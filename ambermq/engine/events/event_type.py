@@ -1,6 +1,6 @@
-"""A type of event: everything that is known of it beside its class. Each table by type is derived from these.
+"""A type of event: everything that describes it, beside its class. Each table by type is derived from these.
 
-field          read by
+field          reader
 number, name   every record and every program: they are on the disk and on the wire, and never change
 layout, meta   records/writer.py, records/reader.py, docs/log-format.md
 facts, queue   records/event_fields.py: `/log`, `ambermq log dump --output json`
@@ -32,7 +32,7 @@ Read = Callable[[int, int, tuple[int, ...], bytes], Any]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What each column of a record holds: the event's field, or `field: words` where a reader needs more than its name.
+    """What each column of a record holds: the event's field, or `field: words` to explain the field.
 
     An event with a codec of its own may use any words. An empty text is an empty column.
     """
@@ -46,26 +46,26 @@ class Layout:
 
 
 class IndexKeys(Enum):
-    """By which keys an index finds the records of a type."""
+    """The keys by which an index finds the records of a type."""
 
     NOTHING = 0
     WORDS = 1
-    """Each entry that the words in its meta name."""
+    """Each entry that the words in the meta name."""
     NODE = 2
-    """The queue in its column `queue`, or else the link in `ref`."""
+    """The queue in the column `queue`, or else the link in `ref`."""
     BROKER = 3
-    """The one key of all that concerns the whole virtual host."""
+    """The single key of all events that concern the whole virtual host."""
 
 
 class SizeBound(Enum):
     """What bounds the bytes of a record."""
 
     FIXED = 0
-    """Nothing of variable length, or what the log cuts itself: bodies."""
+    """The record has a fixed length, or a body that the log itself cuts."""
     DEALT = 1
     """The messages that one dispatch deals out."""
     SETTLED = 2
-    """The messages that one settlement, or one loss, names."""
+    """The messages that one settlement or one loss names."""
     NAMES = 3
     """Names of queues, containers and links, and texts of arguments."""
     CONDITIONS = 4
@@ -73,12 +73,12 @@ class SizeBound(Enum):
 
 
 class LinkColumn(Enum):
-    """Which column of a record tells the producer or consumer that an event is about."""
+    """The column of a record that holds the producer or consumer of an event."""
 
     NONE = 0
     REF = 1
     OFFSET = 2
-    """The record is the link's own: its offset is the id."""
+    """The record attached the link: its offset is the id of the link."""
 
 
 def no_facts(_event: Any) -> Facts:
@@ -87,7 +87,7 @@ def no_facts(_event: Any) -> Facts:
 
 
 def field_facts(*names: str) -> Callable[[Any], Facts]:
-    """Return what tells these fields of an event as facts of the same names."""
+    """Return a function that returns these fields of an event as facts of the same names."""
     return lambda event: {name: getattr(event, name) for name in names}
 
 
@@ -96,35 +96,35 @@ class EventType:
     """One type of event."""
 
     event: type[Any]
-    """The class of its events."""
+    """The class of the events."""
     number: int
-    """The type of its records: it never changes meaning, and no other event ever gets it."""
+    """The type of the records: it never changes its meaning, and no other event ever gets it."""
     name: str
     """The type as people and programs read it."""
     listed_after: int = 0
-    """The number of the type that lists name before this one; 0 for the number before its own."""
+    """The number of the type that precedes this one in lists; 0 if types are listed by their own numbers."""
 
     layout: Layout = Layout()
     meta: Callable[[Any], bytes] | None = None
-    """Encodes the meta; None for an empty one, and where `write` does."""
+    """The function that encodes the meta. It is None if the meta is empty or `write` encodes it."""
     json: type[Struct] | None = None
     """The keys of the JSON in the meta."""
     write: Write | None = None
-    """Adds its records to a draft; None: one record, by `layout` and `meta`."""
+    """The function that adds the records to a draft. None: one record, by `layout` and `meta`."""
     read: Read | None = None
-    """Makes the event of a record; None: by `layout`."""
+    """The function that decodes a record into the event. None: `layout` decodes it."""
 
     keys: IndexKeys = IndexKeys.NOTHING
     bound: SizeBound = SizeBound.FIXED
     link: LinkColumn = LinkColumn.NONE
     queue: str = ""
-    """The field with the id of the queue that an event names, `queues` for several, `offset` where it declares it."""
+    """The field with the id of the queue that an event names: `queues` for several, `offset` if it declares one."""
 
     facts: Callable[[Any], Facts] = no_facts
-    """Tells an event as values, but for type, offset, time and queue, which every event tells alike."""
+    """Returns the values of an event without type, offset, time and queue, which are the same for every event."""
     facts_text: str = ""
-    """The facts, the queue's too, as docs/log-source.md lists them: each name in backquotes, and when it is there."""
+    """The facts and those of the queue, as docs/log-source.md lists them: names in backquotes, and conditions."""
     story: Story = ()
     """The event's line in a history; its fields are facts and `story_facts`."""
     story_facts: Callable[[Any], Facts] = no_facts
-    """Tells what the story needs beside the facts."""
+    """Returns the values that the story needs beside the facts."""

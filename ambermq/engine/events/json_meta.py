@@ -1,6 +1,6 @@
 """The JSON in the meta of a record. Each event defines its keys as a `Struct` with `omit_defaults`.
 
-Rule: a key that has its default is not written, so a later key leaves old records as they are.
+Rule: a key with its default value is not written. So a new key does not change old records.
 """
 
 from typing import Final
@@ -10,6 +10,6 @@ from msgspec import json
 __all__ = ["JSON_FACTOR", "encode_json"]
 
 JSON_FACTOR: Final = 6
-"""Bytes of JSON that one byte of text becomes at most: a control character is written as \\u001f."""
+"""The maximum number of JSON bytes for one byte of text: a control character becomes \\u001f."""
 
 encode_json: Final = json.Encoder().encode

@@ -14,13 +14,13 @@ __all__ = ["Compacted", "Lost", "Reset", "Started"]
 
 @final
 class Started(Struct):
-    """The broker started: everything acquired is available again with one more failed delivery; no link lives on."""
+    """The broker started: acquired messages are available again with one more failed delivery; all links are gone."""
 
     offset: int
     time_us: int
     epoch: int
     mode: VhostMode = VhostMode.AUTOMATIC
-    """Of the virtual host: the first start sets it, later ones repeat it."""
+    """The mode of the virtual host: the first start sets it, later ones repeat it."""
 
 
 def _started_facts(event: Started) -> Facts:
@@ -29,7 +29,7 @@ def _started_facts(event: Started) -> Facts:
 
 @final
 class Lost(Struct):
-    """Records from `first` up to but not including `end` are gone; references into the range mean nothing."""
+    """The records from `first` to below `end` are lost: a reference to one of them is not an error."""
 
     offset: int
     time_us: int
@@ -39,7 +39,7 @@ class Lost(Struct):
 
 @final
 class Reset(Struct):
-    """The virtual host is empty: no queue, message, muxer or link is left; epoch and time go on."""
+    """The virtual host is empty: it has no queue, message, muxer or link. Epoch and time go on."""
 
     offset: int
     time_us: int
@@ -47,15 +47,15 @@ class Reset(Struct):
 
 @final
 class Compacted(Struct):
-    """History begins at `horizon` now: of what was written before, new segments keep the live messages alone."""
+    """History begins at `horizon`: of the events below it, new segments keep only the live messages."""
 
     offset: int
     time_us: int
     horizon: int
     segments_before: int
-    """Segments that were replaced ..."""
+    """The number of segments that were replaced ..."""
     segments_after: int
-    """... and those that took their place."""
+    """... and of those that replace them."""
     records_before: int
     records_after: int
     bytes_before: int
@@ -119,9 +119,9 @@ TYPES: Final = (
         facts=field_facts("horizon", *_COUNTS),
         facts_text=" ".join(f"`{name}`" for name in ("horizon", *_COUNTS)),
         story=(
-            "compacted: history begins at {horizon}, {bytes_before:,} bytes became {bytes_after:,}",
-            # Whole segments that go are not read: the number of their records is unknown.
-            Choice("records_before", ", {records_before:,} records {records_after:,}", {0: ""}),
+            "compacted: history begins at offset {horizon}, bytes {bytes_before:,} -> {bytes_after:,}",
+            # Segments that are deleted whole are not read: the number of their records is unknown.
+            Choice("records_before", ", records {records_before:,} -> {records_after:,}", {0: ""}),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Events of links: producers and consumers come and go."""
+"""Events of links: producers and consumers attach and detach."""
 
 from typing import Final, final
 
@@ -14,21 +14,21 @@ __all__ = ["ConsumerAttached", "ConsumerDetached", "ProducerAttached", "Producer
 
 @final
 class ProducerAttached(Struct):
-    """A peer may send; the producer's id is the event's offset."""
+    """A producer attached; its id is the offset of the event."""
 
     offset: int
     time_us: int
     muxer: int
-    """Where it sends to; 0 for the address that each message names."""
+    """The muxer that it sends to; 0 if each message names its address."""
     destination: str
-    """The destination of its messages; empty where each of them names its own."""
+    """The destination of its messages; empty if each message names its own."""
     container: str
     link: str
     sending: PublishOptions = PLAIN_SENDING
     node: int = 0
-    """The queue or muxer with an end that it sends to, 0 for others."""
+    """The queue or muxer that it sends to, if that one has a lifetime; else 0."""
     owns: int = 0
-    """The one that was made for it, 0 for none."""
+    """The queue or muxer that was created for it; 0 for none."""
 
 
 class _ProducerMeta(Struct, omit_defaults=True):
@@ -50,8 +50,8 @@ def _producer_meta(event: ProducerAttached) -> bytes:
 
 
 def _read_producer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
-    said = _decode_producer(meta)
-    names = (said.destination, said.container, said.link, said.sending or PLAIN_SENDING, said.node, said.owns)
+    keys = _decode_producer(meta)
+    names = (keys.destination, keys.container, keys.link, keys.sending or PLAIN_SENDING, keys.node, keys.owns)
     return ProducerAttached(offset, time_us, row[5], *names)
 
 
@@ -63,7 +63,7 @@ def _producer_facts(event: ProducerAttached) -> Facts:
 
 @final
 class ProducerDetached(Struct):
-    """A peer no longer sends."""
+    """A producer detached."""
 
     offset: int
     time_us: int
@@ -72,7 +72,7 @@ class ProducerDetached(Struct):
 
 @final
 class ConsumerAttached(Struct):
-    """A peer may receive; the consumer's id is the event's offset."""
+    """A consumer attached; its id is the offset of the event."""
 
     offset: int
     time_us: int
@@ -80,9 +80,9 @@ class ConsumerAttached(Struct):
     container: str
     link: str
     selector: str = ""
-    """The messages of the queue that it takes, empty for all."""
+    """The selector for the messages that it receives; empty for all."""
     owns: int = 0
-    """The queue or muxer that was made for it, 0 for none."""
+    """The queue or muxer that was created for it; 0 for none."""
 
 
 class _ConsumerMeta(Struct, omit_defaults=True):
@@ -100,8 +100,8 @@ def _consumer_meta(event: ConsumerAttached) -> bytes:
 
 
 def _read_consumer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ConsumerAttached:
-    said = _decode_consumer(meta)
-    return ConsumerAttached(offset, time_us, row[4], said.container, said.link, said.selector, said.owns)
+    keys = _decode_consumer(meta)
+    return ConsumerAttached(offset, time_us, row[4], keys.container, keys.link, keys.selector, keys.owns)
 
 
 def _consumer_facts(event: ConsumerAttached) -> Facts:
@@ -112,7 +112,7 @@ def _consumer_facts(event: ConsumerAttached) -> Facts:
 
 @final
 class ConsumerDetached(Struct):
-    """A peer no longer receives; what it still held came back with one more failed delivery."""
+    """A consumer detached; its acquired messages are available again with one more failed delivery."""
 
     offset: int
     time_us: int
@@ -147,7 +147,7 @@ TYPES: Final = (
         link=LinkColumn.REF,
         facts=field_facts("producer"),
         facts_text="`producer`",
-        story=("{producer:link} sends no more",),
+        story=("producer {producer:link} detached",),
     ),
     EventType(
         event=ConsumerAttached,
@@ -176,6 +176,6 @@ TYPES: Final = (
         link=LinkColumn.REF,
         facts=field_facts("consumer"),
         facts_text="`consumer`",
-        story=("{consumer:link} receives no more",),
+        story=("consumer {consumer:link} detached",),
     ),
 )

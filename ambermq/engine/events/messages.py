@@ -1,8 +1,11 @@
-"""Events of messages that come: published, or a chunk of a large one.
+"""Events of messages that arrive: published, or a chunk of a large message.
 
-A run of n messages is n records, each with its own offset; reading joins runs of alike messages again. Flags of a
-`published` record: 1 DURABLE; 2 LARGE: the meta ends in `aux` u64 chunk offsets and the u16 size code of the whole;
-4 FANOUT: the meta begins with u64 queue ids, and `queue` is 0. `id_hash` is a hash of the message-id, 0 for none.
+A run of n messages is n records, each with its own offset; the reader joins runs of alike messages again.
+`id_hash` is a hash of the message-id, 0 if there is none. Flags of a `published` record:
+
+1 DURABLE   the sender asked for a durable message
+2 LARGE     the meta ends with `aux` u64 chunk offsets and the u16 size code of the whole message
+4 FANOUT    the meta begins with u64 queue ids, and `queue` is 0
 """
 
 from collections.abc import Sequence
@@ -28,21 +31,21 @@ from ambermq.log.buffer import Buffer
 __all__ = ["Chunked", "Published"]
 
 DURABLE: Final = 1
-"""The sender asked for the message to be kept."""
+"""The flag of a durable message."""
 LARGE: Final = 2
-"""The message stands in chunks."""
+"""The flag of a message whose first pieces are chunk records."""
 FANOUT: Final = 4
-"""The queues stand in the meta."""
+"""The flag of a record whose meta holds the queues."""
 
 _CHUNKED: Final = 11
 _PUBLISHED: Final = 12
 _READ_BACK_COUNT: Final = 8
-"""Fields of Published that its record holds, the first ones."""
+"""The number of fields of Published that a record holds; they come first."""
 
 
 @final
 class Chunked(Struct):
-    """A piece of a large message, named later by its publish record; garbage where that never comes."""
+    """A chunk of a large message. Its publish record names it later; without that record it is garbage."""
 
     offset: int
     time_us: int
@@ -52,7 +55,7 @@ class Chunked(Struct):
 
 @final
 class Published(Struct, eq=False):
-    """A run of messages, stored once, at consecutive offsets, available on each of `queues`."""
+    """A run of messages at consecutive offsets, stored once and available on each of `queues`."""
 
     offset: int
     time_us: int
@@ -61,17 +64,17 @@ class Published(Struct, eq=False):
     words: bytes
     """The entries' words, packed."""
     size: int
-    """Bytes that the words account for."""
+    """The sum of the sizes in the words, in bytes."""
     durable: bool = True
     chunks: tuple[int, ...] = ()
-    """Offsets of the chunk records before the body; only ever for a run of one."""
+    """Offsets of the chunk records before the body; only a run of one has them."""
     bodies: Sequence[Buffer] = ()
-    """The messages as they are written; empty in an event that was read back."""
+    """The encoded messages; empty in an event that was read from the log."""
     id_hashes: Sequence[int] = ()
-    """A hash of each message-id, 0 for none; empty in an event that was read back."""
+    """A hash of each message-id, 0 for none; empty in an event that was read from the log."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare what is read back."""
+        """Compare the fields that a record holds."""
         return type(other) is Published and astuple(self)[:_READ_BACK_COUNT] == astuple(other)[:_READ_BACK_COUNT]
 
     __hash__ = None  # type: ignore[assignment]  # mutable, like the others
@@ -125,7 +128,7 @@ def _read_published(offset: int, time_us: int, row: tuple[int, ...], meta: bytes
 def published_run(first: int, base_time: int, like: tuple[int, int, int, int], sizes: list[int]) -> Published:
     """Return the run of messages of these sizes at offsets from `first` on.
 
-    `like` has the columns queue, ref, time delta and flags, in which their records are alike: neither LARGE nor FANOUT.
+    `like` has the columns queue, ref, time delta and flags, which are equal in all records: neither LARGE nor FANOUT.
     """
     queue, producer, time_delta, flags = like
     words, size = make_run(first, sizes)
@@ -150,7 +153,7 @@ TYPES: Final = (
         link=LinkColumn.REF,
         facts=field_facts("producer"),
         facts_text="`producer`",
-        story=("a piece of a large message from {producer:link}",),
+        story=("a chunk of a large message from {producer:link}",),
     ),
     EventType(
         event=Published,

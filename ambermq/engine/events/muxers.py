@@ -1,4 +1,4 @@
-"""Events of muxers: declared, updated, deleted, their attachments, and the draws of LOSSY ones."""
+"""Events of muxers: declared, updated, deleted, their attachments, and the lossy draws."""
 
 from typing import Final, final
 
@@ -16,7 +16,7 @@ __all__ = ["Attached", "Detached", "Drawn", "MuxerDeclared", "MuxerDeleted", "Mu
 
 @final
 class MuxerDeclared(Struct):
-    """A muxer exists; its id is the event's offset."""
+    """A muxer was declared; its id is the offset of the event."""
 
     offset: int
     time_us: int
@@ -52,13 +52,13 @@ def _declared_facts(event: MuxerDeclared) -> Facts:
 
 @final
 class MuxerUpdated(Struct):
-    """A muxer has other options from now on; a LOSSY one goes on counting its draws."""
+    """A muxer got other options; a LOSSY muxer does not reset the count of its draws."""
 
     offset: int
     time_us: int
     muxer: int
     options: Options
-    """All of them, changed or not."""
+    """All options, changed or not."""
 
 
 def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> MuxerUpdated:
@@ -71,7 +71,7 @@ def _updated_facts(event: MuxerUpdated) -> Facts:
 
 @final
 class MuxerDeleted(Struct):
-    """A muxer is gone; its attachments are gone before it."""
+    """A muxer was deleted; its attachments were detached before."""
 
     offset: int
     time_us: int
@@ -80,26 +80,26 @@ class MuxerDeleted(Struct):
 
 @final
 class Attached(Struct):
-    """A member receives what the muxer passes on by an argument; the attachment's id is the event's offset."""
+    """A member was attached: the muxer sends it the messages that match the argument. The id is the event's offset."""
 
     offset: int
     time_us: int
     muxer: int
     member: int
-    """A queue or a muxer."""
+    """The id of a queue or a muxer."""
     argument: Argument = None
 
 
 @final
 class Detached(Struct):
-    """An attachment is gone."""
+    """An attachment was removed."""
 
     offset: int
     time_us: int
     muxer: int
     member: int
     attachment: int
-    """Its id; 0 in a record of version 0.1: there the argument tells which."""
+    """The id of the attachment; 0 in a record of version 0.1, where the argument identifies it."""
     argument: Argument = None
 
 
@@ -121,8 +121,8 @@ def _attachment_meta(event: Attached | Detached) -> bytes:
     return encode_json(_AttachmentMeta(argument, attachment=attachment))
 
 
-def _argument_of(said: _AttachmentMeta) -> Argument:
-    return said.destination or (said.argument if said.conditions is None else said.conditions)
+def _argument_of(keys: _AttachmentMeta) -> Argument:
+    return keys.destination or (keys.argument if keys.conditions is None else keys.conditions)
 
 
 def _read_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Attached:
@@ -130,8 +130,8 @@ def _read_attached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes)
 
 
 def _read_detached(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> Detached:
-    said = _decode_attachment(meta)
-    return Detached(offset, time_us, row[5], row[4], said.attachment, _argument_of(said))
+    keys = _decode_attachment(meta)
+    return Detached(offset, time_us, row[5], row[4], keys.attachment, _argument_of(keys))
 
 
 def _attachment_facts(event: Attached | Detached) -> Facts:
@@ -140,7 +140,7 @@ def _attachment_facts(event: Attached | Detached) -> Facts:
 
 @final
 class Drawn(Struct):
-    """A LOSSY muxer has drawn for so many messages; the routes that came out are in what was published with it."""
+    """A LOSSY muxer made the lossy draws of `count` messages; the publish events of the command hold the routes."""
 
     offset: int
     time_us: int
@@ -238,6 +238,6 @@ TYPES: Final = (
         layout=Layout(ref="muxer", count="count: draws"),
         facts=field_facts("muxer", "count"),
         facts_text="`muxer` `count`",
-        story=("{muxer:muxer} drew for {count:messages}",),
+        story=("muxer {muxer:muxer} made the lossy draws of {count:messages}",),
     ),
 )

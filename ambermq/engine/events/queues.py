@@ -17,7 +17,7 @@ __all__ = ["QueueDeclared", "QueueDeleted", "QueueUpdated", "Subscribed"]
 
 @final
 class QueueDeclared(Struct):
-    """A queue exists; its id is the event's offset."""
+    """A queue was declared; its id is the offset of the event."""
 
     offset: int
     time_us: int
@@ -46,13 +46,13 @@ def _declared_facts(event: QueueDeclared) -> Facts:
 
 @final
 class QueueUpdated(Struct):
-    """A queue has other settings from now on; what is on it stays."""
+    """A queue got other settings; its messages stay."""
 
     offset: int
     time_us: int
     queue: int
     settings: Settings
-    """All of them, changed or not."""
+    """All settings, changed or not."""
 
 
 def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> QueueUpdated:
@@ -61,7 +61,7 @@ def _read_updated(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) 
 
 @final
 class QueueDeleted(Struct):
-    """A queue is gone with all that was on it, its attachments, the links to it, and the subscription that it was."""
+    """A queue was deleted with its messages, its attachments, the links to it, and its subscription."""
 
     offset: int
     time_us: int
@@ -70,7 +70,7 @@ class QueueDeleted(Struct):
 
 @final
 class Subscribed(Struct):
-    """A queue is that of a subscription; the subscription ends with the queue."""
+    """A queue became the queue of a subscription; the subscription ends with the queue."""
 
     offset: int
     time_us: int
@@ -135,8 +135,8 @@ TYPES: Final = (
         facts=lambda event: {"messages_max": event.settings.messages_max},
         facts_text="`queue` `queue_id` `messages_max`",
         story=(
-            "queue {queue_id:queue} updated, at most ",
-            Choice("messages_max", "{messages_max:,} messages", {0: "as many messages as the broker takes"}),
+            "queue {queue_id:queue} updated, ",
+            Choice("messages_max", "at most {messages_max:,} messages", {0: "no maximum length of its own"}),
         ),
     ),
     EventType(
@@ -172,7 +172,7 @@ TYPES: Final = (
             Choice("durable", texts={True: " (durable", False: " (volatile"}),
             Choice("shared", texts={True: ", shared"}),
             ")",
-            Choice("no_local", texts={True: ", but for its own messages"}),
+            Choice("no_local", texts={True: ", without its own messages"}),
         ),
     ),
 )

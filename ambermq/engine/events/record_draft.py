@@ -1,6 +1,6 @@
-"""What an event's codec needs of the draft of a tick: records are added, and each add returns an offset.
+"""The two methods of a tick's draft that the codecs of events need: each adds records and returns an offset.
 
-The log owns the draft (log/write/draft.py). The codecs know these two methods of it, so the events stay pure.
+The log owns the draft (log/write/draft.py). The codecs know only this protocol of it, so the events stay pure.
 """
 
 from collections.abc import Sequence

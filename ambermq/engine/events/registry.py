@@ -1,6 +1,6 @@
-"""All types of events, and the closed union of their classes; tables by type are made of `REGISTRY`.
+"""All types of events, and the closed union of their classes. Tables by type are built from `REGISTRY`.
 
-Rule: a family's module is the only place that knows a type; nothing registers itself.
+Rule: only the module of its family describes a type; no type registers itself.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from ambermq.engine.events.queues import QueueEvent
 __all__ = ["BY_CLASS", "NUMBERS", "REGISTRY", "SKIPPABLE", "TYPE_NAMES", "Event"]
 
 Event = LifecycleEvent | QueueEvent | MuxerEvent | LinkEvent | MessageEvent | DeliveryEvent
-"""Whatever the log tells."""
+"""Every event of the log."""
 
 SKIPPABLE: Final = 128
 """A flag of any record: a reader that does not know its type may skip it."""
@@ -46,10 +46,10 @@ REGISTRY: Final[tuple[EventType, ...]] = tuple(
 assert len({one.number for one in REGISTRY}) == len(REGISTRY), "two types of events have one number"
 
 NUMBERS: Final[Mapping[type, int]] = {one.event: one.number for one in REGISTRY}
-"""By the class of an event the type of its records."""
+"""The type of an event's records, by the class of the event."""
 
 TYPE_NAMES: Final[Mapping[int, str]] = dict(sorted((one.number, one.name) for one in REGISTRY))
-"""By the type of a record its name."""
+"""The name of each type of record."""
 
 BY_CLASS: Final[Mapping[type, EventType]] = {one.event: one for one in REGISTRY}
-"""By the class of an event its type."""
+"""The type of each class of events."""

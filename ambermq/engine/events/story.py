@@ -1,11 +1,11 @@
-"""The template of an event's line in a history: texts with fields, as data. tools/history/event_text.py fills them in.
+"""The template of an event's line in a history: texts with fields, as data. tools/history/event_text.py fills it in.
 
-    "{count:messages} of {queue_id:queue} purged"     a field, and how it is shown
-    Choice("lifetime", ", until {lifetime}")          a text for a fact that is not always there
-    Choice("durable", texts={True: "durable"})        a text a value
-    Listed(" ({})", (Choice(...), Choice(...)))       what there is of several texts, with commas in between
+    "{count:messages} of {queue_id:queue} purged"     two fields and their forms
+    Choice("lifetime", ", until {lifetime}")          a text for a fact that some events do not have
+    Choice("durable", texts={True: "durable"})        a text for each value
+    Listed(" ({})", (Choice(...), Choice(...)))       the texts that are not empty, joined by commas
 
-A field is shown as `str.format` shows it, so `{name!r}` is in quotes and `{count:,}` has separators, or, by a word:
+`str.format` formats a field: `{name!r}` is in quotes, `{count:,}` has separators. These words are forms of our own:
 
     queue, muxer, link    the name of the thing with that id
     member                a queue or muxer with its kind
@@ -23,22 +23,22 @@ __all__ = ["LIFETIME", "Choice", "Listed", "Story"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A text that depends on a fact; nothing where there is no such fact."""
+    """A text that depends on a fact; it is empty if the event does not have the fact."""
 
     name: str
     """The fact."""
     text: str = ""
-    """For any other value than those of `texts`."""
+    """The text for every value that `texts` does not have."""
     texts: Mapping[Any, str] = field(default_factory=dict)
-    """The text for a value."""
+    """The text for each value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The texts that are not empty, joined by commas; nothing where all are empty."""
+    """The texts that are not empty, joined by commas; empty if all are."""
 
     frame: str
-    """Stands around them: they replace its `{}`."""
+    """The text around them: they replace its `{}`."""
     parts: tuple[Choice, ...]
 
 
@@ -49,9 +49,9 @@ LIFETIME: Final = Choice(
     "lifetime",
     texts={
         "on_close": ", until its link closes",
-        "no_links": ", until its last link goes",
-        "no_messages": ", until its last message goes",
-        "no_links_or_messages": ", until its last link and message go",
+        "no_links": ", until it has no links",
+        "no_messages": ", until it has no messages",
+        "no_links_or_messages": ", until it has no links and no messages",
     },
 )
 """When a queue or muxer ends by itself, in words."""

@@ -7,5 +7,5 @@ Rule 4. An id is the offset of the record that created the thing; names are look
 
 Imports: engine/*, log/*.
 Imported by: engine/loop, protocol/gateway, protocol/server, tools.
-Names: Past, open_past, BackgroundQueries, MessageLife, find_message, changes_between.
+Names: Past, open_past, BackgroundQueries, MessageStory, find_message, changes_between.
 """

@@ -1,11 +1,10 @@
-"""What is answered beside the loop: questions about the past, and pieces of the log read again.
+"""Queries that run beside the loop: queries of the past, and reads of pieces of the log.
 
-    past.queue(...)  past.log_start(...)  read(...)     begin, and return the job
-    fileno()                                            readable when completed() has something to take
+    past.queue(...)  past.log_start(...)  read(...)     begin a query and return its job
+    fileno()                                            readable when completed() has jobs to return
     completed()                                         the jobs that have ended
 
-Rule: who asks for the past has a line of its own, for folding a log may take seconds and a piece of it is there in
-milliseconds.
+Rule: queries of the past have a job queue of their own. A fold can take seconds; a piece is read in milliseconds.
 """
 
 from collections.abc import Callable
@@ -19,46 +18,49 @@ from ambermq.log.storage.worker_threads import Workers
 __all__ = ["BackgroundQueries"]
 
 _PIECES_MAX: Final = 1 << 20
-"""More than there can be links."""
+"""More than the maximum number of links."""
 
 
 @final
 class BackgroundQueries:
-    """The lanes beside one engine's loop; the loop's thread calls everything here."""
+    """The lanes beside the loop of one engine. Only the thread of the loop calls the methods."""
 
     def __init__(
         self, workers: Workers, directory: str, config: LogConfig, *, past_jobs_max: int, past_waiting_max: int
     ) -> None:
-        """Own `workers` from now on; the log lies in `directory`."""
+        """Own `workers`, and close them at the end; the log is in `directory`."""
         self._workers = workers
         self._past = BackgroundJobs(workers, "ambermq-past", lanes_max=past_jobs_max, waiting_max=past_waiting_max)
         self._pieces = BackgroundJobs(workers, "ambermq-replay", lanes_max=1, waiting_max=_PIECES_MAX)
         self.past = PastQueries(directory, config, self._past)
-        """Questions about moments."""
+        """Queries of past moments."""
 
     def read(self, key: Any, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
-        """Let `run` read a piece of the log; each link asks for one at a time, so their number bounds the line."""
+        """Begin a job in which `run` reads a piece of the log.
+
+        Each link asks for one piece at a time, so the number of links bounds the job queue.
+        """
         job = BackgroundJob(key, run)
-        is_taken = self._pieces.submit(job)
-        assert is_taken
+        is_accepted = self._pieces.submit(job)
+        assert is_accepted
         return job
 
     def drop(self, job: BackgroundJob) -> None:
-        """Wait for a job no longer."""
+        """Drop a job: its result is discarded."""
         self._past.drop(job)
         self._pieces.drop(job)
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when `completed` has something to take."""
+        """Return the descriptor that is readable when `completed` has jobs to return."""
         return self._workers.fileno()
 
     def completed(self) -> list[BackgroundJob]:
-        """Take the jobs that have ended and are still waited for."""
+        """Return the jobs that have ended and were not dropped."""
         self._workers.collect()
         return self._past.take_ended() + self._pieces.take_ended()
 
     def close(self) -> None:
-        """Begin nothing more, and wait for what runs."""
+        """Drop all jobs, and wait until those that run have ended."""
         self._past.drop_all()
         self._pieces.drop_all()
         self._workers.close()

@@ -1,6 +1,6 @@
-"""What the ids in events were called. An id is the offset of the record that created the thing, so one record tells.
+"""The names of the ids in events. An id is the offset of the record that created the object; that record has its name.
 
-Rule: what is older than the horizon is asked of the state there; what neither knows is None.
+Rule: the state at the horizon has the names of objects that are older. A name that neither has is None.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Link", "Origins"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A producer or a consumer, as its peer called it."""
+    """The names of a producer or a consumer."""
 
     id: int
     """The offset of the record that attached it."""
@@ -23,25 +23,25 @@ class Link:
     link: str
     """The link's name."""
     muxer: int = 0
-    """A producer's muxer."""
+    """The muxer of a producer."""
     destination: str = ""
-    """A producer's destination."""
+    """The destination of a producer."""
     is_addressed: bool = False
-    """A producer's messages say themselves what they are for."""
+    """Whether each message of a producer names its own address."""
     queue: int = 0
-    """A consumer's queue."""
+    """The queue of a consumer."""
 
 
 class Origins:
-    """Looks ids up in a log; remembers none of them."""
+    """A look-up of ids in a log, without a cache."""
 
     def __init__(self, past: Past, base: State | None) -> None:
-        """Look into `past`, and into the state at its horizon where that is needed."""
+        """Look ids up in `past`, and in `base`, the state at its horizon, if there is one."""
         self._past = past
         self._base = base
 
     def queue(self, queue: int) -> str | None:
-        """Return a queue's name."""
+        """Return the name of a queue."""
         event = self._past.event_at(queue)
         if type(event) is QueueDeclared:
             return event.name
@@ -49,7 +49,7 @@ class Origins:
         return known.name if known else None
 
     def muxer(self, muxer: int) -> str | None:
-        """Return a muxer's name."""
+        """Return the name of a muxer."""
         event = self._past.event_at(muxer)
         if type(event) is MuxerDeclared:
             return event.name
@@ -57,15 +57,15 @@ class Origins:
         return known.name if known else None
 
     def link(self, link: int) -> Link | None:
-        """Return what is known of a producer or consumer."""
+        """Return the names of a producer or consumer."""
         event = self._past.event_at(link)
         if type(event) is ProducerAttached:
             return _producer(link, event)
         if type(event) is ConsumerAttached:
             return Link(link, event.container, event.link, queue=event.queue)
-        return self._known(link)
+        return self._link_at_horizon(link)
 
-    def _known(self, link: int) -> Link | None:
+    def _link_at_horizon(self, link: int) -> Link | None:
         producer = self._base.producers.get(link) if self._base else None
         if producer is not None:
             return _producer(link, producer)

@@ -1,8 +1,8 @@
-"""What becomes of one message, step by step: the fold of the log's events for one entry alone.
+"""The steps of one message: the fold of the log's events for a single entry.
 
-Rule 1. An event is a step when it changes where the message is; what names it and changes nothing is none, as in the
-fold of everything.
-Rule 2. A message is in as many places as it was routed to queues; each has a way of its own.
+Rule 1. An event is a step if it changes the place of the message. An event that names it and changes nothing is none,
+as in the fold of the state.
+Rule 2. A message has one place for each queue that it was routed to; each place has its own steps.
 """
 
 from dataclasses import dataclass, replace
@@ -36,15 +36,15 @@ class StepKind(StrEnum):
     RELEASED = "released"
     MODIFIED = "modified"
     RETURNED = "returned"
-    """Its consumer went, or the broker started again, while it was held."""
+    """Its consumer detached, or the broker started, while it was acquired."""
     PURGED = "purged"
     DELETED = "deleted"
-    """With its queue, or as the virtual host was reset."""
+    """Its queue was deleted, or the virtual host was reset."""
     DAMAGED = "damaged"
 
 
 class MessagePlaceState(StrEnum):
-    """What a queue has of a message."""
+    """The state of a message on a queue."""
 
     AVAILABLE = "available"
     ACQUIRED = "acquired"
@@ -53,44 +53,44 @@ class MessagePlaceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of a message's life."""
+    """One event of a message's story."""
 
     offset: int
-    """Of the record."""
+    """The offset of the record."""
     time_us: int
-    """When it was written, microseconds."""
+    """The time of the record, in microseconds."""
     kind: StepKind
     """What happened."""
     queue: int
-    """On which queue; 0 for the publish itself."""
+    """The queue; 0 for the publish itself."""
     link: int
-    """The producer or consumer; 0 where none did it."""
+    """The producer or consumer; 0 if no link caused it."""
     attempt: int
-    """Which delivery of the message on this queue it belongs to, counted from 1; 0 before the first."""
+    """The number of the delivery on this queue that it belongs to, from 1; 0 before the first."""
     count: int
-    """Failed deliveries after it: AMQP's delivery-count."""
+    """The failed deliveries after it: AMQP's delivery-count."""
     outcome: Outcome | None
-    """What the consumer said, where it did."""
+    """The outcome that the consumer sent, if it did."""
     event: Event
-    """All of it."""
+    """The whole event."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePlace:
-    """Where a message is on one queue."""
+    """The place of a message on one queue."""
 
     queue: int
-    """The queue's id."""
+    """The id of the queue."""
     state: MessagePlaceState
-    """What the queue has of it."""
+    """The state of the message on the queue."""
     consumer: int = 0
-    """Who holds it, 0 where nobody does."""
+    """The consumer that has acquired it; 0 for none."""
     count: int = 0
     """Failed deliveries."""
     attempts: int = 0
     """Deliveries."""
     last: Step | None = None
-    """What brought it there; None where it was there when the history begins."""
+    """The last step; None if it was in this place when the history begins."""
 
 
 _OF_OUTCOME = {
@@ -102,23 +102,23 @@ _OF_OUTCOME = {
 
 
 class Track:
-    """Follows one entry through events in the order of the log."""
+    """The places and steps of one entry, folded from events in the order of the log."""
 
     def __init__(self, word: int) -> None:
-        """Begin without a place; `hear` the publish event, or put the places where they are known to be."""
+        """Begin without a place: `apply` the publish event, or set `places`."""
         self._word = word
         self.places: dict[int, MessagePlace] = {}
-        """By queue."""
+        """The places by queue."""
         self.steps: list[Step] = []
-        """So far, in order."""
+        """The steps until now, in order."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can happen to the message any more."""
+        """Whether no further step is possible."""
         return all(place.state is MessagePlaceState.ARCHIVED for place in self.places.values())
 
-    def hear(self, event: Event) -> None:
-        """Take the next event."""
+    def apply(self, event: Event) -> None:
+        """Apply the next event."""
         match event:
             case Published():
                 step = Step(event.offset, event.time_us, StepKind.PUBLISHED, 0, event.producer, 0, 0, None, event)
@@ -195,7 +195,7 @@ def _is_held(place: MessagePlace, consumer: int) -> bool:
 
 
 def _index(words: bytes, word: int) -> int | None:
-    """Return the index of a word among packed ones, None where it is not there."""
+    """Return the index of a word among packed words, None if it is not there."""
     packed = word.to_bytes(WORD_BYTES, "little")
     at = words.find(packed)
     while at >= 0 and at % WORD_BYTES:

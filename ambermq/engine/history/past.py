@@ -1,16 +1,16 @@
-"""Any moment of a log: of a broker that runs, from another process, or of one that has stopped.
+"""The past of a log at any moment, beside a running broker or without one.
 
-    open_past(directory)   what the manifest names now stays readable until it is closed
-    mode()                 what the virtual host is at any of them
-    offset_at(time)        times resolve to offsets first
-    state_at(offset)       newest snapshot at or before it, then a fold
-    events, event_at       what happened
-    body(offset)           found through the index of its segment
+    open_past(directory)   opens the log; the files that the manifest names now stay readable until `close`
+    mode()                 the mode of the virtual host
+    offset_at(time)        resolves a time to an offset
+    state_at(offset)       the newest snapshot at or before the offset, then a fold
+    events, event_at       the events
+    body(offset)           the message, found by the index of its segment
 
-Rule 1. The state at X is the state after the event at X. A run of messages published is as many events as messages: X
-cuts it. Offsets between two epochs name no event: the last one before them counts.
-Rule 2. Nothing is rounded: what lies before the horizon or in the future is a PastError that says what there is.
-Rule 3. While a broker writes, the past ends where its log is durable: what is told is promised.
+Rule 1. The state at X is the state after the event at X. A published run counts as one event for each message, so X can
+cut it. Offsets between two epochs name no event: the last event before them counts.
+Rule 2. No moment is rounded: one before the horizon or in the future is a PastError that names the valid moments.
+Rule 3. Beside a running broker the past ends at its durable end.
 """
 
 import time
@@ -42,13 +42,13 @@ from ambermq.log.storage.interface import Storage
 __all__ = ["Past", "PastError", "PastKind", "Progress", "open_past"]
 
 Progress = Callable[[int, int], None]
-"""Hears the offsets folded so far and how many there are to fold; offsets between epochs count too."""
+"""progress(done, total): called with offsets folded until now and all to fold; offsets between epochs count too."""
 
-_TOLD_OFFSETS: Final = 1 << 16
+_PROGRESS_OFFSETS: Final = 1 << 16
 
 
 class PastKind(StrEnum):
-    """Why a moment cannot be asked for."""
+    """Why a moment is not valid."""
 
     BEFORE_HORIZON = "before-horizon"
     IN_FUTURE = "in-future"
@@ -56,7 +56,7 @@ class PastKind(StrEnum):
 
 
 class PastError(EngineError):
-    """A moment that the log does not answer for; the message says which ones it does."""
+    """The log does not answer for a moment; the message names the moments that it answers for."""
 
     def __init__(self, kind: PastKind, message: str) -> None:
         super().__init__(message)
@@ -64,16 +64,16 @@ class PastError(EngineError):
 
 
 class Past:
-    """The history of one log up to the moment in which it was opened; close it when done."""
+    """The history of one log up to the time at which it was opened; the caller closes it."""
 
     def __init__(self, reader: LogReader, *, now_us: int) -> None:
-        """Own `reader`; `now_us` is what counts as the future's begin. Use `open_past`."""
+        """Own `reader`; times after `now_us` are in the future. Use `open_past`."""
         self.reader = reader
-        """The log, for look-ups that know its segments."""
+        """The log, for look-ups by segment."""
         self.now_us = now_us
-        """When it was opened."""
+        """The time at which it was opened."""
         self.horizon = reader.manifest.horizon or Horizon(0, 0)
-        """Where the events begin; below are only messages that still live."""
+        """The offset at which history begins; below it the log has only live messages."""
 
     @property
     def end(self) -> int:
@@ -82,19 +82,19 @@ class Past:
 
     @property
     def is_archived(self) -> bool:
-        """Whether events from before the horizon lie in an archive, all of them or some."""
+        """Whether an archive has events from below the horizon, all of them or some."""
         return bool(self.reader.manifest.archive)
 
     @cached_property
     def last_offset(self) -> int | None:
-        """The offset of the last event, None where there is none yet."""
+        """The offset of the last event, None if the log has none."""
         return self.reader.floor(self.end - 1)
 
     def offset_at(self, time_us: int) -> int:
         """Return the greatest offset whose event's time is at or before `time_us`. Raises PastError, DamageError."""
         if time_us > self.now_us and time_us > self._time_of_end():
             raise PastError(
-                PastKind.IN_FUTURE, f"{iso_time(time_us)} lies in the future: it is {iso_time(self.now_us)} now"
+                PastKind.IN_FUTURE, f"{iso_time(time_us)} lies in the future: now it is {iso_time(self.now_us)}"
             )
         offset = self.reader.offset_at(time_us)
         if offset is not None and offset >= self.horizon.offset:
@@ -114,7 +114,7 @@ class Past:
         return found[1].timestamp_us
 
     def mode(self) -> VhostMode:
-        """Return that of the virtual host, which each of its starts says. Raises as `state_at`."""
+        """Return the mode of the virtual host, which each start event holds. Raises as `state_at`."""
         if self.horizon.offset:
             return self.state_at(self.horizon.offset - 1).mode
         starts = (event.mode for event in self._events(0, self.end - 1) if type(event) is Started)
@@ -122,35 +122,35 @@ class Past:
 
     @cached_property
     def first_time_us(self) -> int:
-        """The time of the earliest moment that every later one can be asked for from; 0 where nothing was written."""
+        """The time from which every moment is valid; 0 if the log is empty."""
         if self.horizon.offset:
             return self.horizon.time_us
         first = None if self.last_offset is None else next(self._events(0, self.last_offset), None)
         return 0 if first is None else first.time_us
 
     def published_us(self, offset: int) -> int:
-        """Return the time at which a message was published that lives, or lived above the horizon. Raises as `body`."""
+        """Return the time at which a message was published: a live one, or one above the horizon. Raises as `body`."""
         return self._found(offset)[1].timestamp_us
 
     def state_at(
-        self, offset: int, progress: Progress | None = None, *, progress_offsets: int = _TOLD_OFFSETS
+        self, offset: int, progress: Progress | None = None, *, progress_offsets: int = _PROGRESS_OFFSETS
     ) -> State:
-        """Return the state after the event at `offset`, and tell `progress` every so many offsets.
+        """Return the state after the event at `offset`; call `progress` about every `progress_offsets` offsets.
 
-        Raises PastError, DamageError, and what `progress` raises.
+        Raises PastError, DamageError, and the exceptions of `progress`.
         """
         self._check(offset)
         state, start = self._base(offset)
-        told = start
+        reported = start
         for event in self._events(start, offset):
             state = apply(state, event)
-            if progress is not None and event.offset - told >= progress_offsets:
-                told = event.offset
-                progress(told - start, offset + 1 - start)
+            if progress is not None and event.offset - reported >= progress_offsets:
+                reported = event.offset
+                progress(reported - start, offset + 1 - start)
         return state
 
     def events(self, first: int, last: int) -> Iterator[Event]:
-        """Yield the events at offsets from `first` to `last`, both included, runs cut there. Raises as `state_at`."""
+        """Yield the events from offset `first` to `last`, both included; runs are cut there. Raises as `state_at`."""
         if first <= last:
             self._check(last)
             if first < self.horizon.offset:
@@ -158,9 +158,9 @@ class Past:
         return self._events(first, last)
 
     def event_at(self, offset: int) -> Event | None:
-        """Return the event at `offset`, a run cut to the one message; None where there is none, or no more.
+        """Return the event at `offset`, a run cut to the one message; None if the log has none there.
 
-        Below the horizon the messages that still live are found. Raises DamageError.
+        Below the horizon only the publish events of live messages are found. Raises DamageError.
         """
         readable = None if offset >= self.end else self.reader.find_batch(offset)
         if readable is not None:
@@ -170,9 +170,9 @@ class Past:
         return None
 
     def body(self, offset: int, chunks: Sequence[int] = ()) -> Buffer:
-        """Return a message by the offset of its publish record and those of its chunks, DAMAGED where it is damaged.
+        """Return a message by the offsets of its publish record and of its chunks; DAMAGED if its bytes are damaged.
 
-        Raises PastError where there is no such record, DamageError where the log is damaged there.
+        Raises PastError if there is no such record, and DamageError if the log is damaged there.
         """
         pieces = [self._piece(piece) for piece in (*chunks, offset)]
         if any(piece is DAMAGED for piece in pieces):
@@ -180,12 +180,12 @@ class Past:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def extend(self) -> bool:
-        """Take in what was written since; False where the log is to be opened again for that."""
+        """Extend the past to the present end of the log; return False if the log must be opened again for that."""
         self.__dict__.pop("last_offset", None)
         return self.reader.extend()
 
     def close(self) -> None:
-        """Close the log and let its files go."""
+        """Close the log and unpin its files."""
         self.reader.close()
 
     def __enter__(self) -> Self:
@@ -213,9 +213,9 @@ class Past:
                     yield _cut(event, first, last)
 
     def _base(self, offset: int) -> tuple[State, int]:
-        """Return the newest state that is known at or before `offset`, and the offset from which to fold on.
+        """Return the newest snapshot's state at or before `offset`, and the offset from which to fold.
 
-        A damaged snapshot is passed over where the one before it and a longer fold say the same.
+        A damaged snapshot is skipped if an older one and a longer fold give the same state.
         """
         reader, horizon = self.reader, self.horizon.offset
         found = newest_snapshot(reader.storage, reader.directory, reader.manifest, end_max=offset + 1)
@@ -237,11 +237,11 @@ class Past:
     def _snapshot_ends(self) -> list[int]:
         return [snapshot.end for snapshot in self.reader.manifest.snapshots]
 
-    def _before_horizon(self, asked: str) -> PastError:
+    def _before_horizon(self, moment: str) -> PastError:
         points = [f"offset {end - 1}" for end in self._snapshot_ends() if end < self.horizon.offset]
-        also = f", besides {', '.join(points)}" if points else ""
-        archived = "; earlier events are archived, where `ambermq log query` finds them" if self.is_archived else ""
-        message = f"{asked} lies before the log's history: {self._extent()}{also}{archived}"
+        also = f", and it has snapshots at {', '.join(points)}" if points else ""
+        archived = "; earlier events are in the archive: run `ambermq log query`" if self.is_archived else ""
+        message = f"{moment} lies before the log's history: {self._extent()}{also}{archived}"
         return PastError(PastKind.BEFORE_HORIZON, message)
 
     def _time_of_end(self) -> int:
@@ -249,12 +249,12 @@ class Past:
         return 0 if found is None else found[1].timestamp_us
 
     def _extent(self) -> str:
-        """Say which moments there are."""
+        """Return a text with the valid moments."""
         begin, begin_us = self.horizon.offset, self.first_time_us
         if begin and (self.last_offset is None or self.last_offset < begin):
-            return f"the log begins behind offset {begin - 1} ({iso_time(begin_us)}), and nothing was written since"
+            return f"the log begins after offset {begin - 1} ({iso_time(begin_us)}) and has no event yet"
         if self.last_offset is None:
-            return "nothing was written yet"
+            return "the log has no event yet"
         last, last_us = self.last_offset, self._time_of_end()
         return f"the log goes from offset {begin} ({iso_time(begin_us)}) to {last} ({iso_time(last_us)})"
 
@@ -262,9 +262,10 @@ class Past:
 def open_past(
     directory: str, config: LogConfig | None = None, *, now_us: int | None = None, storage: Storage | None = None
 ) -> Past:
-    """Open the history of the log in `directory`, whether or not a broker runs on it; times are the clock's.
+    """Return the history of the log in `directory`, beside a running broker or without one.
 
-    Raises LogError where there is no log, DamageError and ForeignError as recovery does.
+    `now_us` is the clock's time if it is None. Raises LogError if there is no log, DamageError and ForeignError as
+    recovery does.
     """
     now_us = time.time_ns() // 1000 if now_us is None else now_us
     return Past(open_reader(directory, config, storage), now_us=now_us)

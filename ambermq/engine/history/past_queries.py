@@ -1,8 +1,8 @@
-"""Questions about the past of a running broker's log, answered beside its loop.
+"""Queries of the past of a running broker's log, answered beside its loop.
 
-Rule 1. The loop opens no file for them: a job opens the past, finds what was asked, and closes it again.
-Rule 2. The past ends where this loop knows its log to be durable, which is at or after what the files tell yet.
-Rule 3. A fold rests now and then, and ends where nobody waits for it any more.
+Rule 1. The loop opens no file for them: a job opens the past, finds the answer, and closes the past.
+Rule 2. The past ends at the durable end of the loop, which is at or after the durable end in the files.
+Rule 3. A fold rests at intervals, and ends if its job was dropped.
 """
 
 import time
@@ -24,10 +24,10 @@ _REST_OFFSETS: Final = 512
 
 @final
 class PastQueries:
-    """What can be asked about the log in one directory, and the line that it waits in.
+    """The queries of the log in one directory, and their job queue.
 
-    A moment is an `offset`, or where that is None a `time_us`. Jobs fail with PastError where the log does not answer
-    for it, with another EngineError where the log cannot be read.
+    A moment is an `offset`, or a `time_us` if that is None. A job fails with PastError if the log does not answer for
+    the moment, and with another EngineError if the log cannot be read. A method returns None if the job queue is full.
     """
 
     def __init__(self, directory: str, config: LogConfig, jobs: BackgroundJobs) -> None:
@@ -38,23 +38,23 @@ class PastQueries:
     def queue(
         self, key: Any, name: str, *, offset: int | None, time_us: int | None, durable_end: int
     ) -> BackgroundJob | None:
-        """Ask for the queue of a name as it was; the job's value is None where there was none. None: too many ask."""
+        """Begin a query of the queue `name` at a moment; the value of the job is None if there was no such queue."""
 
         def find(past: Past, job: BackgroundJob) -> Queue | None:
             at = past.offset_at(time_us or 0) if offset is None else offset
             return past.state_at(at, lambda *_: job.rest(), progress_offsets=_REST_OFFSETS).queue_named(name)
 
-        return self._ask(key, find, durable_end)
+        return self._submit(key, find, durable_end)
 
     def log_start(self, key: Any, *, offset: int | None, time_us: int | None, durable_end: int) -> BackgroundJob | None:
-        """Ask for the offset from which to read the log: that of the first event at or after a moment."""
+        """Begin a query of the offset of the first event at or after a moment."""
 
         def find(past: Past, _job: BackgroundJob) -> int:
             return _checked_start(past, offset) if offset is not None else _first_since(past, time_us or 0)
 
-        return self._ask(key, find, durable_end)
+        return self._submit(key, find, durable_end)
 
-    def _ask(self, key: Any, find: Callable[[Past, BackgroundJob], Any], durable_end: int) -> BackgroundJob | None:
+    def _submit(self, key: Any, find: Callable[[Past, BackgroundJob], Any], durable_end: int) -> BackgroundJob | None:
         def run(job: BackgroundJob) -> Any:
             try:
                 with self._open(durable_end) as past:
@@ -73,7 +73,7 @@ class PastQueries:
 
 
 def _checked_start(past: Past, offset: int) -> int:
-    """Return an offset to read from: one at the very end is the present."""
+    """Return the offset if the log can be read from there; the end of the log is valid too. Raises PastError."""
     if offset != past.end:
         past.events(offset, offset)
     return offset

@@ -1,8 +1,8 @@
-"""Events of a running log read again from its files, in another thread, a piece at a time.
+"""Events of a running log read from its files in another thread, a piece at a time.
 
-Rule 1. Only what is durable is read; what is returned names the offset from which to go on.
-Rule 2. What was compacted while somebody reads is refused from then on: it would be half of what happened.
-Rule 3. A piece has an end: at about `events_max` events or `bytes_max` bytes of words, for no batch is cut.
+Rule 1. Only durable events are read. Each read returns the offset for the next one.
+Rule 2. If a compaction removes events while a client reads, the next read fails: a part of the history would be wrong.
+Rule 3. A piece has about `events_max` events or `bytes_max` bytes of words at most; no batch is cut.
 """
 
 from typing import final
@@ -25,48 +25,48 @@ __all__ = ["Replay"]
 
 @final
 class Replay:
-    """Where to read on; made by the loop, read by another thread."""
+    """A read of the log from an offset; the loop creates it, another thread runs it."""
 
-    __slots__ = ("_horizon", "_stretch")
+    __slots__ = ("_horizon", "_tail")
 
-    def __init__(self, stretch: TailReader, horizon: Horizon | None) -> None:
-        """Read `stretch`; what lies before `horizon` is refused."""
-        self._stretch = stretch
+    def __init__(self, tail: TailReader, horizon: Horizon | None) -> None:
+        """Read `tail`; a start below `horizon` fails."""
+        self._tail = tail
         self._horizon = horizon
 
     def read(self, *, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
-        """Return events from the first offset on, and the offset after the last that was looked at.
+        """Return events from the first offset on, and the offset for the next read.
 
-        A run that holds the first offset begins there. Raises PastError where the events are gone, and another
-        EngineError where the log cannot be read.
+        A run that holds the first offset is cut there. Raises PastError if the events were compacted, and another
+        EngineError if the log cannot be read.
         """
         horizon = self._horizon
-        if horizon is not None and self._stretch.first < horizon.offset:
-            message = f"offset {self._stretch.first} was compacted: the log begins at offset {horizon.offset}"
+        if horizon is not None and self._tail.first < horizon.offset:
+            message = f"offset {self._tail.first} was compacted: the log begins at offset {horizon.offset}"
             raise PastError(PastKind.BEFORE_HORIZON, f"{message} ({iso_time(horizon.time_us)})")
         try:
-            return _replay(self._stretch, events_max, bytes_max)
+            return _replay(self._tail, events_max, bytes_max)
         except (LogError, OSError) as error:
             raise EngineError(f"the log cannot be read: {error}") from error
 
 
-def _replay(stretch: TailReader, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
+def _replay(tail: TailReader, events_max: int, bytes_max: int) -> tuple[list[Event], int]:
     events: list[Event] = []
-    following, size = stretch.first, 0
-    for batch in stretch.batches():
+    following, size = tail.first, 0
+    for batch in tail.batches():
         for event in events_of(batch):
             end = next_after(event)
-            if end > stretch.first:
-                events.append(_from(event, stretch.first))
+            if end > tail.first:
+                events.append(_cut(event, tail.first))
                 size += len(getattr(event, "words", b""))
             following = max(following, end)
         if len(events) >= events_max or size >= bytes_max:
             return events, following
-    # Nothing that begins before its end is left of a stretch in which nothing was found.
-    return events, following if following > stretch.first else stretch.end
+    # Without an event after `first`, the whole tail was read: continue at its end.
+    return events, following if following > tail.first else tail.end
 
 
-def _from(event: Event, first: int) -> Event:
+def _cut(event: Event, first: int) -> Event:
     """Return the part of an event from an offset on."""
     if type(event) is not Published or event.offset >= first:
         return event

@@ -1,6 +1,6 @@
-"""By which muxers and attachments a message came to its queues, in the wiring that there was when it was published.
+"""The muxers and attachments by which a message reached its queues, in the wiring at the time of its publish.
 
-Rule: the queues are those that the log names. A LOSSY muxer on the way has passed the message on, for they got it.
+Rule: the log names the queues. If a route to one has a LOSSY muxer, that muxer has sent the message on.
 """
 
 from collections.abc import Iterable
@@ -14,20 +14,20 @@ __all__ = ["Passage", "routes_taken"]
 
 
 class Passage(NamedTuple):
-    """One muxer on a way, and the attachment that it passed the message on by."""
+    """One muxer on a route, and the attachment by which it sent the message on."""
 
     muxer: str
-    """Its name."""
+    """The name of the muxer."""
     attachment: Attachment
 
 
 def routes_taken(state: State, hops: Iterable[Hop]) -> dict[int, tuple[Passage, ...]]:
-    """Return the first way from the first muxer to each queue that it leads to; `hops` as routing went."""
-    before: dict[int, tuple[Passage, ...]] = {}
-    ways: dict[int, tuple[Passage, ...]] = {}
+    """Return the first route from the first muxer to each queue; `hops` are in the order of routing."""
+    muxer_routes: dict[int, tuple[Passage, ...]] = {}
+    queue_routes: dict[int, tuple[Passage, ...]] = {}
     for hop in hops:
-        so_far, name = before.setdefault(hop.muxer, ()), state.muxers[hop.muxer].name
+        route, name = muxer_routes.setdefault(hop.muxer, ()), state.muxers[hop.muxer].name
         for attachment in hop.attachments:
-            reached = ways if attachment.member in state.queues else before
-            reached.setdefault(attachment.member, (*so_far, Passage(name, attachment)))
-    return ways
+            routes = queue_routes if attachment.member in state.queues else muxer_routes
+            routes.setdefault(attachment.member, (*route, Passage(name, attachment)))
+    return queue_routes

@@ -1,8 +1,8 @@
-"""What differs between two states of one log: wiring, queues, their counters, and which messages came and went.
+"""The differences of two states of one log: wiring, queues, their counters, and messages that were added or removed.
 
-Rule 1. Things are told apart by id, never by name: a queue that was deleted and declared again is two queues.
-Rule 2. Messages are compared as ordered runs, so that millions of them cost time and no memory; what came or went is
-        told by count and by ranges of consecutive offsets, the first few of them.
+Rule 1. Objects are compared by id, never by name: a queue that was deleted and declared again is two queues.
+Rule 2. Messages are compared as ordered runs, so millions of them cost time but no memory. The result has their count,
+        and the first ranges of consecutive offsets.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,16 +24,16 @@ _QUEUE_COUNTERS: Final = ("published", "delivered", "accepted")
 
 @dataclass(slots=True)
 class Entries:
-    """Messages that are on a queue in one state alone."""
+    """Messages that are on a queue in only one of the states."""
 
     count: int = 0
     ranges: list[tuple[int, int]] = field(default_factory=list)
-    """First and last of consecutive offsets; the first twenty of such ranges."""
+    """The first twenty ranges: first and last of consecutive offsets."""
     last_offset: int = -1
-    """Of all."""
+    """The last offset of all."""
 
     def add(self, offset: int) -> None:
-        """Count one more, above all before it."""
+        """Add an offset above all that were added before."""
         if self.ranges and self.ranges[-1][1] == offset - 1 == self.last_offset:
             self.ranges[-1] = (self.ranges[-1][0], offset)
         elif len(self.ranges) < _RANGES_MAX:
@@ -44,7 +44,7 @@ class Entries:
 
 @dataclass(slots=True)
 class Change:
-    """One thing that is not as it was."""
+    """One object that differs."""
 
     what: str
     """queue, muxer, route, producer or consumer."""
@@ -52,20 +52,20 @@ class Change:
     change: str
     """added, removed or changed."""
     id: int = 0
-    """Of a queue, muxer, producer or consumer."""
+    """The id of a queue, muxer, producer or consumer."""
     depth_before: int = 0
     depth_after: int = 0
     """Messages on a queue, acquired ones included."""
     came: Entries = field(default_factory=Entries)
     went: Entries = field(default_factory=Entries)
     counters: dict[str, int] = field(default_factory=dict)
-    """How much each of a queue's counters has moved, where it has."""
+    """The differences of the queue's counters, without those that are 0."""
     options: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    """What a queue or muxer that is in both goes by, before and after, where it differs."""
+    """The settings or options that differ, before and after, of a queue or muxer that is in both states."""
 
 
 def changes_between(before: State, after: State) -> Iterator[Change]:
-    """Yield everything that is different in `after`, wiring first, each kind in the order of ids."""
+    """Yield every object that differs, wiring first, each kind in the order of ids."""
     yield from _wiring("muxer", before.muxers, after.muxers, lambda muxer: str(muxer.name))
     yield from _updated(before, after)
     yield from _routes(before, after)
@@ -106,18 +106,18 @@ def _routes_of(state: State) -> Iterator[tuple[str, str, str]]:
     for muxer in state.muxers.values():
         for one in muxer.attachments.values():
             member = state.queues.get(one.member) or state.muxers.get(one.member)
-            told = f"{member.name} ({one.member})" if member else str(one.member)
-            yield muxer.name, argument_text(one.argument), told
+            member_name = f"{member.name} ({one.member})" if member else str(one.member)
+            yield muxer.name, argument_text(one.argument), member_name
 
 
 def _queue_change(old: Queue | None, new: Queue | None) -> Change | None:
     if old is new or old == new:
         return None
-    named = new or old
-    assert named is not None
-    change = Change("queue", named.name, "changed" if old and new else "added" if new else "removed", named.id)
+    queue = new or old
+    assert queue is not None
+    change = Change("queue", queue.name, "changed" if old and new else "added" if new else "removed", queue.id)
     change.depth_before, change.depth_after = (one.depth if one else 0 for one in (old, new))
-    change.counters = _moved(_counters(old), _counters(new))
+    change.counters = _differences(_counters(old), _counters(new))
     if old and new:
         change.options = differing(values_of(old), values_of(new))
     _compare(_offsets(old), _offsets(new), change)
@@ -128,18 +128,18 @@ def _counters(queue: Queue | None) -> dict[str, int]:
     if queue is None:
         return {}
     counters = queue.counters
-    told = {name: getattr(queue, name) for name in _QUEUE_COUNTERS}
-    told |= {one.name: getattr(counters, one.name) for one in fields(counters) if one.name not in told}
-    return told | {"acquired": queue.acquired_count, "bytes": queue.size}
+    values = {name: getattr(queue, name) for name in _QUEUE_COUNTERS}
+    values |= {one.name: getattr(counters, one.name) for one in fields(counters) if one.name not in values}
+    return values | {"acquired": queue.acquired_count, "bytes": queue.size}
 
 
-def _moved(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    moved = {name: after.get(name, 0) - before.get(name, 0) for name in (after or before)}
-    return {name: difference for name, difference in moved.items() if difference}
+def _differences(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    differences = {name: after.get(name, 0) - before.get(name, 0) for name in (after or before)}
+    return {name: difference for name, difference in differences.items() if difference}
 
 
 def _offsets(queue: Queue | None) -> Iterable[int]:
-    """Return the offsets of everything on a queue, in order."""
+    """Return the offsets of all messages on a queue, in order."""
     if queue is None:
         return iter(())
     held = sorted(word for words in queue.acquired.values() for word in words)
@@ -147,7 +147,7 @@ def _offsets(queue: Queue | None) -> Iterable[int]:
 
 
 def _compare(before: Iterable[int], after: Iterable[int], change: Change) -> None:
-    """Walk two ordered runs side by side."""
+    """Add the differences of two ordered runs to `change`; the runs are walked in parallel."""
     olds, news = iter(before), iter(after)
     old, new = next(olds, None), next(news, None)
     while old is not None or new is not None:

@@ -1,4 +1,4 @@
-"""Times of the log, microseconds since 1970 in UTC, as people write them."""
+"""Times of the log as text: microseconds since 1970 become ISO 8601 in UTC."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -9,6 +9,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso_time(time_us: int) -> str:
-    """Return microseconds since the epoch as ISO 8601 in UTC, whatever the machine's own zone is."""
+    """Return microseconds since the epoch as ISO 8601 in UTC, in any time zone of the machine."""
     moment = _EPOCH + timedelta(microseconds=time_us)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

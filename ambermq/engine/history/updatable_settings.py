@@ -1,4 +1,4 @@
-"""What an update may change of a queue or muxer, as values by name, and what it has changed, as text. Pure."""
+"""The settings of a queue or muxer that an update can change: their values by name, and changes as text. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ __all__ = ["differing", "values_of", "values_text"]
 
 
 def values_of(one: Queue | Muxer) -> dict[str, Any]:
-    """Return what may change of it."""
+    """Return the values that an update can change, by name."""
     if isinstance(one, Queue):
         return {"messages_max": one.settings.messages_max}
     return {"probability": one.options.probability, "seed": one.options.seed}
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the values that are not what they were, by name: before and after."""
+    """Return the values that differ, by name: before and after."""
     return {name: (old, after[name]) for name, old in before.items() if after[name] != old}
 
 

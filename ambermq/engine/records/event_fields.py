@@ -1,9 +1,8 @@
-"""An event as values that a program can read: its type, and what it says, named as docs/log-source.md lists it.
+"""An event as values that a program can read: its type and its facts, named as docs/log-source.md lists them.
 
-Rule 1. Ids are those of the log: the offset of the record that created the thing. A queue's name stands beside its id
-        where it is known.
+Rule 1. An id is the offset of the record that created the object. The name of a queue is beside its id if it is known.
 Rule 2. Values are int, float, bool, str and lists of those: each encoding has them.
-Rule 3. A run is told once, whatever its length: its entries as ranges [first, last] of consecutive offsets.
+Rule 3. A run of any length is one set of facts: its entries are ranges [first, last] of consecutive offsets.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from ambermq.engine.model.entry_word import WORD_BYTES
 __all__ = ["EVENT_TYPES", "QueueName", "facts_of", "next_after", "queues_of", "type_of"]
 
 QueueName = Callable[[int], str | None]
-"""A queue's id -> its name, None where it is not known."""
+"""The id of a queue -> its name, or None if it is not known."""
 
 EVENT_TYPES: Final = tuple(one.name for one in REGISTRY)
 """The name of every type of event."""
@@ -29,7 +28,7 @@ def type_of(event: Event) -> str:
 
 
 def facts_of(event: Event, name: QueueName) -> Facts:
-    """Return the facts of an event, but for those that every event has: type, offset and time."""
+    """Return the facts of an event, without those of every event: type, offset and time."""
     one, queues = BY_CLASS[type(event)], queues_of(event)
     facts = one.facts(event)
     if type(event) is Published:
@@ -39,17 +38,17 @@ def facts_of(event: Event, name: QueueName) -> Facts:
     known = event.name if type(event) is QueueDeclared else name(queues[0])
     if known is not None:
         return facts | {"queue": known, "queue_id": queues[0]}
-    # A member that is not known as a queue is a muxer.
+    # A member without the name of a queue is a muxer.
     return facts if one.queue == "member" else facts | {"queue_id": queues[0]}
 
 
 def queues_of(event: Event) -> tuple[int, ...]:
-    """Return the ids of the queues that an event itself names."""
+    """Return the ids of the queues that an event names."""
     field = BY_CLASS[type(event)].queue
     named = getattr(event, field) if field else ()
     return named if isinstance(named, tuple) else (named,)
 
 
 def next_after(event: Event) -> int:
-    """Return the offset after an event's last record: where to go on reading."""
+    """Return the offset after the last record of an event, from which a reader goes on."""
     return event.offset + (len(event.words) // WORD_BYTES if type(event) is Published else 1)

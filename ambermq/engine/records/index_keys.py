@@ -1,13 +1,13 @@
-"""Which records name what: the keys by which an index finds the events of one message without a scan.
+"""The keys of records in an index. By them it finds the events of one message without a scan.
 
-    entry >> 8      a bucket of 256 entries: records whose words name an entry of it (acquired, settled, damaged)
-    1 << 63 | id    a queue or a consumer: the seldom records about it that name no words (queue deleted, purged,
-                    attached to a muxer, detached from it; consumer gone); id 0: the broker started,
+    entry >> 8      a bucket of 256 entries: records whose words name one of them (acquired, settled, damaged)
+    1 << 63 | id    a queue or a consumer: the rare records about it without words (queue deleted, purged,
+                    attached to a muxer, detached from it; consumer detached); id 0: the broker started,
                     or the virtual host was reset
 
-Rule 1. A run of consecutive words costs a key a bucket, whatever its length; each pair of key and record is told once.
-Rule 2. A bucket is a hint: whoever looks up reads the record and compares the words.
-Rule 3. Message records name nothing that is not in their own columns; batches of them alone cost nothing.
+Rule 1. A run of consecutive words costs one key for each bucket. Each pair of key and record is yielded once.
+Rule 2. A bucket is a hint: a look-up reads the record and compares the words.
+Rule 3. Message records need no keys beside their own columns, so a batch of message records costs nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from ambermq.log.format.batch import Batch
 __all__ = ["BROKER", "bucket_key", "node_key", "touches_of"]
 
 BROKER: Final = 0
-"""The id under which starts of the broker and resets are found."""
+"""The id of the key for starts of the broker and resets."""
 
 _NODE_BIT: Final = 1 << 63
 _BUCKET_SHIFT: Final = 8
@@ -39,7 +39,7 @@ _ABOUT_NODES: Final = _ABOUT_ALL | {one.number for one in REGISTRY if one.keys i
 
 
 def bucket_key(entry: int) -> int:
-    """Return the key of the records that may name an entry."""
+    """Return the key of the records that can name an entry."""
     return entry >> _BUCKET_SHIFT
 
 
@@ -49,7 +49,7 @@ def node_key(node: int) -> int:
 
 
 def touches_of(batch: Batch) -> Iterator[tuple[int, int]]:
-    """Yield (key, record offset) for everything that the records of a batch name, each pair once."""
+    """Yield each pair (key, record offset) of the records of a batch once."""
     if not batch.records[_TYPE_AT::_RECORD_BYTES].strip(_BODIES_ALONE):
         return
     base, meta, end = batch.header.base_offset, batch.meta, 0
@@ -69,6 +69,6 @@ def _buckets(words: Sequence[int]) -> Sequence[int]:
     if first >> _WORD_SHIFT == last >> _WORD_SHIFT:
         return (first >> _WORD_SHIFT,)
     if (last >> 16) - (first >> 16) == len(words) - 1:
-        # Distinct entries, as many as lie between the least and the greatest: all of them.
+        # The words are distinct, and as many as the range from the least to the greatest: the range has no gap.
         return range(first >> _WORD_SHIFT, (last >> _WORD_SHIFT) + 1)
     return sorted({word >> _WORD_SHIFT for word in words})

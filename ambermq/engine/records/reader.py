@@ -1,6 +1,6 @@
-"""Log records as events again. Each event's module in engine/events draws its record and decodes it.
+"""Decode log records into events. The module of each event in engine/events defines its record and decodes it.
 
-Rule: a type that is not in the registry refuses to open, unless its record is SKIPPABLE: numbers never change meaning.
+Rule: a record of an unknown type is an error, unless it is flagged SKIPPABLE. Numbers never change their meaning.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _PUBLISHED: Final = NUMBERS[Published]
 
 
 def events_of(batch: Batch) -> Iterator[Event]:
-    """Yield the events of a batch in order, runs of alike messages joined.
+    """Yield the events of a batch in order; runs of alike messages are joined.
 
     Raises EngineError for a record of an unknown type that is not flagged skippable.
     """
@@ -33,7 +33,7 @@ def events_of(batch: Batch) -> Iterator[Event]:
     for row in batch.rows():
         record_type = row[9]
         if record_type == _PUBLISHED and not row[10] & (LARGE | FANOUT):
-            # The long loop of recovery: alike messages at consecutive offsets are gathered without an object each.
+            # The hot loop of recovery: alike messages at consecutive offsets become one run, without an object each.
             alike = (row[4], row[5], row[6], row[10])
             if alike == like and row[0] == delta + 1:
                 sizes.append(row[1])

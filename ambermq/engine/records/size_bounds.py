@@ -1,10 +1,9 @@
-"""How large a record can be that nothing cuts, by the limits: the log's batches have to hold it.
+"""The size of the largest record that cannot be cut, computed from the limits. A batch of the log must hold it.
 
-Rule 1. Messages are not asked about here: a run is cut by what a batch holds (publishing.py), a large one by
-        `chunk_bytes`.
-Rule 2. Every other event is one record, and bounded by limits that have names. A command of many events goes on in
-        another batch between two of them (`Draft.end_part`), so the largest alone counts.
-Rule 3. Settlements that were joined are a quarter of a batch at most (gathered.py), which always fits.
+Rule 1. Messages do not count: the size of a batch cuts a run, and `chunk_bytes` cuts a large message.
+Rule 2. Every other event is one record, bounded by named limits. A command of many events continues in another batch
+        between two of them (`Draft.end_part`), so only the largest counts.
+Rule 3. Coalesced settlements are at most a quarter of a batch, which always fits.
 """
 
 from typing import Final
@@ -21,17 +20,18 @@ from ambermq.log.format.record import RECORD
 __all__ = ["largest_record"]
 
 _KEYS_BYTES: Final = 256
-"""More than what JSON has beside the texts of one thing or condition: keys, numbers, brackets."""
+"""An upper bound of the JSON around the texts of one object or condition: keys, numbers, brackets."""
 
 
 def largest_record(
     config: EngineConfig, *, deliveries_max: int, link_bytes_max: int, request_bytes_max: int, outcome_bytes_max: int
 ) -> int:
-    """Return the bytes of the largest record that an event can be, meta included.
+    """Return the size in bytes of the largest record of an event, meta included.
 
-    `deliveries_max` are the deliveries of a link that are settled at a time, or go back with it; `link_bytes_max` is
-    the text that names a link, its container and itself; `request_bytes_max` what asks for an attachment;
-    `outcome_bytes_max` the JSON of what an outcome says.
+    `deliveries_max`      deliveries of a link that one event settles or returns
+    `link_bytes_max`      the names of a link and of its container
+    `request_bytes_max`   a request for an attachment
+    `outcome_bytes_max`   the JSON of an outcome
     """
     templates = config.templates.ordered
     names = config.name_bytes_max + config.argument_bytes_max + link_bytes_max + max(map(_name_bytes, templates))
@@ -39,7 +39,7 @@ def largest_record(
     deliveries = max(deliveries_max, config.dispatch_messages_max, RUN_WORDS_MAX)
     bounds = {
         SizeBound.FIXED: 0,
-        # Each message for a consumer of its own, which is named too.
+        # At worst each message goes to another consumer, and the record names that one too.
         SizeBound.DEALT: 2 * WORD_BYTES * config.dispatch_messages_max,
         SizeBound.SETTLED: WORD_BYTES * deliveries + outcome_bytes_max,
         SizeBound.NAMES: JSON_FACTOR * names,
@@ -53,5 +53,5 @@ def _name_bytes(template: QueueTemplate) -> int:
 
 
 def _argument_bytes(template: QueueTemplate) -> int:
-    """Return the bytes of the longest argument that a template attaches by."""
+    """Return the size in bytes of the longest argument in the attachments of a template."""
     return max((len(repr(one.argument).encode()) for one in template.attach), default=0)

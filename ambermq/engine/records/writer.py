@@ -1,4 +1,4 @@
-"""Events as log records; reader.py reads them. Each event's module in engine/events draws its record and encodes it."""
+"""Encode events as log records. The module of each event in engine/events defines its record and encodes it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,9 +12,9 @@ from ambermq.log.write.draft import Draft
 __all__ = ["WRITE", "write_event"]
 
 WRITE: Final[Mapping[type, Write]] = {one.event: writer_of(one) for one in REGISTRY}
-"""By the class of an event what `write_event` calls for it: the loop looks there itself."""
+"""The function that `write_event` calls for each class of events. The loop uses the table directly, for speed."""
 
 
 def write_event(draft: Draft, event: Event) -> int:
-    """Add an event's records to the draft and return the offset of the first; it is the event's own."""
+    """Add the records of an event to the draft and return the offset of the first one, which is the event's offset."""
     return WRITE[type(event)](draft, event)

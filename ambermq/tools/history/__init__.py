@@ -6,5 +6,5 @@ Rule 3. The text of an event and its values say the same; the text is made by pu
 
 Imports: engine/*, log/*, protocol/*, tools/client, tools/past, tools/terminal.
 Imported by: tools/demo.py, the table of commands by name.
-Names: history, log, tell, story_rows.
+Names: history, log, event_line, story_rows.
 """

@@ -1,8 +1,8 @@
-"""`ambermq queue browse`: the messages of a queue, now or as it was, read from the log; nothing is taken.
+"""`ambermq queue browse`: the messages on a queue, now or at a moment, read from the log without acquiring them.
 
-Rule 1. Messages come in the order of their offsets, those that a consumer holds among them: `state` tells which.
-Rule 2. A message whose body cannot be believed, or that a repair has lost, is listed as damaged; the command ends with
-the exit code of damage.
+Rule 1. Messages are listed in the order of their offsets, acquired ones too: the column `state` shows them.
+Rule 2. A message with a wrong checksum, or lost by a repair, is listed as damaged. The command then ends with the exit
+code of damage.
 """
 
 from collections.abc import Iterator
@@ -66,19 +66,17 @@ def browse(name: str, at: str | None, limit: int, url: str | None, data: str | N
         print_rows(map(_shown, rows), (*_COLUMNS, *_pairs_in(rows), "body"), output)
     damaged = [row["offset"] for row in rows if row["state"] == "damaged"]
     if damaged:
-        raise ToolError(
-            "messages that cannot be read", where=name, found=", ".join(map(str, damaged)), code=ExitCode.DAMAGED
-        )
+        raise ToolError("damaged messages", where=name, found=", ".join(map(str, damaged)), code=ExitCode.DAMAGED)
 
 
 def _rows(past: Past, state: State, queue: Queue, limit: int) -> Iterator[dict[str, Any]]:
     for word, consumer in islice(_words(queue), limit):
-        held_by = state.consumers.get(consumer)
+        link = state.consumers.get(consumer)
         yield {
             "offset": entry_of(word),
             "time": _time_of(past, entry_of(word)),
             "state": "acquired" if consumer else "available",
-            "consumer": f"{held_by.container}/{held_by.link}" if held_by else None,
+            "consumer": f"{link.container}/{link.link}" if link else None,
             "delivery_count": queue.entries.get(entry_of(word), PLAIN).count,
             "bytes": size_of(word),
         } | _message(past, entry_of(word), queue.entries.get(entry_of(word), PLAIN))
@@ -99,7 +97,7 @@ def _payload_of(past: Past, offset: int) -> Buffer:
 
 
 def _words(queue: Queue) -> Iterator[tuple[int, int]]:
-    """Yield the words on a queue by their offsets, each with the consumer that holds it, or 0."""
+    """Yield the words on a queue by their offsets, each with the consumer that has acquired it, or 0."""
     acquired = sorted((word, consumer) for consumer, words in queue.acquired.items() for word in words)
     returned = ((word, 0) for word in queue.returned)
     ready = ((word, 0) for word in queue.ready)
@@ -122,7 +120,7 @@ def _pairs_in(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row for a table: maps as text, and texts of others escaped."""
+    """Return a row for a table: maps as text, and texts of clients escaped."""
     pairs = {name: pairs_text(row[name]) for name in _PAIRS}
     message_id = None if row["message_id"] is None else one_line(str(row["message_id"]))
     return row | pairs | {"message_id": message_id}

@@ -1,4 +1,7 @@
-"""`ambermq history`: what happened, from the log of a broker that runs or has stopped. A file a command."""
+"""`ambermq history`: the past of queues and messages, from the log of a running or a stopped broker.
+
+Each command has a module of its own.
+"""
 
 from typing import Final
 
@@ -20,7 +23,7 @@ _COMMANDS: Final = {
     ),
     "tail": ("ambermq.tools.history.tail:tail", "Print the last events, one a line; --follow prints new ones."),
 }
-"""Name to where the command stands, and the first sentence of its help."""
+"""The object and the first sentence of the help of each command, by name."""
 
 
 @click.group(

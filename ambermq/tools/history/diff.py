@@ -1,4 +1,4 @@
-"""`ambermq history diff`: what came, went and changed between two moments."""
+"""`ambermq history diff`: the queues, wiring and links that changed between two moments."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,7 +8,7 @@ import click
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.history.updatable_settings import values_text
 from ambermq.tools.client.broker_option import data_option
-from ambermq.tools.history.state_changes import Between, link_changes, member_names, queue_changes, wiring_changes
+from ambermq.tools.history.state_changes import StateFold, link_changes, member_names, queue_changes, wiring_changes
 from ambermq.tools.past.moment_option import WHEN_HELP
 from ambermq.tools.past.past_access import moment_of, opened_past, state_of, watched_events
 from ambermq.tools.terminal.errors import ToolError
@@ -31,7 +31,7 @@ _QUEUES: Final = (
 )
 _WIRING: Final = ("change", "muxer", "queue", "destination")
 _LINKS: Final = ("change", "link", "node", "name")
-_SHOWN_MAX: Final = 20
+_ROWS_MAX: Final = 20
 
 
 @click.command("diff", epilog="Example: ambermq history diff --from 2026-11-21T22:33:53Z --to now --data ./data")
@@ -48,21 +48,21 @@ def diff(begin: str, end: str, data: str | None, output: str) -> None:
         (first, first_us), (last, last_us) = moment_of(past, begin), moment_of(past, end)
         if last < first:
             raise ToolError("--to lies before --from", where=f"{first} to {last}", code=ExitCode.USAGE)
-        between = Between(state_of(past, first))
-        between.take(watched_events(past, first + 1, last))
-    found = {
+        between = StateFold(state_of(past, first))
+        between.fold(watched_events(past, first + 1, last))
+    changes = {
         "from": {"offset": first, "time": iso_time(first_us)},
         "to": {"offset": last, "time": iso_time(last_us)},
         "events": dict(sorted(between.counts.items())),
         **_changes(between),
     }
     if output == "json":
-        print_json(found, indent=True)
+        print_json(changes, indent=True)
     else:
-        _print(found)
+        _print(changes)
 
 
-def _changes(between: Between) -> dict[str, list[dict[str, Any]]]:
+def _changes(between: StateFold) -> dict[str, list[dict[str, Any]]]:
     before, after = between.before, between.after
     names = member_names(between)
     return {
@@ -72,19 +72,19 @@ def _changes(between: Between) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _print(found: dict[str, Any]) -> None:
-    begin, end, counts = found["from"], found["to"], found["events"]
+def _print(changes: dict[str, Any]) -> None:
+    begin, end, counts = changes["from"], changes["to"], changes["events"]
     print_line(f"from  {begin['time']}  offset {begin['offset']}")
     print_line(f"to    {end['time']}  offset {end['offset']}")
     print_line(f"{sum(counts.values()):,} events: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}")
-    wiring = [_shown(row) for row in found["wiring"]]
+    wiring = [_table_row(row) for row in changes["wiring"]]
     columns_of_wiring = (*_WIRING, "values") if any("values" in row for row in wiring) else _WIRING
-    for rows, columns in ((found["queues"], _QUEUES), (wiring, columns_of_wiring), (found["links"], _LINKS)):
+    for rows, columns in ((changes["queues"], _QUEUES), (wiring, columns_of_wiring), (changes["links"], _LINKS)):
         _print_some(rows, columns)
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of wiring for people."""
+def _table_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of wiring for a table: its values as one text."""
     if "values" not in row:
         return row
     pairs = {name: (value["before"], value["after"]) for name, value in row["values"].items()}
@@ -94,6 +94,6 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 def _print_some(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     if rows:
         print_line("")
-        print_rows(rows[:_SHOWN_MAX], columns, "table")
-    if len(rows) > _SHOWN_MAX:
-        print_line(f"and {len(rows) - _SHOWN_MAX:,} more; --output json has all")
+        print_rows(rows[:_ROWS_MAX], columns, "table")
+    if len(rows) > _ROWS_MAX:
+        print_line(f"and {len(rows) - _ROWS_MAX:,} more; --output json has all")

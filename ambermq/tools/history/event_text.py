@@ -1,10 +1,10 @@
-"""The lines of a history: events as people read them. Pure: events in, lines out.
+"""The lines of a history: one line of text for each event. Pure: events in, lines out.
 
-Rule 1. A line says when, where in the log, which type, and what happened in words; `facts` are the same as values, for
-        JSON: those that engine/records/event_fields.py tells to every program.
-Rule 2. Times are UTC in ISO 8601 with microseconds, whatever the machine's own zone is.
-Rule 3. The words are templates that stand beside each event, in engine/events. Here are the forms of their fields:
-        names, units, ranges.
+Rule 1. A line has time, offset, type, and a text that describes the event. `facts` are the same as values for JSON, the
+        values of engine/records/event_fields.py.
+Rule 2. Times are UTC in ISO 8601 with microseconds, in any time zone of the machine.
+Rule 3. The template of the text is beside each event, in engine/events. This module has the forms of the fields: names,
+        units, ranges.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,23 +20,23 @@ from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, type_of
 from ambermq.tools.past.id_names import IdNames
 
-__all__ = ["EVENT_TYPES", "Line", "iso_time", "tell", "type_of"]
+__all__ = ["EVENT_TYPES", "Line", "event_line", "iso_time", "type_of"]
 
 _RANGES_SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event, told."""
+    """The line of one event."""
 
     offset: int
-    """Of its first record."""
+    """The offset of its first record."""
     time: str
-    """UTC, ISO 8601."""
+    """The time in UTC, ISO 8601."""
     type: str
-    """Its kind, such as `published`."""
+    """The type, such as `published`."""
     words: str
-    """What happened."""
+    """The text that describes the event."""
     facts: dict[str, Any]
     """The same as values."""
 
@@ -48,16 +48,16 @@ class Line:
         return {"offset": self.offset, "time": self.time, "type": self.type, **self.facts, "words": self.words}
 
 
-def tell(event: Event, names: IdNames) -> Line:
-    """Return the line for an event; `names` has heard everything before it, and it."""
+def event_line(event: Event, names: IdNames) -> Line:
+    """Return the line of an event; `names` has the names from this event and from all events before it."""
     one, facts = BY_CLASS[type(event)], facts_of(event, names.known_queue)
-    words = _Words(names, facts | one.story_facts(event))
-    text = "".join(map(words.part, one.story))
+    template = _Template(names, facts | one.story_facts(event))
+    text = "".join(map(template.part, one.story))
     return Line(event.offset, iso_time(event.time_us), one.name, text, facts)
 
 
-class _Words:
-    """The parts of one story, filled in."""
+class _Template:
+    """The parts of one event's template, with values in their fields."""
 
     def __init__(self, names: IdNames, facts: Mapping[str, Any]) -> None:
         self._names = names
@@ -67,36 +67,36 @@ class _Words:
         """Return the text of a part."""
         match part:
             case str():
-                return self._filled(part)
+                return self._formatted(part)
             case Choice():
-                return self._chosen(part)
-        texts = [text for one in part.parts if (text := self._chosen(one))]
+                return self._choice(part)
+        texts = [text for one in part.parts if (text := self._choice(one))]
         return part.frame.format(", ".join(texts)) if texts else ""
 
-    def _chosen(self, choice: Choice) -> str:
+    def _choice(self, choice: Choice) -> str:
         if choice.name not in self._facts:
             return ""
-        # Without texts the value may be a list, which no table can be asked for.
-        return self._filled(choice.texts.get(self._facts[choice.name], choice.text) if choice.texts else choice.text)
+        # Without texts the value may be a list, which cannot be the key of a table.
+        return self._formatted(choice.texts.get(self._facts[choice.name], choice.text) if choice.texts else choice.text)
 
-    def _filled(self, text: str) -> str:
-        shown = []
-        for literal, name, form, conversion in _parsed(text):
-            shown.append(literal)
+    def _formatted(self, text: str) -> str:
+        pieces = []
+        for literal, name, form, conversion in _fields(text):
+            pieces.append(literal)
             if name is not None:
-                shown.append(self._field(self._facts[name], form or "", conversion))
-        return "".join(shown)
+                pieces.append(self._field(self._facts[name], form or "", conversion))
+        return "".join(pieces)
 
     def _field(self, value: Any, form: str, conversion: str | None) -> str:
-        named = _FORMS.get(form)
-        if named is not None:
-            return named(self._names, value)
+        formatter = _FORMS.get(form)
+        if formatter is not None:
+            return formatter(self._names, value)
         return repr(value) if conversion == "r" else format(value, form)
 
 
 @cache
-def _parsed(text: str) -> Sequence[tuple[str, str | None, str | None, str | None]]:
-    """Return the fields of a template as `str.format` reads them, each with the text before it; they are few."""
+def _fields(text: str) -> Sequence[tuple[str, str | None, str | None, str | None]]:
+    """Return the fields of a template as `str.format` parses them, each with the text before it."""
     return tuple(Formatter().parse(text))
 
 
@@ -136,4 +136,4 @@ _FORMS: Final[Mapping[str, Callable[[IdNames, Any], str]]] = {
     "bytes": _bytes,
     "ranges": _ranges,
 }
-"""How a field is shown whose template names a form; engine/events/story.py lists them."""
+"""The function for each form that a field of a template can name; engine/events/story.py lists the forms."""

@@ -1,8 +1,8 @@
-"""`ambermq log`: what a log says, whether it is whole, and making a damaged one open again, or an old one small.
+"""`ambermq log`: read, verify, repair and compact the log in a data directory.
 
-Rule 1: all but `repair` and `compact` only read, and are safe beside a running broker: they see what it has written so
-        far. `compact` asks the broker to take over what it has made.
-Rule 2: `repair` wants the directory for itself and says what it would do with --dry-run.
+Rule 1. All commands but `repair` and `compact` only read. They are safe beside a running broker, and read what it has
+        written until then. `compact` asks the broker to adopt the new segments.
+Rule 2. `repair` needs the directory without a broker. With --dry-run it only prints its steps.
 """
 
 import time
@@ -24,7 +24,7 @@ from ambermq.log.read.log_reader import LogReader
 from ambermq.log.recovery import repair as repairs
 from ambermq.log.recovery.verify import Report, verify
 from ambermq.tools.client.broker_option import data_option, vhost_directory
-from ambermq.tools.history.event_text import EVENT_TYPES, Line, tell, type_of
+from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.past_names import living_names
@@ -70,7 +70,7 @@ def segments(data: str | None, output: str) -> None:
 
 
 def segment_rows(reader: LogReader) -> Iterator[dict[str, Any]]:
-    """Yield what there is to say of each segment."""
+    """Yield a row for each segment."""
     for info in reader.segments():
         batches, records = reader.counts(info)
         yield {
@@ -125,7 +125,7 @@ def dump(
 def _lines(
     directory: str, first: int | None, last: int | None, *, types: frozenset[str], queue: str | None, follow: bool
 ) -> Iterator[Line]:
-    """Yield the lines asked for; all events are heard, since the earlier ones carry the names."""
+    """Yield the lines of the events that match; all events are read, since earlier ones have the names."""
     begin, names = _begin(directory, last if first is None else first)
     first = begin if first is None else first
     for batch in _batches(directory, begin, follow=follow):
@@ -138,17 +138,17 @@ def _lines(
                 and (not types or type_of(event) in types)
                 and (queue is None or queue in names.queues_of(event))
             ):
-                yield tell(event, names)
+                yield event_line(event, names)
 
 
-def _begin(directory: str, asked: int | None) -> tuple[int, IdNames]:
-    """Return where the log's events begin, and the names of what lived then; PastError where `asked` lies before."""
+def _begin(directory: str, offset: int | None) -> tuple[int, IdNames]:
+    """Return the offset at which history begins, and the names at that moment; PastError if `offset` lies below."""
     with open_past(directory, storage=reading_storage(directory)) as past:
         horizon = past.horizon.offset
         if not horizon:
             return 0, IdNames()
-        if asked is not None and asked < horizon:
-            past.events(asked, asked)
+        if offset is not None and offset < horizon:
+            past.events(offset, offset)
         return horizon, living_names(past.state_at(horizon - 1))
 
 
@@ -223,4 +223,4 @@ def repair(data: str | None, dry_run: bool, output: str) -> None:
     for step in steps:
         print_line(f"{'would   ' if dry_run else 'done    '} {step}")
     if not found.is_needed:
-        print_line("nothing keeps this log from opening")
+        print_line("nothing to repair: the log opens")

@@ -1,7 +1,7 @@
-"""`ambermq history message`: what happened to one message, from its publish to where it is now.
+"""`ambermq history message`: the story of one message, from its publish to its place now.
 
-Rule 1. A message is named by its message-id, whatever type that has, or by `offset:N`, the offset of its publish.
-Rule 2. Ids need not be unique: all messages that have it are told of, the newest last.
+Rule 1. A message is named by its message-id, of any type, or by `offset:N`, the offset of its publish.
+Rule 2. Ids need not be unique: the command shows the stories of all messages with the id, the newest last.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from ambermq.engine.history.message_life import MessageLife, find_message, life_of, open_search
+from ambermq.engine.history.message_story import MessageStory, find_message, open_search, story_of
 from ambermq.engine.history.past import Past, PastError, PastKind
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.log.buffer import Buffer
@@ -55,7 +55,7 @@ def message(message_id: str, limit: int, data: str | None, output: str) -> None:
         search = open_search(past)
         try:
             offsets = _offsets(past, search, message_id)
-            lives = [life_of(past, search, offset, RoutingFields) for offset in offsets[-limit:]]
+            stories = [story_of(past, search, offset, RoutingFields) for offset in offsets[-limit:]]
         except PastError as error:
             if error.kind is not PastKind.NO_SUCH_OFFSET:
                 raise
@@ -63,12 +63,12 @@ def message(message_id: str, limit: int, data: str | None, output: str) -> None:
         finally:
             search.close()
         if output == "json":
-            print_json([_values(past, life) for life in lives], indent=True)
+            print_json([_values(past, story) for story in stories], indent=True)
             return
         if len(offsets) > limit:
             print_line(f"{len(offsets) - limit:,} earlier messages with this id; --limit shows more\n")
-        for number, life in enumerate(lives):
-            _print_story(past, life, is_first=not number)
+        for number, story in enumerate(stories):
+            _print_story(past, story, is_first=not number)
 
 
 def _offsets(past: Past, search: Search, text: str) -> list[int]:
@@ -88,44 +88,44 @@ def _is_one_of(meanings: list[MessageId], payload: Buffer) -> bool:
 
 def _missing(past: Past, text: str) -> ToolError:
     horizon = past.horizon.offset
-    advice = f"messages that were gone before offset {horizon} are not in this log" if horizon else ""
+    advice = f"the log has no messages that ended before offset {horizon}" if horizon else ""
     return ToolError(
         f"no message {text!r}",
         where=past.reader.directory,
-        advice=f"{advice} but in its archive: ask `ambermq log query`" if past.is_archived else advice,
+        advice=f"{advice}, its archive has them: run `ambermq log query`" if past.is_archived else advice,
         code=ExitCode.NOT_FOUND,
     )
 
 
-def _head_of(past: Past, life: MessageLife) -> MessageId | None:
-    chunks = life.published.chunks
-    head = past.body(chunks[0] if chunks else life.offset)
+def _head_of(past: Past, story: MessageStory) -> MessageId | None:
+    chunks = story.published.chunks
+    head = past.body(chunks[0] if chunks else story.offset)
     return None if head is DAMAGED else message_id_of(head)
 
 
-def _print_story(past: Past, life: MessageLife, *, is_first: bool) -> None:
-    message_id = shown_id(_head_of(past, life))
+def _print_story(past: Past, story: MessageStory, *, is_first: bool) -> None:
+    message_id = shown_id(_head_of(past, story))
     name = "a message without an id" if message_id is None else f"message {message_id}"
-    print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {life.offset}")
-    print_rows(story_rows(life, is_archived=past.is_archived), COLUMNS, "table")
-    for line in place_lines(life, past.now_us):
+    print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {story.offset}")
+    print_rows(story_rows(story, is_archived=past.is_archived), COLUMNS, "table")
+    for line in place_lines(story, past.now_us):
         print_words(f"now {line}")
 
 
-def _values(past: Past, life: MessageLife) -> dict[str, Any]:
-    published = life.published
+def _values(past: Past, story: MessageStory) -> dict[str, Any]:
+    published = story.published
     return {
-        "message_id": shown_id(_head_of(past, life)),
-        "offset": life.offset,
+        "message_id": shown_id(_head_of(past, story)),
+        "offset": story.offset,
         "time": iso_time(published.time_us),
         "bytes": published.size,
         "durable": published.durable,
-        "horizon": life.horizon or None,
-        "events": list(_events(past, life)),
-        "now": place_values(life),
+        "horizon": story.horizon or None,
+        "events": list(_events(past, story)),
+        "now": place_values(story),
     }
 
 
-def _events(past: Past, life: MessageLife) -> Iterator[dict[str, Any]]:
-    for row in story_rows(life, is_archived=past.is_archived):
+def _events(past: Past, story: MessageStory) -> Iterator[dict[str, Any]]:
+    for row in story_rows(story, is_archived=past.is_archived):
         yield {name: value for name, value in row.items() if name != "after"}

@@ -1,7 +1,6 @@
-"""The life of one message as a person would tell it. Pure: a life in, rows and values out.
+"""The story of one message as rows of a table. Pure: a MessageStory in, rows and values out.
 
-Rule: a row is one thing that happened on one queue, with its time and how long after the row before; the same as values
-for programs.
+Rule: a row is one step on one queue, with its time and the time since the row before. Programs get the same as values.
 """
 
 from collections.abc import Callable
@@ -9,8 +8,8 @@ from typing import Any, Final
 
 from ambermq.engine.events import Started
 from ambermq.engine.history.id_origins import Link
-from ambermq.engine.history.message_life import MessageLife, Route
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, StepKind
+from ambermq.engine.history.message_story import MessageStory, Route
 from ambermq.engine.history.route_taken import Passage
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.model.condition_text import argument_text
@@ -20,19 +19,19 @@ from ambermq.tools.terminal.durations import duration_text
 __all__ = ["COLUMNS", "place_lines", "place_values", "story_rows"]
 
 COLUMNS: Final = ("time", "after", "what", "queue", "offset", "words")
-"""Of a table of story rows."""
+"""The columns of a table of story rows."""
 
 
-def story_rows(life: MessageLife, *, is_archived: bool = False) -> list[dict[str, Any]]:
-    """Return what happened, in order: the columns, and `time_us`, `after_us`, `attempt`, `delivery_count`, `by`.
+def story_rows(story: MessageStory, *, is_archived: bool = False) -> list[dict[str, Any]]:
+    """Return the steps in order: the columns, and `time_us`, `after_us`, `attempt`, `delivery_count`, `by`.
 
-    `is_archived` where what was compacted can be found elsewhere.
+    `is_archived` is whether an archive has the compacted events.
     """
     rows, before = [], None
-    for step in life.steps:
-        told = _published(life, step) if step.kind is StepKind.PUBLISHED else [_later(life, step)]
+    for step in story.steps:
+        step_rows = _published(story, step) if step.kind is StepKind.PUBLISHED else [_later(story, step)]
         after_us = None if before is None else step.time_us - before
-        for row in told:
+        for row in step_rows:
             rows.append(
                 {
                     "time": iso_time(step.time_us),
@@ -44,61 +43,61 @@ def story_rows(life: MessageLife, *, is_archived: bool = False) -> list[dict[str
             )
             after_us = 0
         before = step.time_us
-    if not life.is_whole:
-        rows.insert(len(_published(life, life.steps[0])), _gap(life, is_archived=is_archived))
+    if not story.is_whole:
+        rows.insert(len(_published(story, story.steps[0])), _gap(story, is_archived=is_archived))
     return rows
 
 
-def place_values(life: MessageLife) -> list[dict[str, Any]]:
-    """Return where the message is, a queue each."""
+def place_values(story: MessageStory) -> list[dict[str, Any]]:
+    """Return the place of the message on each queue."""
     return [
         {
-            "queue": _queue(life, place.queue),
+            "queue": _queue(story, place.queue),
             "state": str(place.state),
-            "by": _link_values(life, place.consumer),
+            "by": _link_values(story, place.consumer),
             "delivery_count": place.count,
             "deliveries": place.attempts,
             "since": iso_time(place.last.time_us) if place.last else None,
             "how": str(place.last.kind) if place.last else None,
         }
-        for place in life.places
+        for place in story.places
     ]
 
 
-def place_lines(life: MessageLife, now_us: int) -> list[str]:
-    """Return where the message is, in words, a line a queue."""
-    if not life.places:
-        return ["nowhere: no queue was attached for it"]
-    return [_place_line(life, place, now_us) for place in life.places]
+def place_lines(story: MessageStory, now_us: int) -> list[str]:
+    """Return the places of the message as text, a line for each queue."""
+    if not story.places:
+        return ["on no queue: no attachment matched it"]
+    return [_place_line(story, place, now_us) for place in story.places]
 
 
-def _published(life: MessageLife, step: Step) -> list[dict[str, Any]]:
-    published, producer = life.published, life.producer
+def _published(story: MessageStory, step: Step) -> list[dict[str, Any]]:
+    published, producer = story.published, story.producer
     size, pieces = f"{published.size:,} bytes", len(published.chunks) + 1
-    words = f"by {_named(life, published.producer)}"
+    words = f"by {_link_text(story, published.producer)}"
     if producer is not None:
         words += f" for {producer.destination!r}"
     words += f": {size}, {'durable' if published.durable else 'not durable'}"
     words += f", in {pieces} pieces" if pieces > 1 else ""
-    rows = [_row(life, step, words)]
-    for route in life.routes:
-        muxer = life.muxers.get(producer.muxer) if producer else None
-        row = _row(life, step, _why(life, route, muxer)) | {"what": "routed", "queue": _queue(life, route.queue)}
-        rows.append(row | {"muxer": muxer, "attached": route.attached, "way": _way_values(route)})
+    rows = [_row(story, step, words)]
+    for route in story.routes:
+        muxer = story.muxers.get(producer.muxer) if producer else None
+        row = _row(story, step, _why(story, route, muxer)) | {"what": "routed", "queue": _queue(story, route.queue)}
+        rows.append(row | {"muxer": muxer, "attached": route.attached, "way": _passage_values(route)})
     return rows
 
 
-def _why(life: MessageLife, route: Route, muxer: str | None) -> str:
-    """Say by which attachments a message came to a queue."""
-    if route.way:
-        last = route.way[-1].attachment.id
-        return f"by {', then '.join(map(_passage, route.way))}, where the queue is attached since offset {last}"
-    if life.producer is None:
-        return "by a muxer that is not known any more"
+def _why(story: MessageStory, route: Route, muxer: str | None) -> str:
+    """Return a text with the attachments by which a message reached a queue."""
+    if route.passages:
+        last = route.passages[-1].attachment.id
+        return f"by {', then '.join(map(_passage, route.passages))}, where the queue is attached since offset {last}"
+    if story.producer is None:
+        return "by a muxer that the history does not name"
     why = f"by {muxer or 'the address that it named'}"
     if route.attached is None:
-        return f"{why}, in a wiring that is not known any more"
-    return f"{why}, where the queue is attached for {life.producer.destination!r} since offset {route.attached}"
+        return f"{why}, by wiring that the history does not have"
+    return f"{why}, where the queue is attached for {story.producer.destination!r} since offset {route.attached}"
 
 
 def _passage(passage: Passage) -> str:
@@ -106,43 +105,43 @@ def _passage(passage: Passage) -> str:
     return f"{passage.muxer} for {argument!r}" if argument else passage.muxer
 
 
-def _way_values(route: Route) -> list[dict[str, Any]]:
+def _passage_values(route: Route) -> list[dict[str, Any]]:
     return [
         {"muxer": one.muxer, "argument": argument_text(one.attachment.argument), "attached": one.attachment.id}
-        for one in route.way
+        for one in route.passages
     ]
 
 
-def _later(life: MessageLife, step: Step) -> dict[str, Any]:
-    return _row(life, step, _WORDS[step.kind](life, step))
+def _later(story: MessageStory, step: Step) -> dict[str, Any]:
+    return _row(story, step, _WORDS[step.kind](story, step))
 
 
-def _row(life: MessageLife, step: Step, words: str) -> dict[str, Any]:
+def _row(story: MessageStory, step: Step, words: str) -> dict[str, Any]:
     return {
         "what": str(step.kind),
-        "queue": _queue(life, step.queue) if step.queue else None,
+        "queue": _queue(story, step.queue) if step.queue else None,
         "offset": step.offset,
         "words": words,
-        "by": _link_values(life, step.link),
+        "by": _link_values(story, step.link),
         "attempt": step.attempt,
         "delivery_count": step.count,
     }
 
 
-def _acquired(life: MessageLife, step: Step) -> str:
+def _acquired(story: MessageStory, step: Step) -> str:
     again = f", delivery {step.attempt}" if step.attempt > 1 else ""
     failed = f" after {step.count} failed" if step.count else ""
-    return f"by {_named(life, step.link)}{again}{failed}"
+    return f"by {_link_text(story, step.link)}{again}{failed}"
 
 
-def _settled(life: MessageLife, step: Step) -> str:
-    return f"by {_named(life, step.link)}{_rest_of(step.outcome)}"
+def _settled(story: MessageStory, step: Step) -> str:
+    return f"by {_link_text(story, step.link)}{_rest_of(step.outcome)}"
 
 
-def _returned(life: MessageLife, step: Step) -> str:
+def _returned(story: MessageStory, step: Step) -> str:
     if isinstance(step.event, Started):
-        return f"the broker started, epoch {step.event.epoch}: {_named(life, step.link)} held it no more"
-    return f"{_named(life, step.link)} went and had not settled it"
+        return f"the broker started, epoch {step.event.epoch}: the delivery to {_link_text(story, step.link)} failed"
+    return f"{_link_text(story, step.link)} detached before it settled the message"
 
 
 def _rest_of(outcome: Outcome | None) -> str:
@@ -155,56 +154,56 @@ def _rest_of(outcome: Outcome | None) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-_WORDS: Final[dict[StepKind, Callable[[MessageLife, Step], str]]] = {
+_WORDS: Final[dict[StepKind, Callable[[MessageStory, Step], str]]] = {
     StepKind.ACQUIRED: _acquired,
     StepKind.ACCEPTED: _settled,
     StepKind.REJECTED: _settled,
     StepKind.RELEASED: _settled,
     StepKind.MODIFIED: _settled,
     StepKind.RETURNED: _returned,
-    StepKind.PURGED: lambda _life, _step: "with all that was available",
-    StepKind.DELETED: lambda _life, _step: "with the queue",
-    StepKind.DAMAGED: lambda _life, _step: "its bytes cannot be read: set aside",
+    StepKind.PURGED: lambda _story, _step: "with all available messages",
+    StepKind.DELETED: lambda _story, _step: "with the queue",
+    StepKind.DAMAGED: lambda _story, _step: "its bytes are damaged: set aside",
 }
 
 
-def _gap(life: MessageLife, *, is_archived: bool) -> dict[str, Any]:
-    words = f"earlier events compacted at {life.horizon}"
+def _gap(story: MessageStory, *, is_archived: bool) -> dict[str, Any]:
+    words = f"earlier events compacted at {story.horizon}"
     words += " and archived: see `ambermq log query`" if is_archived else ""
-    return {"what": "compacted", "after": "", "words": words, "offset": life.horizon, "horizon": life.horizon}
+    return {"what": "compacted", "after": "", "words": words, "offset": story.horizon, "horizon": story.horizon}
 
 
-def _place_line(life: MessageLife, place: MessagePlace, now_us: int) -> str:
-    queue, last = _queue(life, place.queue), place.last
+def _place_line(story: MessageStory, place: MessagePlace, now_us: int) -> str:
+    queue, last = _queue(story, place.queue), place.last
     since = f" for {duration_text(now_us - last.time_us)}" if last and now_us >= last.time_us else ""
-    counts = ", never delivered" if life.is_whole else ""
+    counts = ", never delivered" if story.is_whole else ""
     if place.attempts:
         counts = f", {_deliveries(place.attempts)}, {place.count} failed"
     match place.state:
         case MessagePlaceState.AVAILABLE:
             return f"available on {queue!r}{since}{counts}"
         case MessagePlaceState.ACQUIRED:
-            return f"on {queue!r}, held by {_named(life, place.consumer)}{since}{counts}"
-    how = f"{last.kind} at {iso_time(last.time_us)}" if last else f"before offset {life.horizon}"
-    lived = duration_text(last.time_us - life.published.time_us) if last else ""
-    return f"gone from {queue!r}: {how}{f', {lived} after it was published' if lived else ''}{counts}"
+            return f"on {queue!r}, acquired by {_link_text(story, place.consumer)}{since}{counts}"
+    how = f"{last.kind} at {iso_time(last.time_us)}" if last else f"before offset {story.horizon}"
+    age = duration_text(last.time_us - story.published.time_us) if last else ""
+    return f"gone from {queue!r}: {how}{f', {age} after it was published' if age else ''}{counts}"
 
 
 def _deliveries(count: int) -> str:
     return "1 delivery" if count == 1 else f"{count:,} deliveries"
 
 
-def _queue(life: MessageLife, queue: int) -> str:
-    return life.queues.get(queue, f"queue {queue}")
+def _queue(story: MessageStory, queue: int) -> str:
+    return story.queues.get(queue, f"queue {queue}")
 
 
-def _named(life: MessageLife, link: int) -> str:
-    known = life.links.get(link)
+def _link_text(story: MessageStory, link: int) -> str:
+    known = story.links.get(link)
     return f"link {link}" if known is None else f"{known.container}/{known.link}"
 
 
-def _link_values(life: MessageLife, link: int) -> dict[str, Any] | None:
-    known: Link | None = life.links.get(link)
+def _link_values(story: MessageStory, link: int) -> dict[str, Any] | None:
+    known: Link | None = story.links.get(link)
     if not link:
         return None
     return {"id": link, "container": known.container, "link": known.link} if known else {"id": link}

@@ -1,4 +1,4 @@
-"""`ambermq history queue`: depth, rates and oldest age of one queue over time, as a table and a small chart."""
+"""`ambermq history queue`: depth, rates and oldest age of one queue over time, as a table and line charts."""
 
 import sys
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def queue(name: str, begin: str | None, end: str, step: str | None, data: str | 
 
 
 def _begin(past: Past, name: str, last: int, end_us: int) -> int:
-    """Return an hour before the end, or when the queue or the log began, if that is later."""
+    """Return the latest of: an hour before the end, the time of the queue's declaration, the begin of the log."""
     found = state_of(past, last).queue_named(name)
     declared_us = 0 if found is None else past.time_at(max(found.id, past.horizon.offset - 1))
     return max(end_us - _SPAN_US, declared_us, past.first_time_us)
@@ -75,7 +75,7 @@ def _times(begin_us: int, end_us: int, step: str | None) -> list[int]:
     step_us = nice_step_us(end_us - begin_us) if step is None else parse_duration(step)
     if begin_us >= end_us or step_us <= 0 or (end_us - begin_us) // step_us >= STEPS_MAX:
         raise ToolError(
-            "no steps to show",
+            "the time span does not fit the steps",
             where=f"{iso_time(begin_us)} to {iso_time(end_us)}",
             expected=f"--from before --to, and 1 to {STEPS_MAX} steps",
             found=f"a step of {step_us / 1_000_000:g} s",
@@ -86,8 +86,8 @@ def _times(begin_us: int, end_us: int, step: str | None) -> list[int]:
 
 def _row(past: Past, before_us: int, sample: Sample) -> dict[str, Any]:
     counts = {"published": sample.published, "settled": sample.settled}
-    shown = dict.fromkeys(_COLUMNS[1:]) if sample.queue is None else _values(past, before_us, sample, sample.queue)
-    return {"time": iso_time(sample.time_us), **shown, **counts}
+    values = dict.fromkeys(_COLUMNS[1:]) if sample.queue is None else _values(past, before_us, sample, sample.queue)
+    return {"time": iso_time(sample.time_us), **values, **counts}
 
 
 def _values(past: Past, before_us: int, sample: Sample, found: Queue) -> dict[str, float | None]:
@@ -104,7 +104,7 @@ def _values(past: Past, before_us: int, sample: Sample, found: Queue) -> dict[st
 
 
 def _oldest_seconds(past: Past, time_us: int, found: Queue) -> float | None:
-    """Return the age of the oldest message, 0 where there is none, None where a repair has lost its record."""
+    """Return the age of the oldest message, 0 if there is none, None if a repair has lost its record."""
     oldest = oldest_entry(found)
     try:
         age_us = 0 if oldest is None else max(0, time_us - past.published_us(oldest))

@@ -1,9 +1,9 @@
-"""What differs between two states, and what was on queues that were deleted in between. Pure.
+"""The differences of two states, with the queues that were deleted in between. Pure.
 
-Rule 1. Queues are told apart by their ids: one declared again under its name is another one.
-Rule 2. Links that came and went in between are in neither state; they are counted, as all events are.
-Rule 3. That a queue is attached to QUEUE by its own name goes without saying.
-Rule 4. What a thing goes by is compared as it was in the two states, however often it was updated in between.
+Rule 1. Queues are compared by id: a queue that was declared again under its name is another queue.
+Rule 2. A link that attached and detached in between is in neither state; its events are counted like all others.
+Rule 3. The attachment of a queue to QUEUE by its own name is not listed: every queue has it.
+Rule 4. Settings and options are compared as they are in the two states, without the updates in between.
 """
 
 from collections import Counter
@@ -21,69 +21,69 @@ from ambermq.engine.model.state import Consumer, Producer, State
 from ambermq.protocol.management.queues import queue_attributes
 from ambermq.tools.history.event_text import type_of
 
-__all__ = ["COUNTS", "Between", "link_changes", "member_names", "queue_changes", "wiring_changes"]
+__all__ = ["COUNTS", "StateFold", "link_changes", "member_names", "queue_changes", "wiring_changes"]
 
 COUNTS: Final = ("published", "delivered", "accepted", "rejected", "released", "failed", "purged", "damaged")
-"""What a queue counts, in messages."""
+"""The counters of a queue, in messages."""
 
 
-class Between:
-    """The fold of the events between two states."""
+class StateFold:
+    """The fold of events from one state to a later one."""
 
     def __init__(self, before: State) -> None:
         self.before = before
         """The first of the two."""
         self.after = before
-        """The second, when all events were taken."""
-        self.gone: dict[int, Queue] = {}
-        """Queues that were deleted in between, as they were then."""
+        """The second, after the fold of all events."""
+        self.deleted: dict[int, Queue] = {}
+        """The queues that were deleted in between, as they were then."""
         self.counts: Counter[str] = Counter()
-        """Events by their kind."""
+        """The number of events by type."""
 
-    def take(self, events: Iterable[Event]) -> None:
-        """Fold events."""
+    def fold(self, events: Iterable[Event]) -> None:
+        """Fold events into the state."""
         for event in events:
             state = apply(self.after, event)
             if type(event) is QueueDeleted or type(event) is Reset:
-                left = self.after.queues
-                self.gone.update({one: left[one] for one in left if one not in state.queues})
+                queues = self.after.queues
+                self.deleted.update({one: queues[one] for one in queues if one not in state.queues})
             self.after = state
             self.counts[type_of(event)] += 1
 
 
-def queue_changes(between: Between) -> Iterator[dict[str, Any]]:
-    """Yield a row for each queue that changed: what became of it, its depth then and now, and what it counted."""
+def queue_changes(between: StateFold) -> Iterator[dict[str, Any]]:
+    """Yield a row for each queue that changed: the change, its depth at both moments, and its counters."""
     before, after = between.before.queues, between.after.queues
-    for queue_id in sorted({*before, *after, *between.gone}):
+    for queue_id in sorted({*before, *after, *between.deleted}):
         then, now = before.get(queue_id), after.get(queue_id)
-        last = now or between.gone[queue_id]
-        if then is not now or queue_id in between.gone:
+        last = now or between.deleted[queue_id]
+        if then is not now or queue_id in between.deleted:
             yield _queue_change(then, now, last)
 
 
 def _queue_change(then: Queue | None, now: Queue | None, last: Queue) -> dict[str, Any]:
     changes = (["declared"] if then is None else []) + (["deleted"] if now is None else [])
-    counted, old = queue_attributes(last, 0), {} if then is None else queue_attributes(then, 0)
+    counts, old = queue_attributes(last, 0), {} if then is None else queue_attributes(then, 0)
     return {
         "name": last.name,
         "id": last.id,
         "change": " and ".join(changes) or "changed",
         "depth_then": None if then is None else then.depth,
         "depth_now": None if now is None else now.depth,
-        **{name: counted[name] - old.get(name, 0) for name in COUNTS},
+        **{name: counts[name] - old.get(name, 0) for name in COUNTS},
     }
 
 
-def member_names(between: Between) -> dict[int, str]:
-    """Return queues by id, deleted ones too, and muxers as members of others are written."""
+def member_names(between: StateFold) -> dict[int, str]:
+    """Return the names of members by id: queues, deleted ones too, and muxers with their prefix."""
     before, after = between.before, between.after
     muxers = {one.id: f"{MUXER_MEMBER}{one.name}" for state in (before, after) for one in state.muxers.values()}
-    queues = (before.queues, after.queues, between.gone)
+    queues = (before.queues, after.queues, between.deleted)
     return muxers | {queue_id: queue.name for ones in queues for queue_id, queue in ones.items()}
 
 
 def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """Yield what was declared, updated, attached and detached; `names` are those of members."""
+    """Yield the changes of wiring: declared, updated, deleted, attached, detached; `names` has the members' names."""
     for queue_id in sorted({*before.queues} & {*after.queues}):
         yield from _updated(before.queues[queue_id], after.queues[queue_id])
     for muxer in sorted({*before.muxers, *after.muxers}):
@@ -98,17 +98,17 @@ def wiring_changes(before: State, after: State, names: Mapping[int, str]) -> Ite
         for change, routes in (("attached", now - then), ("detached", then - now)):
             for destination, queue in sorted(routes):
                 if one.name != QUEUE_MUXER or names.get(queue) != destination:
-                    told = names.get(queue, f"queue {queue}")
-                    yield {"change": change, "muxer": one.name, "queue": told, "destination": destination}
+                    member = names.get(queue, f"queue {queue}")
+                    yield {"change": change, "muxer": one.name, "queue": member, "destination": destination}
 
 
 def _updated(then: Queue | Muxer, now: Queue | Muxer) -> Iterator[dict[str, Any]]:
-    """Yield what a queue or muxer goes by now that it did not go by before, if anything."""
+    """Yield the settings or options of a queue or muxer that differ, if any."""
     values = differing(values_of(then), values_of(now))
     if values:
-        told = {name: {"before": old, "after": new} for name, (old, new) in values.items()}
+        pairs = {name: {"before": old, "after": new} for name, (old, new) in values.items()}
         muxer, queue = (now.name, None) if isinstance(now, Muxer) else (None, now.name)
-        yield {"change": "updated", "muxer": muxer, "queue": queue, "destination": None, "values": told}
+        yield {"change": "updated", "muxer": muxer, "queue": queue, "destination": None, "values": pairs}
 
 
 def _routes(state: State, muxer: int) -> set[tuple[str, int]]:
@@ -118,7 +118,7 @@ def _routes(state: State, muxer: int) -> set[tuple[str, int]]:
 
 
 def link_changes(before: State, after: State, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """Yield the links that came and are still there, and those that went."""
+    """Yield the links that are only in the second state, and those that are only in the first."""
     for change, here, there in (("came", after, before), ("went", before, after)):
         for producer in here.producers.values():
             if producer.id not in there.producers:

@@ -1,7 +1,7 @@
-"""`ambermq history tail`: the last events of a log, and those to come.
+"""`ambermq history tail`: the last events of a log, and new ones with --follow.
 
-Rule 1. It reads from the end backwards, as far as it must to have as many events as asked for.
-Rule 2. What it prints is durable; a running broker says so at most a second after it wrote.
+Rule 1. The command reads backwards from the end until it has enough events.
+Rule 2. It prints durable events only. The files of a running broker name the durable end at most a second late.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from ambermq.engine.events import Acquired, Damaged, Event, Published, Settled
-from ambermq.engine.history.message_life import find_message, open_search
+from ambermq.engine.history.message_story import find_message, open_search
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.entry_word import entry_of, unpack_words
 from ambermq.engine.model.state import EMPTY_STATE
@@ -21,7 +21,7 @@ from ambermq.engine.records.event_fields import next_after
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.tools.client.broker_option import data_option
 from ambermq.tools.client.message_ids import meanings_of, message_id_of
-from ambermq.tools.history.event_text import EVENT_TYPES, Line, tell, type_of
+from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.moment_option import parse_offset
 from ambermq.tools.past.past_access import opened_past, state_of
@@ -43,17 +43,17 @@ _OFFSET_PREFIX: Final = "offset:"
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Which events are printed."""
+    """The conditions for the events that are printed."""
 
     types: frozenset[str]
-    """Of these kinds; empty for all."""
+    """Only events of these types; empty for all."""
     queue: str | None
-    """About the queue of this name."""
+    """Only events of the queue with this name; None for all."""
     entries: frozenset[int] | None
-    """Naming one of these messages; None for all."""
+    """Only events that name one of these messages; None for all."""
 
     def passes(self, event: Event, names: IdNames) -> bool:
-        """Tell whether an event is wanted, whose names were heard."""
+        """Return whether an event matches; `names` has the names of its queues."""
         return (
             (not self.types or type_of(event) in self.types)
             and (self.queue is None or self.queue in names.queues_of(event))
@@ -110,16 +110,16 @@ def tail(
         directory, following = past.reader.directory, past.end
     if follow:
         try:
-            _print_all(_coming(directory, following, wanted), output)
+            _print_all(_new_lines(directory, following, wanted), output)
         except KeyboardInterrupt:
             return
 
 
 def _check_queue(past: Past, wanted: _Filter, name: str) -> None:
-    """Raise ToolError where nothing was found because there never was a queue of this name."""
+    """Raise ToolError if the log never had a queue of this name."""
     state = EMPTY_STATE if past.last_offset is None else state_of(past, past.last_offset)
-    anything = _Filter(frozenset(), name, None)
-    is_known = wanted != anything and any(_last(past, PastNames(past), anything, 1))
+    queue_only = _Filter(frozenset(), name, None)
+    is_known = wanted != queue_only and any(_last(past, PastNames(past), queue_only, 1))
     if state.queue_named(name) is None and not is_known:
         raise no_such_queue(name, "in this history")
 
@@ -133,7 +133,7 @@ def _print_all(lines: Iterable[Line], output: str) -> None:
 
 
 def _entries(past: Past, message: str) -> frozenset[int]:
-    """Return the offsets of the messages that a person names; ToolError where there are none."""
+    """Return the offsets of the messages with an id, or of `offset:N`; ToolError if there are none."""
     if message.startswith(_OFFSET_PREFIX):
         offset = parse_offset(message.removeprefix(_OFFSET_PREFIX))
         found = [] if offset is None or type(past.event_at(offset)) is not Published else [offset]
@@ -155,7 +155,7 @@ def _with_id(past: Past, text: str) -> list[int]:
 
 
 def _last(past: Past, names: IdNames, wanted: _Filter, count: int) -> Iterator[Line]:
-    """Yield the last events that are wanted, oldest first."""
+    """Yield the last events that match, oldest first."""
     last, window = past.last_offset, _WINDOW_OFFSETS
     pieces: deque[list[Line]] = deque()
     while last is not None and last >= past.horizon.offset and count > 0:
@@ -170,7 +170,7 @@ def _last(past: Past, names: IdNames, wanted: _Filter, count: int) -> Iterator[L
 
 
 def _batch_start(past: Past, offset: int) -> int:
-    """Return where the batch at or before an offset begins, for no event spans batches; 0 where there is none."""
+    """Return the first offset of the batch at or before an offset, 0 if there is none; no event spans batches."""
     floor = past.reader.floor(offset)
     batch = None if floor is None else past.reader.find_batch(floor)
     return 0 if batch is None else batch.batch.header.base_offset
@@ -180,11 +180,11 @@ def _lines(events: Iterable[Event], names: IdNames, wanted: _Filter) -> Iterator
     for event in events:
         names.hear(event)
         if wanted.passes(event, names):
-            yield tell(event, names)
+            yield event_line(event, names)
 
 
-def _coming(directory: str, following: int, wanted: _Filter) -> Iterator[Line]:
-    """Yield what happens from the offset `following` on, for ever."""
+def _new_lines(directory: str, following: int, wanted: _Filter) -> Iterator[Line]:
+    """Yield the lines of events from the offset `following` on, without end."""
     while True:
         with open_past(directory, storage=reading_storage(directory)) as past:
             names = PastNames(past)

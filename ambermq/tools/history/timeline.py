@@ -1,7 +1,7 @@
-"""One queue over time: what it held at the end of each step, and what came and went in between. Pure.
+"""One queue over time: its state at the end of each step, and the messages published and settled in the step. Pure.
 
-Rule 1. The state at a time is that after all events at or before it.
-Rule 2. A queue that is declared again under its name is another one: its counts begin at 0.
+Rule 1. The state at a time is the state after all events at or before it.
+Rule 2. A queue that is declared again under its name is another queue: its counts begin at 0.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from ambermq.engine.model.state import State
 __all__ = ["STEPS_MAX", "Sample", "nice_step_us", "oldest_entry", "sampled", "step_ends"]
 
 STEPS_MAX: Final = 1000
-"""More steps than this are refused."""
+"""The maximum number of steps."""
 
 _STEPS_WANTED: Final = 20
 _SECOND_US: Final = 1_000_000
@@ -29,29 +29,29 @@ class Sample:
     """A queue at the end of a step."""
 
     time_us: int
-    """When the step ended."""
+    """The end of the step."""
     queue: Queue | None
-    """None where there was none of the name."""
+    """The queue; None if none had the name."""
     published: int
-    """Messages that came in the step."""
+    """Messages published in the step."""
     settled: int
-    """Messages that were accepted or rejected in it."""
+    """Messages accepted or rejected in the step."""
 
 
 def nice_step_us(duration_us: int) -> int:
-    """Return a step of whole seconds, minutes, hours or days, of which about 20 fill a duration."""
+    """Return a step of whole seconds, minutes, hours or days that divides a duration into about 20 steps."""
     wanted = duration_us // _STEPS_WANTED
     whole_days = -(-wanted // (_NICE_SECONDS[-1] * _SECOND_US)) * _NICE_SECONDS[-1]
     return next((one for one in _NICE_SECONDS if one * _SECOND_US >= wanted), whole_days) * _SECOND_US
 
 
 def step_ends(*, begin_us: int, end_us: int, step_us: int) -> list[int]:
-    """Return when the steps from `begin_us` end: at multiples of the step, and the last one at `end_us`."""
+    """Return the ends of the steps from `begin_us` on: multiples of the step, then `end_us`."""
     return [*range((begin_us // step_us + 1) * step_us, end_us, step_us), end_us]
 
 
 def sampled(state: State, events: Iterable[Event], name: str, times_us: Sequence[int]) -> Iterator[Sample]:
-    """Yield the queue of a name at each of `times_us`, which rise, from the state before the first event on."""
+    """Yield the queue of a name at each of the ascending `times_us`; `state` is the state before the first event."""
     before = state.queue_named(name)
     upcoming = iter(events)
     event = next(upcoming, None)
@@ -78,7 +78,7 @@ def _counts(queue: Queue | None) -> tuple[int, int]:
 
 
 def oldest_entry(queue: Queue) -> int | None:
-    """Return the offset of the oldest message on a queue, acquired ones too; None where it is empty."""
+    """Return the offset of the oldest message on a queue, acquired ones too; None if the queue is empty."""
     heads = [entry_of(int.from_bytes(words.head(1), "little")) for words in (queue.ready, queue.returned) if words]
     held = [entry_of(word) for words in queue.acquired.values() for word in words]
     return min([*heads, *held], default=None)

@@ -87,12 +87,12 @@ SAMPLES: Final = (
     Sample(QueueUpdated(5, TIME_US, 2, Settings(messages_max=2000)), "queue 'orders' updated, at most 2,000 messages"),
     Sample(
         QueueUpdated(5, TIME_US, 2, Settings()),
-        "queue 'orders' updated, at most as many messages as the broker takes",
+        "queue 'orders' updated, no maximum length of its own",
     ),
     Sample(QueueDeleted(20, TIME_US, 2), "queue 'orders' deleted"),
     Sample(
         Subscribed(23, TIME_US, 2, Subscription("news.#", "mine", "c", False, False, "a = 1", True)),
-        "'orders' subscribes c/mine to topic 'news.#' where a = 1 (durable), but for its own messages",
+        "'orders' subscribes c/mine to topic 'news.#' where a = 1 (durable), without its own messages",
     ),
     Sample(
         Subscribed(23, TIME_US, 2, Subscription("news", "ours", None, True, True)),
@@ -126,17 +126,17 @@ SAMPLES: Final = (
         "queue 'orders' attached to 'QUEUE' for 'a=1 and {b}'",
     ),
     Sample(Detached(5, TIME_US, 1, 2, 5, "orders"), "queue 'orders' detached from 'QUEUE' for 'orders'"),
-    Sample(Drawn(5, TIME_US, 1, 3), "'QUEUE' drew for 3 messages"),
+    Sample(Drawn(5, TIME_US, 1, 3), "muxer 'QUEUE' made the lossy draws of 3 messages"),
     Sample(WIRING[2], "shop/out sends to 'orders'"),
     Sample(
         ProducerAttached(3, TIME_US, 1, "orders", "container", "link", SENDING, 2, 2),
         "container/link sends to 'orders'",
     ),
-    Sample(ProducerDetached(18, TIME_US, 3), "shop/out sends no more"),
+    Sample(ProducerDetached(18, TIME_US, 3), "producer shop/out detached"),
     Sample(WIRING[3], "store/in receives from 'orders'"),
     Sample(ConsumerAttached(4, TIME_US, 2, "c", "l", "a = 1", 2), "c/l receives from 'orders' where a = 1"),
-    Sample(ConsumerDetached(19, TIME_US, 4), "store/in receives no more"),
-    Sample(Chunked(6, TIME_US, 3, b""), "a piece of a large message from shop/out"),
+    Sample(ConsumerDetached(19, TIME_US, 4), "consumer store/in detached"),
+    Sample(Chunked(6, TIME_US, 3, b""), "a chunk of a large message from shop/out"),
     Sample(Published(10, TIME_US, (2,), 3, WORDS, 300), "3 messages to 'orders', 300 B, durable, from shop/out"),
     Sample(
         Published(10, TIME_US, (2, 99), 98, make_words(10, [1]), 3 << 20, False, (6, 7)),
@@ -161,7 +161,7 @@ SAMPLES: Final = (
         Settled(14, TIME_US, 2, 4, REJECTED, ONE),
         "1 message of 'orders' rejected (amqp:decode-error, no JSON) by store/in: 9",
     ),
-    Sample(Purged(15, TIME_US, 2, 12), "'orders' purged of what was waiting"),
+    Sample(Purged(15, TIME_US, 2, 12), "queue 'orders' purged: its available messages below offset 12 are deleted"),
     Sample(Damaged(16, TIME_US, 2, make_words(11, [5])), "1 message of 'orders' cannot be read and is set aside: 11"),
     Sample(
         Damaged(16, TIME_US, 2, make_words(11, [5, 6])),
@@ -171,10 +171,10 @@ SAMPLES: Final = (
     Sample(Reset(21, TIME_US), "the virtual host was reset: all queues, messages and links are gone"),
     Sample(
         Compacted(22, TIME_US, 20, 3, 1, 5000, 12, 90_000, 4_200),
-        "compacted: history begins at 20, 90,000 bytes became 4,200, 5,000 records 12",
+        "compacted: history begins at offset 20, bytes 90,000 -> 4,200, records 5,000 -> 12",
     ),
     Sample(
         Compacted(22, TIME_US, 20, 3, 0, 0, 0, 90_000, 0),
-        "compacted: history begins at 20, 90,000 bytes became 0",
+        "compacted: history begins at offset 20, bytes 90,000 -> 0",
     ),
 )

@@ -29,7 +29,7 @@ def test_answers_come_with_their_keys_in_order() -> None:
 
 
 def test_an_error_is_an_answer_and_the_lane_goes_on() -> None:
-    """What a job raises is told to who has asked; the next job is served."""
+    """The exception of a job is its result; the next job runs."""
     workers = InlineWorkers()
     jobs = BackgroundJobs(workers, "test", lanes_max=1, waiting_max=10)
     jobs.submit(BackgroundJob("bad", failing))
@@ -79,7 +79,7 @@ def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
 
 
 def test_a_rest_ends_what_nobody_waits_for() -> None:
-    """Whoever works on goes on, a dropped job ends at its next rest."""
+    """Other jobs continue; a dropped job ends at its next rest."""
     rests = 0
 
     def work(job: BackgroundJob) -> None:
@@ -100,7 +100,7 @@ def test_a_rest_ends_what_nobody_waits_for() -> None:
 
 
 def test_a_stop_ends_what_runs_at_its_next_rest() -> None:
-    """Whoever closes the line waits for no fold to come to its end; what had ended is not told any more either."""
+    """A close does not wait for the end of a fold, and discards the results of ended jobs."""
     began = threading.Event()
 
     def work(job: BackgroundJob) -> None:

@@ -126,7 +126,7 @@ def test_before_the_horizon_only_snapshots_are_left(tmp_path: Path) -> None:
         for offset in (early, base, base + 1, offsets[-1]):
             check(past, states, offset)
         assert past.offset_at(horizon.time_us) >= base
-        points = f"the log goes from offset {base + 1} .*, besides offset {early}"
+        points = f"the log goes from offset {base + 1} .*, and it has snapshots at offset {early}"
         for refused in (
             lambda: past.state_at(offsets[20]),
             lambda: past.events(offsets[20], base + 5),
@@ -232,7 +232,7 @@ def test_what_cannot_be_asked_is_refused_with_what_can(
 
 
 def test_a_written_log_ends_where_it_is_durable(tmp_path: Path) -> None:
-    """While somebody serves a log, what is not known to be synced is not shown; when nobody does, all that is valid."""
+    """Beside a running broker only durable events are shown; without a broker all valid events."""
     lived = Lived(tmp_path, seed=3)
     lived.live(30)
     lived.settle_down()
@@ -251,7 +251,7 @@ def test_a_log_in_which_nothing_happened_has_no_past(tmp_path: Path) -> None:
     Recovery.open(DiskStorage(), str(tmp_path), LIVED, 1).log(InlineWorkers()).close()
     with open_past(str(tmp_path), LIVED) as past:
         assert past.last_offset is None
-        with pytest.raises(PastError, match="nothing was written yet"):
+        with pytest.raises(PastError, match="the log has no event yet"):
             past.state_at(0)
-        with pytest.raises(PastError, match="nothing was written yet"):
+        with pytest.raises(PastError, match="the log has no event yet"):
             past.offset_at(past.now_us)

@@ -52,7 +52,7 @@ def test_an_outcome_is_told_in_full() -> None:
 
 
 def test_a_declaration_names_its_queue() -> None:
-    """By the event alone, whoever knows it already."""
+    """The event alone gives the name."""
     event: Event = QueueDeclared(12, 5, "new", Settings(messages_max=4))
     assert facts_of(event, name) == {"messages_max": 4, "queue": "new", "queue_id": 12}
     assert next_after(event) == 13

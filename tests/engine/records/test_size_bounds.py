@@ -195,7 +195,7 @@ def _wired_with_long_names(rig: _Tight) -> None:
 def test_what_one_command_makes_is_read_back(
     happen: Callable[[_Tight], None], dispatch_messages_max: int, tmp_path: Path
 ) -> None:
-    """Behind a batch that is almost closed, after a SIGKILL, and by who verifies the log."""
+    """It fits after an almost full batch, after a SIGKILL, and in a verification of the log."""
     rig = _Tight(dispatch_messages_max)
     happen(rig)
     rig.check(tmp_path)

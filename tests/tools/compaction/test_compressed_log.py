@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ambermq.engine.compaction.plan import History
 from ambermq.engine.events import Published
-from ambermq.engine.history.message_life import life_of
+from ambermq.engine.history.message_story import story_of
 from ambermq.engine.history.past import open_past
 from ambermq.engine.records.index_keys import touches_of
 from ambermq.log.index.segment_index import build, path_of_index
@@ -139,7 +139,7 @@ def test_a_story_is_the_same(twins: Twins, run: Run) -> None:
             below = [offset for offset in alive if offset < past.horizon.offset]
             offsets = [offset for offset in below if isinstance(past.event_at(offset), Published)]
             search = Search(past.reader, touches_of)
-            stories.append([(life.offset, life.steps) for life in (life_of(past, search, one) for one in offsets)])
+            stories.append([(life.offset, life.steps) for life in (story_of(past, search, one) for one in offsets)])
             search.close()
             for sealed in past.reader.manifest.sealed:
                 part, segment = past.reader.open_sealed(sealed), sealed.at(str(directory))
@@ -148,7 +148,7 @@ def test_a_story_is_the_same(twins: Twins, run: Run) -> None:
                 assert Path(path_of_index(segment)).exists()
         with open_past(str(directory), LIVED, now_us=1 << 60) as past:
             search = Search(past.reader, touches_of)
-            stories.append([(life.offset, life.steps) for life in (life_of(past, search, one) for one in offsets)])
+            stories.append([(life.offset, life.steps) for life in (story_of(past, search, one) for one in offsets)])
             search.close()
     assert stories[0] == stories[1] == stories[2] == stories[3]
     assert len(stories[0]) > 5
@@ -177,7 +177,7 @@ def test_a_backup_and_a_copy_hold_the_same(twins: Twins, run: Run, tmp_path: Pat
 def rows_of(directory: Path, offsets: set[int]) -> list[dict[str, Any]]:
     """What all segments say of the records at some offsets as columns, bodies too; events above the horizon as well."""
     rows = []
-    # Who sent a message stands below the horizon: in segments that were left as they are it is still there.
+    # The attach event of the producer is below the horizon: segments that were not rewritten still have it.
     columns = [name for name in (*EVENT_COLUMNS, "body") if name != "container"]
     with open_history(str(directory)) as log:
         for segment in log.segments:

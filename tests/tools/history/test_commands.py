@@ -88,7 +88,7 @@ def test_the_tail_shows_only_what_was_asked_for(run: Run, on_log: Run, written: 
     assert [event["type"] for event in story] == ["published", "acquired", "settled"]
 
 
-@pytest.mark.parametrize("message", ["nobody", "offset:0", "offset:99999999", "offset:x"])
+@pytest.mark.parametrize("message", ["unknown", "offset:0", "offset:99999999", "offset:x"])
 def test_an_unknown_message_is_not_found(on_log: Run, message: str) -> None:
     """Exit code 6 and what was asked for."""
     result = on_log("tail", "--message", message)
@@ -99,9 +99,9 @@ def test_an_unknown_message_is_not_found(on_log: Run, message: str) -> None:
 @pytest.mark.parametrize("options", [(), ("--type", "purged"), ("--limit", "3")])
 def test_the_tail_of_an_unknown_queue_is_not_found(on_log: Run, options: tuple[str, ...]) -> None:
     """Exit code 6; of a queue that is or was there, nothing that fits is no mistake."""
-    result = on_log("tail", "--queue", "nobody", *options)
+    result = on_log("tail", "--queue", "unknown", *options)
     assert (result.exit_code, result.stdout) == (ExitCode.NOT_FOUND, "")
-    assert result.stderr == "error: nobody: no such queue in this history\n"
+    assert result.stderr == "error: unknown: no such queue in this history\n"
     for known in ("orders", "old"):
         nothing = on_log("tail", "--queue", known, "--type", "damaged")
         assert (nothing.exit_code, nothing.stdout) == (ExitCode.OK, "")
@@ -125,7 +125,7 @@ def test_the_tail_follows_from_the_end(run: Run, written: ChildBroker) -> None:
 
 
 def next_line(process: "subprocess.Popen[str]", run: Run, written: ChildBroker) -> str:
-    """Send until a line comes: nobody knows when a process has begun to look."""
+    """Send until a line is printed: the moment at which the process begins to read is unknown."""
     assert process.stdout is not None
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -184,7 +184,7 @@ def test_a_queue_is_told_over_time(on_log: Run) -> None:
     ("arguments", "code", "said"),
     [
         (("queue", "missing"), ExitCode.NOT_FOUND, "missing: no such queue from "),
-        (("queue", "orders", "--from", "now"), ExitCode.USAGE, "no steps to show"),
+        (("queue", "orders", "--from", "now"), ExitCode.USAGE, "the time span does not fit the steps"),
         (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "no length of time that I understand"),
         (("queue", "orders", "--from", 0, "--step", "1ms"), ExitCode.USAGE, "1 to 1000 steps"),
         (("queue", "orders", "--to", "2999-01-01"), ExitCode.FAILED, "lies in the future"),

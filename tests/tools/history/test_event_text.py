@@ -1,11 +1,11 @@
-"""Events as a person would tell them."""
+"""Events as a person would event_line them."""
 
 import pytest
 
 from ambermq.engine.events import Attached, Event, Settled
 from ambermq.engine.events.registry import TYPE_NAMES
 from ambermq.engine.model.outcome import ACCEPTED
-from ambermq.tools.history.event_text import EVENT_TYPES, iso_time, tell, type_of
+from ambermq.tools.history.event_text import EVENT_TYPES, event_line, iso_time, type_of
 from ambermq.tools.past.id_names import IdNames
 from tests.engine.events.samples import SAMPLES, TIME_US, WIRING, WORDS, Sample
 
@@ -25,7 +25,7 @@ def _name(sample: Sample) -> str:
 @pytest.mark.parametrize("sample", SAMPLES, ids=_name)
 def test_every_event_is_told_in_words_with_its_names(names: IdNames, sample: Sample) -> None:
     """Ids are resolved; what was never heard of is shown by its id."""
-    assert tell(sample.event, names).words == sample.words
+    assert event_line(sample.event, names).words == sample.words
 
 
 def test_no_event_is_left_untold() -> None:
@@ -37,9 +37,9 @@ def test_no_event_is_left_untold() -> None:
 def test_a_line_says_where_when_and_what_kind(names: IdNames) -> None:
     """The offset, the time in UTC, the kind, the words."""
     event = Settled(14, TIME_US, 2, 4, ACCEPTED, WORDS)
-    line = str(tell(event, names))
+    line = str(event_line(event, names))
     assert line.split()[:3] == ["14", "2023-11-14T22:13:20.000001Z", "settled"]
-    assert tell(event, names).as_json() == {
+    assert event_line(event, names).as_json() == {
         "offset": 14,
         "time": "2023-11-14T22:13:20.000001Z",
         "type": "settled",
@@ -63,7 +63,7 @@ def test_time_is_utc_whatever_the_zone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_muxer_that_is_attached_is_called_one(names: IdNames) -> None:
     """And what a member receives by is left out where there is nothing to say."""
-    assert tell(Attached(5, TIME_US, 1, 1), names).words == "muxer 'QUEUE' attached to 'QUEUE'"
+    assert event_line(Attached(5, TIME_US, 1, 1), names).words == "muxer 'QUEUE' attached to 'QUEUE'"
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=_name)

@@ -140,18 +140,18 @@ def test_a_damaged_body_is_found_though_the_log_opens(run: Run, stopped: Path) -
     result = run("log", "verify", "--data", stopped, "--output", "json")
     assert result.exit_code == ExitCode.DAMAGED
     assert json.loads(result.stdout)["damage"] in result.stderr
-    assert run("log", "repair", "--data", stopped).stdout == "nothing keeps this log from opening\n"
+    assert run("log", "repair", "--data", stopped).stdout == "nothing to repair: the log opens\n"
 
 
 def test_nothing_is_repaired_where_nothing_is_damaged(run: Run, stopped: Path) -> None:
     """A whole log stays as it is."""
     files = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
-    assert run("log", "repair", "--data", stopped).stdout == "nothing keeps this log from opening\n"
+    assert run("log", "repair", "--data", stopped).stdout == "nothing to repair: the log opens\n"
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == files
 
 
 def test_a_running_broker_keeps_repair_out(on_log: Run, written: ChildBroker) -> None:
-    """Exit code 1, and who holds the directory."""
+    """Exit code 1, and the holder of the directory."""
     result = on_log("repair")
     assert result.exit_code == ExitCode.FAILED
     assert f"found pid {written.pid}" in result.stderr

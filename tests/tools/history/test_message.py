@@ -237,7 +237,7 @@ def test_a_large_message_is_found_by_its_first_piece(run: Run, shop: Shop) -> No
     assert "in 5 pieces" in story["events"][0]["words"]
 
 
-@pytest.mark.parametrize("name", ["nobody", "offset:0", "offset:99999999"])
+@pytest.mark.parametrize("name", ["unknown", "offset:0", "offset:99999999"])
 def test_an_unknown_message_is_not_found(run: Run, shop: Shop, name: str) -> None:
     """One line that names it, and the exit code of what is not there."""
     shop.publish("one")

@@ -5,7 +5,7 @@ from ambermq.engine.model.attachment import Condition
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
-from ambermq.tools.history.state_changes import Between, member_names, wiring_changes
+from ambermq.tools.history.state_changes import StateFold, member_names, wiring_changes
 from tests.engine.world import World
 
 
@@ -17,8 +17,8 @@ def test_members_and_arguments_are_told_as_they_are_written() -> None:
     world.do(DeclareQueue("key", "q", Settings()))
     world.do(AttachMember("key", "news", "muxer:net", (Condition("code", True, "3"), Condition("paid", True, True))))
     world.do(AttachMember("key", "net", "q"))
-    between = Between(EMPTY_STATE)
-    between.take(world.events)
+    between = StateFold(EMPTY_STATE)
+    between.fold(world.events)
     rows = wiring_changes(between.before, between.after, member_names(between))
     assert [(row["muxer"], row["queue"], row["destination"]) for row in rows if row["change"] == "attached"] == [
         ("news", "muxer:net", 'code="3" and paid=true'),

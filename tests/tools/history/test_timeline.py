@@ -12,7 +12,7 @@ from ambermq.engine.model.entry_word import entry_of
 from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, State
-from ambermq.tools.history.state_changes import COUNTS, Between, link_changes, queue_changes, wiring_changes
+from ambermq.tools.history.state_changes import COUNTS, StateFold, link_changes, queue_changes, wiring_changes
 from ambermq.tools.history.timeline import nice_step_us, oldest_entry, sampled, step_ends
 from tests.engine.lived import Lived, singles, states_of
 
@@ -81,13 +81,13 @@ def test_what_changed_is_the_difference_of_the_states(events: list[Event], data:
     """Counts are those of the events in between, of deleted queues too; links are those that differ."""
     whole, states = singles(events), states_of(events)
     first, last = sorted(data.draw(st.lists(st.sampled_from(sorted(states)), min_size=2, max_size=2)))
-    between = Between(states[first])
+    between = StateFold(states[first])
     inner = [event for event in whole if first < event.offset <= last]
-    between.take(inner)
+    between.fold(inner)
     assert between.after == states[last]
     assert sum(between.counts.values()) == len(inner)
     rows = {row["id"]: row for row in queue_changes(between)}
-    assert set(between.gone) <= set(rows)
+    assert set(between.deleted) <= set(rows)
     for queue in {*states[first].queues, *states[last].queues} - set(rows):
         assert states[first].queues[queue] is states[last].queues[queue]
     for queue, row in rows.items():

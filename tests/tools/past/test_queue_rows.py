@@ -120,7 +120,7 @@ def test_a_stopped_broker_is_browsed_too(run: Run, tmp_path: Path) -> None:
     result = on_stopped("queue", "browse", "q", "--output", "json")
     assert result.exit_code == ExitCode.DAMAGED
     assert [row["state"] for row in json.loads(result.stdout)] == ["available", "damaged"]
-    assert result.stderr.startswith("error: q: messages that cannot be read: found ")
+    assert result.stderr.startswith("error: q: damaged messages: found ")
 
 
 @pytest.fixture

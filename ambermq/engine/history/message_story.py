@@ -1,12 +1,12 @@
-"""The story of one message: found by its id, told by the events that concern it, without a scan of the log.
+"""The story of one message: all events that concern it, found by its id without a scan of the log.
 
-    message-id   -> id hash -> ids of each index -> publish records whose own id is compared
-    publish      -> the bucket of its entry and its queues -> touches of each index -> the records that name it
-    those        -> the links and queues that they name, each declared by a record at the offset that is its id
+    message-id   -> id hash -> ids of each index -> publish records; the id in each is compared
+    publish      -> the bucket of its entry, and its queues -> touches of each index -> the records that name it
+    records      -> the links and queues that they name; each was declared by the record at the offset that is its id
 
-Rule 1. What an index names is read and compared: hashes collide, buckets are shared.
-Rule 2. Of a message older than the horizon the publish record is all that is kept: where it was then is asked of the
-state at the horizon, and its story goes on from there.
+Rule 1. A record that an index names is read and compared: hashes collide, and messages share buckets.
+Rule 2. If a message is older than the horizon, only its publish record is left. Its story then begins with its places
+in the state at the horizon.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -32,75 +32,74 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_reads import DAMAGED
 from ambermq.log.read.search import Search
 
-__all__ = ["MessageLife", "Route", "find_message", "life_of", "open_search"]
+__all__ = ["MessageStory", "Route", "find_message", "open_search", "story_of"]
 
 _NO_CONTENT = bytes(12)
-"""Body length, meta length and id hash of a record that has none of them; the columns queue and ref follow."""
+"""Body length, meta length and id hash of a record without them; the columns queue and ref follow."""
 
 _RESET = bytes(10) + bytes((NUMBERS[Reset], 0))
-"""How a reset ends that is less than an hour younger than its batch: half its time, no count or aux, type, no flags."""
+"""The end of a reset record less than an hour after its batch: half its time, no count, no aux, type, no flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Why a message came to a queue: by attachments of muxers, the first of them that which its producer sends to."""
+    """Why a message reached a queue: the attachments of muxers, from the muxer that its producer sends to."""
 
     queue: int
     """The queue's id."""
     attached: int | None
-    """The offset of the event that attached the queue to QUEUE for the destination that the message was sent for."""
-    way: tuple[Passage, ...] = ()
-    """The whole way where it was another one; both are missing where the wiring of then is not known any more."""
+    """The offset of the event that attached the queue to the producer's muxer for the destination of the message."""
+    passages: tuple[Passage, ...] = ()
+    """The muxers on any other route. Both are missing if the history does not reach back to that wiring."""
 
 
 @dataclass(frozen=True, slots=True)
-class MessageLife:
-    """What is known of one message."""
+class MessageStory:
+    """The story of one message."""
 
     published: Published
-    """The message's own event."""
+    """The event that published the message."""
     steps: list[Step]
     """What happened to it, in order, the publish first."""
     places: list[MessagePlace]
-    """Where it is now, in the order of its queues."""
+    """The places of the message now, in the order of its queues."""
     routes: list[Route]
-    """Why it came there, likewise."""
+    """The routes to its queues, in the same order."""
     horizon: int
-    """Events below this offset are compacted; 0 where all are there that ever were."""
+    """The events below this offset were compacted; 0 if the history is whole."""
     queues: dict[int, str]
-    """Names of its queues by id."""
+    """The names of its queues by id."""
     muxers: dict[int, str]
-    """Name of the muxer that it was sent to, by id."""
+    """The name of the muxer that it was sent to, by id."""
     links: dict[int, Link]
-    """Its producer and consumers by id. Of these three, what nobody knows any more is missing."""
+    """Its producer and consumers by id. These three lack the names that the history does not have."""
 
     @property
     def offset(self) -> int:
-        """The message's own: that of its publish record."""
+        """The offset of the publish record, which identifies the message."""
         return self.published.offset
 
     @property
     def is_whole(self) -> bool:
-        """Whether every event of its life is there."""
+        """Whether the history has every event of the message."""
         return self.offset >= self.horizon
 
     @property
     def producer(self) -> Link | None:
-        """Who sent it."""
+        """The link that published it."""
         return self.links.get(self.published.producer)
 
 
 def open_search(past: Past) -> Search:
-    """Open the look-ups that stories need; the caller closes them. Raises DamageError."""
+    """Return the search that stories need; the caller closes it. Raises DamageError."""
     return Search(past.reader, touches_of)
 
 
 def find_message(past: Past, search: Search, id_hashes: Collection[int], is_it: Callable[[Buffer], bool]) -> list[int]:
     """Return the offsets of the messages with an id, oldest first.
 
-    `id_hashes` has the hash of each form that the id may have, as records hold it; `is_it` tells of a message's bytes,
-    of a large message's first piece, whether the id is the one meant. A message whose bytes are damaged is not found.
-    Raises DamageError.
+    `id_hashes` has a hash for each type that the id can have. `is_it` returns whether the bytes of a message, or the
+    first piece of a large one, have the id. Damaged messages are not found. Raises DamageError.
     """
     found = []
     for offset in search.ids(id_hashes):
@@ -112,18 +111,18 @@ def find_message(past: Past, search: Search, id_hashes: Collection[int], is_it: 
     return found
 
 
-def life_of(past: Past, search: Search, offset: int, fields_of: FieldsOf = no_fields) -> MessageLife:
-    """Return the life of the message published at `offset`; `fields_of` reads what muxers have matched.
+def story_of(past: Past, search: Search, offset: int, fields_of: FieldsOf = no_fields) -> MessageStory:
+    """Return the story of the message published at `offset`; `fields_of` reads the fields that muxers match.
 
-    Raises PastError where there is none, DamageError.
+    Raises PastError if no message was published there, and DamageError.
     """
     published = past.event_at(offset) if offset >= 0 else None
     if type(published) is not Published:
         raise PastError(PastKind.NO_SUCH_OFFSET, f"no message was published at offset {offset}")
-    return _Telling(past, search, published, fields_of).life()
+    return _StorySearch(past, search, published, fields_of).story()
 
 
-class _Telling:
+class _StorySearch:
     """The look-ups for one message."""
 
     def __init__(self, past: Past, search: Search, published: Published, fields_of: FieldsOf) -> None:
@@ -135,15 +134,15 @@ class _Telling:
         is_old = published.offset < past.horizon.offset
         self._base: State | None = past.state_at(past.horizon.offset - 1) if is_old else None
 
-    def life(self) -> MessageLife:
-        """Return all that there is to tell."""
+    def story(self) -> MessageStory:
+        """Return the story of the message."""
         track, published = self._track(), self._published
         origins = Origins(self._past, self._base)
         ids = {published.producer, *(step.link for step in track.steps)}
         ids |= {place.consumer for place in track.places.values()}
         links = {link.id: link for link in map(origins.link, sorted(ids - {0})) if link is not None}
         producer = links.get(published.producer)
-        return MessageLife(
+        return MessageStory(
             published,
             track.steps,
             list(track.places.values()),
@@ -155,27 +154,30 @@ class _Telling:
         )
 
     def _track(self) -> Track:
-        """Follow the message up to now: by what names it, then by what else came until that ended it."""
+        """Return the places and steps of the message up to now.
+
+        The first pass takes the records that name the message; the second adds those that end its queues and consumers.
+        """
         bucket, first = bucket_key(self._published.offset), self._first
         named = list(self._events(self._search.touches({bucket: self._published.words}, first)))
-        track = self._followed(named)
+        track = self._track_of(named)
         last = track.steps[-1].offset if track.is_over else self._past.end - 1
         others = self._search.touches(self._ends(named), first, last)
         others += self._search.touches_of_epochs(node_key(BROKER), first, last)
-        return self._followed([*named, *self._events(sorted({*others}))])
+        return self._track_of([*named, *self._events(sorted({*others}))])
 
-    def _followed(self, events: Iterable[Event]) -> Track:
-        """Return its way through events."""
-        track = self._begun()
+    def _track_of(self, events: Iterable[Event]) -> Track:
+        """Return the places and steps of the message after these events."""
+        track = self._first_track()
         for event in sorted(events, key=lambda event: event.offset):
             if track.is_over:
                 break
-            track.hear(event)
+            track.apply(event)
         return track
 
     def _ends(self, named: Iterable[Event]) -> dict[int, bytes]:
-        """Return the keys of what ends its queues and those who may have held it, with bytes that such records hold."""
-        consumers = {place.consumer for place in self._begun().places.values()} - {0}
+        """Return the keys of the records that end its queues and consumers, each with bytes of such a record."""
+        consumers = {place.consumer for place in self._first_track().places.values()} - {0}
         for event in named:
             if type(event) is Acquired and self._published.words in event.words:
                 consumers.update(event.consumers)
@@ -183,29 +185,29 @@ class _Telling:
         wanted |= {node_key(consumer): _NO_CONTENT + pack("<qq", 0, consumer) for consumer in consumers}
         return {**wanted, node_key(BROKER): _RESET}
 
-    def _begun(self) -> Track:
-        """Return its way as far as it needs no look-up: published, or where it was at the horizon."""
+    def _first_track(self) -> Track:
+        """Return the places of the message without a look-up: after its publish, or at the horizon."""
         published = self._published
         track = Track(int.from_bytes(published.words, "little"))
-        track.hear(published)
+        track.apply(published)
         if self._base is not None:
             for queue in published.queues:
                 track.places[queue] = _place_in(self._base, queue, published)
         return track
 
     def _routes(self, producer: Link | None) -> list[Route]:
-        """Tell why it came to each queue: mostly by QUEUE, which an index tells, else by the wiring of then."""
+        """Return the route to each queue: mostly one attachment, found by an index, else through the wiring of then."""
         queues = self._published.queues
         if producer is None:
             return [Route(queue, None) for queue in queues]
         attached = {} if producer.is_addressed else {queue: self._attached(queue, producer) for queue in queues}
         if all(attached.get(queue) is not None for queue in queues):
             return [Route(queue, attached[queue]) for queue in queues]
-        ways = self._ways(producer)
-        return [Route(queue, None, ways.get(queue, ())) for queue in queues]
+        passages = self._passages(producer)
+        return [Route(queue, None, passages.get(queue, ())) for queue in queues]
 
-    def _ways(self, producer: Link) -> dict[int, tuple[Passage, ...]]:
-        """Return the ways of then; none where the history of the wiring begins later."""
+    def _passages(self, producer: Link) -> dict[int, tuple[Passage, ...]]:
+        """Return the passages to each queue in the wiring of then; none if the history begins later."""
         published, past = self._published, self._past
         if published.offset <= past.horizon.offset:
             return {}
@@ -224,7 +226,7 @@ class _Telling:
             return {}
 
     def _attached(self, queue: int, producer: Link) -> int | None:
-        """Return the offset of the attachment by which the message came to a queue from the producer's own muxer."""
+        """Return the offset of the attachment by which the producer's own muxer sent the message to a queue."""
         wanted = {node_key(queue): pack("<qq", queue, producer.muxer)}
         found = None
         for event in self._events(self._search.touches(wanted, queue, self._published.offset)):
@@ -236,21 +238,21 @@ class _Telling:
         return found
 
     def _events(self, offsets: list[int]) -> Iterator[Event]:
-        """Yield the events at offsets that rise; each batch is read once."""
+        """Yield the events at ascending offsets; each batch is read once."""
         position = 0
         while position < len(offsets):
             readable = self._past.reader.find_batch(offsets[position])
             end = offsets[position] + 1 if readable is None else readable.batch.next_offset
-            those = set()
+            batch_offsets = set()
             while position < len(offsets) and offsets[position] < end:
-                those.add(offsets[position])
+                batch_offsets.add(offsets[position])
                 position += 1
             if readable is not None:
-                yield from (event for event in events_of(readable.batch) if event.offset in those)
+                yield from (event for event in events_of(readable.batch) if event.offset in batch_offsets)
 
 
 def _place_in(state: State, queue_id: int, published: Published) -> MessagePlace:
-    """Return where a message was on a queue in a state."""
+    """Return the place of a message on a queue in a state."""
     queue = state.queues.get(queue_id)
     if queue is None:
         return MessagePlace(queue_id, MessagePlaceState.ARCHIVED)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ambermq.engine.events import Attached, Published
 from ambermq.engine.fold.apply import apply
-from ambermq.engine.history.message_life import MessageLife, find_message, life_of, open_search
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState
+from ambermq.engine.history.message_story import MessageStory, find_message, open_search, story_of
 from ambermq.engine.history.past import Past, PastError, PastKind, open_past
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.engine.records.index_keys import touches_of
@@ -84,7 +84,7 @@ def way_of(lived: Lived, published: Published) -> list[tuple[int, dict[int, tupl
     return way
 
 
-def check(lived: Lived, life: MessageLife) -> None:
+def check(lived: Lived, life: MessageStory) -> None:
     """The story has a step for each change, and ends where the message is."""
     way = way_of(lived, life.published)
     assert sorted({step.offset for step in life.steps}) == [offset for offset, _ in way]
@@ -103,7 +103,7 @@ def test_the_story_is_what_the_fold_says(seed: int, lives: list[bool], data: st.
     with lived_in(seed, lives, indexed=indexed) as (lived, past, search):
         published = [event for event in singles(lived.events()) if type(event) is Published]
         for event in published and data.draw(st.lists(st.sampled_from(published), min_size=1, max_size=5)):
-            check(lived, life_of(past, search, event.offset))
+            check(lived, story_of(past, search, event.offset))
 
 
 def begins_with(head: bytes, body: Buffer) -> bool:
@@ -140,7 +140,7 @@ def test_before_the_horizon_a_story_begins_with_where_the_message_was(
             search = open_search(shortened)
             for event in published:
                 if base + 1 < past.end and _lives(states[base], event):
-                    life = life_of(shortened, search, event.offset)
+                    life = story_of(shortened, search, event.offset)
                     way = [offset for offset, _ in way_of(lived, event) if offset > base]
                     assert not life.is_whole
                     assert sorted({step.offset for step in life.steps[1:]}) == way
@@ -167,12 +167,12 @@ def told() -> Iterator[tuple[Lived, Past, Search]]:
 
 
 def test_a_story_names_links_queues_and_the_reason(told: tuple[Lived, Past, Search]) -> None:
-    """Who sent it, for what, through which muxer, to which queues since when, and who received it."""
+    """The story has producer, destination, muxer, queues with their attachments, and consumers."""
     lived, past, search = told
     events = lived.events()
     attached = [event for event in events if type(event) is Attached]
     for event in [event for event in singles(events) if type(event) is Published][::5]:
-        life = life_of(past, search, event.offset)
+        life = story_of(past, search, event.offset)
         assert life.is_whole
         assert life.producer is not None
         name = life.producer.destination
@@ -190,5 +190,5 @@ def test_an_offset_without_a_message_has_no_story(told: tuple[Lived, Past, Searc
     lived, past, search = told
     for offset in (lived.events()[0].offset, past.end, past.end + 5, -1):
         with pytest.raises(PastError, match=f"{offset}") as caught:
-            life_of(past, search, offset)
+            story_of(past, search, offset)
         assert caught.value.kind is PastKind.NO_SUCH_OFFSET
