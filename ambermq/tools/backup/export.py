@@ -1,9 +1,9 @@
-"""Exporting a backup: a snapshot of a log and the records of the messages that were live at its end.
+"""Export a backup: a snapshot of a log and the records of the messages that were live at its end.
 
-Rule 1. It reads from outside, whether or not a broker runs, and pins the manifest meanwhile; all that it reads lies
-below the snapshot's end, and so was durable before the snapshot had a name.
-Rule 2. A body whose checksum fails ends the export: a backup holds all or is none.
-Rule 3. Segments are copied one after the other, so memory is that of the state and a few batches.
+Rule 1. The export reads beside a running broker or without one, and pins the manifest. All that it reads lies below the
+end of the snapshot, so it was durable before the snapshot had a name.
+Rule 2. A body with a wrong checksum ends the export: a backup holds all live messages, or there is none.
+Rule 3. Segments are copied one after the other. So the export needs memory for the state and a few batches.
 """
 
 import secrets
@@ -34,11 +34,10 @@ _SEGMENT_BYTES: Final = 64 << 20
 
 
 def export_backup(directory: str, name: str, path: str, *, as_directory: bool, bytes_per_s: int = 0) -> Table:
-    """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return what is in it.
+    """Write the snapshot `name` of the log in `directory` to a backup at `path`, and return its table of contents.
 
-    `bytes_per_s` bounds how fast it is written, 0 does not. Raises ToolError where there is no such
-    snapshot, it is damaged, or the backup cannot be written, LogError as `open_reader` does, DamageError where the log
-    is damaged.
+    `bytes_per_s` limits the rate of writing; 0 is no limit. Raises ToolError if there is no such snapshot, if it is
+    damaged, or if the backup cannot be written; LogError as `open_reader` does; DamageError if the log is damaged.
     """
     with open_reader(directory, storage=reading_storage(directory)) as reader:
         manifest = reader.manifest
@@ -81,10 +80,11 @@ def _write_snapshot(writer: BackupWriter, storage: Storage, path: str) -> None:
 
 
 def _write_segments(writer: BackupWriter, reader: LogReader, kept: Sequence[int], *, directory: str, end: int) -> None:
-    # One salt for all: it keeps batches apart that could come to lie in one file, and these are written whole.
+    # One salt serves all segments: a salt separates batches of different writes to one file, and these files are
+    # written only once.
     salt = secrets.randbits(32)
     segments = _Segments(writer, SegmentHeader(salt, reader.manifest.log_id, 0, 0, reader.manifest.epoch))
-    for batch in _picked(reader, kept, salt_crc=segments.header.salt_crc):
+    for batch in _kept_batches(reader, kept, salt_crc=segments.header.salt_crc):
         segments.add(batch)
     segments.finish(end)
     copied = sum(part.segment.record_count for part in writer.parts if part.segment is not None)
@@ -93,15 +93,15 @@ def _write_segments(writer: BackupWriter, reader: LogReader, kept: Sequence[int]
         raise DamageError(path, 0, f"segments with {len(kept)} live records", f"{copied}")
 
 
-def _picked(reader: LogReader, kept: Sequence[int], *, salt_crc: int) -> Iterator[list[Buffer]]:
-    """Yield batches of the kept records of all segments; those that hold none are not read."""
+def _kept_batches(reader: LogReader, kept: Sequence[int], *, salt_crc: int) -> Iterator[list[Buffer]]:
+    """Yield batches of the kept records of all segments; a segment without kept records is not read."""
     for sealed in reader.manifest.sealed:
         wanted = _within(kept, sealed.base_offset, sealed.next_offset)
         if wanted:
             part = reader.open_sealed(sealed)
             walks = walk_whole(part, base_offset=sealed.base_offset, next_offset=sealed.next_offset)
             yield from copy_records(walks, wanted, path=part.path, salt_crc=salt_crc)
-            # Old pages are of no use to a broker that runs beside, and take the place of its own.
+            # A running broker does not need these pages, and they would replace its own in the page cache.
             part.file.drop_cache(0, 0)
             part.file.close()
     parts = reader.survey.parts
@@ -117,7 +117,7 @@ def _within(kept: Sequence[int], base_offset: int, next_offset: int) -> Sequence
 
 
 class _Segments:
-    """Lays batches into segments, each a part; together they answer for [0, end)."""
+    """Writes batches as segments, each a part of the backup; together they answer for [0, end)."""
 
     __slots__ = ("_count", "_record_count", "_writer", "header")
 
@@ -126,7 +126,7 @@ class _Segments:
         self._count = 0
         self._record_count = 0
         self.header = header
-        """Of the segment that is written, or of the first one."""
+        """The header of the present segment, or of the first one."""
 
     def add(self, batch: list[Buffer]) -> None:
         head = decode_header(batch[0])
@@ -141,7 +141,7 @@ class _Segments:
 
     def finish(self, end: int) -> None:
         if not self._count:
-            # Where nothing was live there is a segment all the same: it says that what was below is gone.
+            # A backup without live messages has a segment too: it states that the events below its end are gone.
             self._begin(0)
             for buffer in _empty_batch(self.header.salt_crc):
                 self._writer.write(buffer)

@@ -9,15 +9,15 @@ r"""The bytes of a backup: a header, the parts in compressed frames, and a table
      8     u32   version    1
     12     u32   zero
     16     16 B  log_id     of the log that it was taken from
-    32     i64   end        of the snapshot: everything below it is in the backup
-    40     i64   time_us    of the last event below
+    32     i64   end        of the snapshot: all live messages below it are in the backup
+    40     i64   time_us    of the last event below the end
     48     12 B  zeros
     60     u32   crc        CRC-32C of bytes 0 to 60
 
     frame, 16 bytes and its payload
      0     u32   stored     bytes of the payload
-     4     u32   length     bytes that it decompresses to; 1 MiB at most
-     8     u32   part       its number in the table, from 0
+     4     u32   length     bytes of the content after decompression; 1 MiB at most
+     8     u32   part       number of its part in the table, from 0
     12     u32   crc        CRC-32C of bytes 0 to 12, then of the payload
     16     the payload      one zstandard frame
 
@@ -30,9 +30,11 @@ r"""The bytes of a backup: a header, the parts in compressed frames, and a table
     24     u32   zero
     28     u32   crc        CRC-32C of bytes 0 to 28
 
-Little-endian. Rules: a snapshot part is a snapshot file, a segment part a segment file whose batches are marked KEPT.
-Nothing that is claimed is used before its checksum was right, but for lengths that are within their bounds. A checksum
-is no proof of good will: whatever a table or a frame claims has a limit here, and nothing is allocated beyond it.
+Little-endian. A snapshot part is a snapshot file. A segment part is a segment file whose batches are marked KEPT.
+
+Rule 1. The reader uses no field before its checksum was right, except lengths within their bounds.
+Rule 2. A checksum does not stop an attacker: each length in a table or a frame has a limit here, and the reader never
+allocates more.
 """
 
 from struct import Struct
@@ -77,23 +79,26 @@ __all__ = [
 
 VERSION: Final = 1
 TABLE_NAME: Final = "TABLE"
-"""Of the file in a directory that makes it a backup."""
+"""The name of the table's file in a directory; a directory with this file is a backup."""
 HEADER_BYTES: Final = 64
 FRAME_HEADER_BYTES: Final = 16
 TRAILER_BYTES: Final = 32
 FRAME_BYTES_MAX: Final = 1 << 20
-"""Before compression."""
+"""The maximum length of a frame before compression."""
 TABLE_BYTES_MAX: Final = 16 << 20
 PARTS_MAX: Final = 1 << 16
-"""With segments of 64 MiB: 4 TiB."""
+"""The maximum number of parts: 4 TiB with segments of 64 MiB."""
 SNAPSHOT_BYTES_MAX: Final = 2 << 30
-"""Before compression: more than 200,000,000 waiting messages."""
+"""The maximum length of a snapshot before compression: more than 200,000,000 waiting messages."""
 SEGMENT_BYTES_MAX: Final = 128 << 20
-"""Before compression; a reader holds one at a time. They are written up to half of this, and end with a batch."""
+"""The maximum length of a segment before compression; a reader holds one at a time.
+
+The writer ends a segment with the batch that reaches half of this.
+"""
 SNAPSHOT_PART: Final = "snapshot"
-"""Name of the first part."""
+"""The name of the first part."""
 STORED_BYTES_MAX: Final = FRAME_BYTES_MAX + (64 << 10)
-"""What does not compress grows a little."""
+"""The maximum length of a compressed frame: content that does not compress grows a little."""
 
 _MAGIC: Final = b"AMBERBAK"
 _END_MAGIC: Final = b"AMBEREND"
@@ -105,7 +110,7 @@ _NAME_CHARACTERS_MAX: Final = 1024
 
 _Offset = Annotated[int, Meta(ge=0, lt=1 << 47)]
 _TimeUs = Annotated[int, Meta(ge=0, le=253_402_300_799_999_999)]
-"""Up to the end of the year 9999."""
+"""A time until the end of the year 9999."""
 _Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
 _U32 = Annotated[int, Meta(ge=0, lt=1 << 32)]
 _LogId = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
@@ -113,14 +118,14 @@ _Name = Annotated[str, Meta(min_length=1, max_length=_NAME_CHARACTERS_MAX)]
 
 
 class Head(NamedTuple):
-    """What a backup says of itself in front."""
+    """The fields of the header of a backup."""
 
     log_id: bytes
-    """16 bytes: of the log that it was taken from."""
+    """The id of the log from which it was exported, 16 bytes."""
     end: int
-    """Of the snapshot."""
+    """The end of the snapshot."""
     time_us: int
-    """Of the last event below the end."""
+    """The time of the last event below the end."""
 
 
 class Frame(NamedTuple):
@@ -133,64 +138,64 @@ class Frame(NamedTuple):
 
 
 class SegmentPart(msgspec.Struct, frozen=True):
-    """What a restore must know of a segment."""
+    """The fields of a segment that a restore needs."""
 
     base_offset: _Offset
-    """It answers for offsets from here ..."""
+    """The segment answers for offsets from this one ..."""
     next_offset: _Offset
-    """... to just below here."""
+    """... to below this one."""
     record_count: _Count
-    """Live messages and chunks in it."""
+    """The number of live messages and chunks in it."""
 
 
 class BackupPart(msgspec.Struct, frozen=True):
-    """One file of the log, as it is stored."""
+    """One file of the log in a backup."""
 
     name: _Name
-    """Of its file in a directory, without the ending."""
+    """The name of its file in a directory, without the ending."""
     position: _Count
-    """Of its first frame in its file."""
+    """The position of its first frame in its file."""
     stored: _Count
-    """Bytes of its frames."""
+    """The length of its frames in bytes."""
     length: _Count
-    """Bytes of what they hold."""
+    """The length of its content in bytes."""
     crc32c: _U32
-    """Of these."""
+    """The checksum of its content."""
     segment: SegmentPart | None = None
-    """None for the snapshot."""
+    """The fields of a segment; None for the snapshot."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """What is in a backup."""
+    """The table of contents of a backup."""
 
     version: int
     log_id: _LogId
-    """In hex, of the log that it was taken from."""
+    """The id of the log from which it was exported, in hex."""
     epoch: _U32
-    """Of that log."""
+    """The epoch of that log."""
     name: _Name
-    """Of the snapshot."""
+    """The name of the snapshot."""
     end: _Offset
-    """The snapshot is the fold of all events below it."""
+    """The snapshot is the fold of all events below this offset."""
     time_us: _TimeUs
-    """Of the last of them."""
+    """The time of the last of these events."""
     created_us: _TimeUs
-    """When the snapshot was taken."""
+    """The time at which the snapshot was taken."""
     queue_count: _Count
-    """Queues in it."""
+    """The number of queues in the snapshot."""
     message_count: _Count
-    """Messages on them, waiting or acquired; one on two queues counts twice."""
+    """The number of messages on them, waiting or acquired; one on two queues counts twice."""
     parts: Annotated[tuple[BackupPart, ...], Meta(min_length=1, max_length=PARTS_MAX)]
     """The snapshot, then the segments in order of their offsets."""
 
     @property
     def head(self) -> Head:
-        """What the header repeats."""
+        """The fields that the header repeats."""
         return Head(bytes.fromhex(self.log_id), self.end, self.time_us)
 
 
 def part_bytes_max(number: int) -> int:
-    """Return how long what a part holds may be, by its number."""
+    """Return the maximum length of the content of a part, by its number."""
     return SEGMENT_BYTES_MAX if number else SNAPSHOT_BYTES_MAX
 
 
@@ -200,17 +205,17 @@ def segment_part_name(number: int) -> str:
 
 
 def encode_header(head: Head) -> bytes:
-    """Return the 64 bytes in front of a backup in one file."""
+    """Return the first 64 bytes of a backup in one file."""
     fields = _HEADER.pack(_MAGIC, VERSION, 0, head.log_id, head.end, head.time_us, b"")
     return fields + _CRC.pack(crc32c(fields))
 
 
 def decode_header(head: bytes, file: str) -> Head:
-    """Return what a backup says of itself; raise ForeignError where it is none, or newer, DamageError where damaged."""
+    """Return the fields of a header. Raise ForeignError if it is no backup or a newer one, DamageError if damaged."""
     if not head.startswith(_MAGIC):
         raise ForeignError(f"{file} is no backup: expected magic {_MAGIC!r}, found {head[:8]!r}")
     if len(head) < HEADER_BYTES:
-        raise DamageError(file, len(head), f"{HEADER_BYTES} bytes of header", "the end of the file: it was cut")
+        raise DamageError(file, len(head), f"{HEADER_BYTES} bytes of header", "the end of a truncated file")
     _, version, _, log_id, end, time_us, _ = _HEADER.unpack_from(head)
     if version != VERSION:
         raise _newer(file, version)
@@ -219,15 +224,15 @@ def decode_header(head: bytes, file: str) -> Head:
 
 
 def encode_frame(payload: bytes, *, length: int, part: int) -> list[bytes]:
-    """Return a frame as buffers to be written one after the other; `length` is that of what was compressed."""
+    """Return a frame as buffers to write one after the other; `length` is the length before compression."""
     fields = _FRAME.pack(len(payload), length, part)
     return [fields + _CRC.pack(crc32c(payload, crc32c(fields))), payload]
 
 
 def decode_frame(head: bytes, file: str, position: int) -> Frame:
-    """Return what stands before a payload, its bounds checked and its CRC not; raise DamageError."""
+    """Return the header of a frame, with its bounds checked, but not its CRC. Raises DamageError."""
     if len(head) < FRAME_HEADER_BYTES:
-        raise DamageError(file, position + len(head), "a frame", "the end of the file: it was cut")
+        raise DamageError(file, position + len(head), "a frame", "the end of a truncated file")
     frame = Frame(*_FRAME.unpack_from(head), *_CRC.unpack_from(head, _FRAME.size))
     if frame.length > FRAME_BYTES_MAX or frame.stored > STORED_BYTES_MAX:
         found = f"{frame.length} in {frame.stored}"
@@ -236,10 +241,10 @@ def decode_frame(head: bytes, file: str, position: int) -> Frame:
 
 
 def check_frame(frame: Frame, payload: bytes, file: str, position: int) -> None:
-    """Raise DamageError where a frame is not what was written."""
+    """Raise DamageError if a frame was truncated or its CRC is wrong."""
     if len(payload) < frame.stored:
         end = position + FRAME_HEADER_BYTES + len(payload)
-        raise DamageError(file, end, f"{frame.stored} bytes of a frame", "the end of the file: it was cut")
+        raise DamageError(file, end, f"{frame.stored} bytes of a frame", "the end of a truncated file")
     crc = crc32c(payload, crc32c(_FRAME.pack(*frame[:3])))
     if crc != frame.crc:
         raise DamageError(file, position, f"frame CRC {frame.crc:#010x}", f"{crc:#010x}")
@@ -251,7 +256,7 @@ def encode_table(table: Table) -> bytes:
 
 
 def decode_table(text: bytes, file: str) -> Table:
-    """Return the table in `text`; raise DamageError naming `file`, or ForeignError where it is newer."""
+    """Return the table in `text`. Raises DamageError with the name `file`, and ForeignError if it is newer."""
     table = read_document(text, Table, file=file, what="backup", version=VERSION)
     _check_table(table, file)
     return table
@@ -285,7 +290,7 @@ def decode_trailer(trailer: bytes, file: str, size: int) -> tuple[int, int]:
     """Return position and length of the table in a file of `size` bytes; raise DamageError."""
     start = max(0, size - TRAILER_BYTES)
     if len(trailer) < TRAILER_BYTES or not trailer.startswith(_END_MAGIC):
-        raise DamageError(file, start, f"a trailer with magic {_END_MAGIC!r}", "other bytes: it was cut")
+        raise DamageError(file, start, f"a trailer with magic {_END_MAGIC!r}", "other bytes: the file was truncated")
     _check_crc(trailer, file, start, "trailer")
     _, position, length, _ = _TRAILER.unpack_from(trailer)
     if position + length != start or length > TABLE_BYTES_MAX:
@@ -294,7 +299,7 @@ def decode_trailer(trailer: bytes, file: str, size: int) -> tuple[int, int]:
 
 
 def _check_crc(fields: bytes, file: str, position: int, name: str) -> None:
-    """Hold the last four bytes of `fields` against the CRC of the others."""
+    """Raise DamageError unless the last four bytes of `fields` are the CRC of the others."""
     (expected,) = _CRC.unpack(fields[-4:])
     found = crc32c(fields[:-4])
     if found != expected:

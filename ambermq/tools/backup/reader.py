@@ -1,4 +1,4 @@
-"""Reading a backup, from one file or from a directory; nothing is believed before its checksum was right."""
+"""Read a backup, from one file or from a directory. Nothing is used before its checksum was right."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,13 +30,13 @@ _ENDING: Final = ".part"
 
 
 class BackupReader:
-    """An open backup; close it when done."""
+    """An open backup; the caller closes it."""
 
     def __init__(self, path: str) -> None:
         """Open and read the table of contents.
 
-        Raises ForeignError where `path` is no backup, or one of a newer version, DamageError where it was cut or
-        changed, FileNotFoundError where there is none.
+        Raises ForeignError if `path` is no backup, or one of a newer version; DamageError if it was truncated or
+        changed; FileNotFoundError if it does not exist.
         """
         self._path = Path(path)
         self._is_directory = self._path.is_dir()
@@ -52,7 +52,7 @@ class BackupReader:
                 raise
 
     def content(self, number: int) -> Iterator[bytes]:
-        """Yield the bytes of a part, by its number in the table; raise DamageError at the first that is wrong."""
+        """Yield the content of a part, by its number in the table. Raises DamageError at the first wrong frame."""
         part = self.table.parts[number]
         if not self._is_directory:
             assert self._file is not None
@@ -73,7 +73,7 @@ class BackupReader:
         length = crc = 0
         size = file.seek(0, 2)
         if position > size:
-            raise DamageError(name, size, f"{part.name} at {position}", "the end of the file: it was cut")
+            raise DamageError(name, size, f"{part.name} at {position}", "the end of a truncated file")
         file.seek(position)
         while position < end:
             content, stored = self._frame(file, name, position, number)
@@ -88,7 +88,7 @@ class BackupReader:
             raise DamageError(name, part.position, expected, f"{length} with {crc:08x}")
 
     def _frame(self, file: BinaryIO, name: str, position: int, number: int) -> tuple[bytes, int]:
-        """Read the frame at `position`; return what it holds and how many bytes it takes."""
+        """Return the content of the frame at `position`, and the length of the frame."""
         frame = decode_frame(file.read(FRAME_HEADER_BYTES), name, position)
         payload = file.read(frame.stored)
         check_frame(frame, payload, name, position)

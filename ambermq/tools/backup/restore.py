@@ -1,15 +1,15 @@
-"""Making a log from a backup.
+"""Restore a log from a backup.
 
-    check    the whole backup, before anything is touched
-    mark     DIR/RESTORING: nobody opens the directory, and a later restore may remove what this one has left
+    check    the whole backup, before the directory changes
+    mark     DIR/RESTORING: no broker opens the directory, and a later restore may remove the files of this one
     write    snapshot and segments, with the id of a new log in their headers; synced, and read back
-    name     the manifest, which makes it a log; then the mark goes
+    name     the manifest, which makes it a log; then the mark is removed
 
-Rule 1. A restored log has an id of its own: what it writes from now on is another history than the original's, and
-files of the one must never be taken for the other's.
-Rule 2. Its horizon is the snapshot's end: the events below are not in a backup. Offsets stay, and new ones begin at a
-multiple of 2^20 above all of them.
-Rule 3. Whatever ends a restore, the directory holds a whole log or none that opens.
+Rule 1. A restored log has an id of its own: its history differs from the original's from now on. So files of one log
+are never taken for files of the other.
+Rule 2. Its horizon is the end of the snapshot: a backup does not have the events below. Offsets stay, and new ones
+begin at a multiple of 2^20 above all of them.
+Rule 3. If a restore ends early, the directory holds a whole log, or none that opens.
 """
 
 import secrets
@@ -51,15 +51,15 @@ _READ_BYTES: Final = 1 << 20
 
 
 def restore_backup(path: str, directory: str) -> Manifest:
-    """Make a log in `directory` from the backup at `path`, and return its manifest.
+    """Restore the backup at `path` as a log in `directory`, and return its manifest.
 
-    Raises ToolError where the directory holds a log or cannot be written, LockedError where a broker has it, and what
-    `verify_backup` does; the directory is as it was then.
+    Raises ToolError if the directory holds a log or cannot be written, LockedError if a broker has locked it, and the
+    errors of `verify_backup`. After an error the directory is as it was before.
     """
     _refuse_log(directory)
     with BackupReader(path) as reader:
         check_backup(reader, path)
-        made = _missing(directory)
+        created = _missing(directory)
         try:
             _STORAGE.makedirs(directory)
             lock = _STORAGE.lock(lock_path(directory))
@@ -74,7 +74,7 @@ def restore_backup(path: str, directory: str) -> Manifest:
         except OSError as error:
             raise ToolError("the log cannot be written", where=directory, found=error.strerror or str(error)) from error
         finally:
-            _remove_empty(directory, made)
+            _remove_empty(directory, created)
 
 
 def _restore(reader: BackupReader, directory: str) -> Manifest:
@@ -146,7 +146,7 @@ def _write_segment(
 
 
 def _split(content: Iterator[bytes], length: int) -> tuple[bytes, bytes]:
-    """Return the first `length` bytes, and what came with them."""
+    """Return the first `length` bytes, and the rest of the pieces that were read for them."""
     first = next(content, b"")
     while len(first) < length and (more := next(content, b"")):
         first += more
@@ -154,7 +154,10 @@ def _split(content: Iterator[bytes], length: int) -> tuple[bytes, bytes]:
 
 
 def _write(path: str, content: Iterable[bytes]) -> None:
-    """Write a file, synced, and read it back past the page cache as far as that goes."""
+    """Write and sync a file, then read it back to compare its checksum.
+
+    The page cache is dropped before, so the bytes come from the disk if the kernel allows it.
+    """
     file = _STORAGE.open(path, create=True)
     position = synced = crc = 0
     try:
@@ -170,7 +173,7 @@ def _write(path: str, content: Iterable[bytes]) -> None:
     finally:
         file.close()
     if found != crc:
-        raise DamageError(path, 0, f"{position} bytes with crc32c {crc:08x}", f"{found:08x}: the disk is at fault")
+        raise DamageError(path, 0, f"{position} bytes with crc32c {crc:08x}", f"{found:08x}: the disk is damaged")
 
 
 def _crc_of(file: DiskFile) -> int:
@@ -182,17 +185,17 @@ def _crc_of(file: DiskFile) -> int:
 
 
 def _refuse_log(directory: str) -> None:
-    """Raise ToolError where there is a log, or what may be left of one."""
+    """Raise ToolError if the directory holds a log, or files of one."""
     if _STORAGE.exists(manifest_path(directory)):
         raise ToolError("the directory holds a log already", where=directory, advice="name another one with --data")
-    is_ours = _STORAGE.exists(restoring_path(directory))
+    has_mark = _STORAGE.exists(restoring_path(directory))
     for folder in (segments_path(directory), snapshots_path(directory)):
-        if not is_ours and _STORAGE.exists(folder) and _STORAGE.listdir(folder):
-            raise ToolError("there are files of a log", where=folder, advice="name another directory with --data")
+        if not has_mark and _STORAGE.exists(folder) and _STORAGE.listdir(folder):
+            raise ToolError("the directory holds files of a log", where=folder, advice="name another one with --data")
 
 
 def _sweep(directory: str) -> None:
-    """Remove what a restore that did not end has left, the mark last."""
+    """Remove the files of a restore that did not finish, the mark last."""
     if _STORAGE.exists(manifest_path(directory)) or not _STORAGE.exists(restoring_path(directory)):
         return
     for folder in (segments_path(directory), snapshots_path(directory)):
@@ -207,15 +210,15 @@ def _sweep(directory: str) -> None:
 
 
 def _missing(directory: str) -> list[Path]:
-    """Return those of the directory and its parents that are to be made, the innermost first."""
+    """Return the missing directories among the directory and its parents, the innermost first."""
     target = Path(directory).absolute()
     return [path for path in (target, *target.parents) if not path.exists()]
 
 
-def _remove_empty(directory: str, made: list[Path]) -> None:
-    """Remove directories that were made for nothing: those that hold a lock file at most."""
-    if made and not _STORAGE.exists(manifest_path(directory)):
+def _remove_empty(directory: str, created: list[Path]) -> None:
+    """Remove the directories that a failed restore created; they hold at most a lock file."""
+    if created and not _STORAGE.exists(manifest_path(directory)):
         with suppress(OSError):
             Path(lock_path(directory)).unlink(missing_ok=True)
-            for path in made:
+            for path in created:
                 path.rmdir()

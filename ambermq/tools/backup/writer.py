@@ -1,11 +1,11 @@
-"""Writing a backup, to one file or to a directory, under a temporary name until it is whole.
+"""Write a backup to one file or to a directory, under a temporary name until it is whole.
 
-Rule 1. What is written lies at `PATH.partial`, and gets its name when all of it is on the disk: whatever ends the
-writing leaves nothing under that name. A later export to the same path takes what was left over, and empties it.
-Rule 2. Of two exports to one path at a time one is refused. Whoever has locked what lies at `PATH.partial`, while it
-still lies there, may write to it, and looks again then whether PATH is free.
-Rule 3. A bulk writer beside a broker harms its syncs, so this one syncs every 8 MiB, leaves the page cache, and keeps
-to a rate.
+Rule 1. The export writes to `PATH.partial`, and renames it to PATH when all of it is synced. So PATH is whole, or does
+not exist. A later export to the same path empties `PATH.partial` and uses it again.
+Rule 2. One of two exports to the same path fails. The export that has locked `PATH.partial`, and still finds its lock
+there, may write to it; it then checks again that PATH is free.
+Rule 3. Bulk writes slow down the syncs of a broker on the same disk. So the writer syncs every 8 MiB, drops its pages
+from the page cache, and limits its rate.
 """
 
 import os
@@ -44,27 +44,27 @@ _SYNC_BYTES: Final = 8 << 20
 _LEVEL: Final = 3
 _ENDING: Final = ".part"
 _TRIES: Final = 8
-"""Each time another export must have begun or ended just then."""
+"""The maximum number of tries: each fails only if another export begins or ends at the same moment."""
 
 
 class BackupWriter:
-    """A backup that is being written; a context that removes what was not finished."""
+    """A backup during its export; as a context it removes an unfinished backup at the end."""
 
     def __init__(self, path: str, *, as_directory: bool, head: Head, bytes_per_s: int) -> None:
-        """Begin. Raises ToolError where something is at `path` already, or another export writes to it."""
+        """Lock the temporary file. Raises ToolError if `path` exists, or if another export writes to it."""
         self._target = _named_target(path)
         self._temporary = self._target.with_name(self._target.name + ".partial")
         self._is_directory = as_directory
-        self._pace = RateLimit(bytes_per_s)
+        self._rate_limit = RateLimit(bytes_per_s)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         self._parts: list[BackupPart] = []
         self._part: _OpenPart | None = None
         self._head = head
         self._output: _Output | None = None
         _refuse_target(self._target, as_directory=as_directory)
-        self._hold: DiskFileLock | None = _prepared(self._temporary, as_directory=as_directory)
+        self._lock: DiskFileLock | None = _locked_temporary(self._temporary, as_directory=as_directory)
         try:
-            # One that has just ended has let go of the lock by giving what it wrote its name.
+            # Another export may have renamed its backup to the target, and so released the lock, just before.
             _refuse_target(self._target, as_directory=as_directory)
         except BaseException:
             _remove(self._temporary)
@@ -72,12 +72,12 @@ class BackupWriter:
             raise
 
     def begin(self, name: str) -> None:
-        """Begin a part; what is written from now on is its own."""
+        """Begin a part; `write` adds to it until `end`."""
         assert self._part is None
         if self._is_directory:
-            self._output = _Output(self._temporary / (name + _ENDING), self._pace)
+            self._output = _Output(self._temporary / (name + _ENDING), self._rate_limit)
         elif self._output is None:
-            self._output = _Output(self._temporary, self._pace)
+            self._output = _Output(self._temporary, self._rate_limit)
             self._output.write([encode_header(self._head)])
         self._part = _OpenPart(name, self._output.position)
 
@@ -88,29 +88,29 @@ class BackupWriter:
         part.length += len(buffer)
         if part.length > part_bytes_max(len(self._parts)) or len(self._parts) >= PARTS_MAX:
             raise ToolError(
-                "a backup cannot hold so much",
+                "the backup would be too large",
                 where=str(self._target),
                 expected=f"{part_bytes_max(len(self._parts))} bytes at most in {part.name}, and {PARTS_MAX} parts",
             )
         part.crc = crc32c(buffer, part.crc)
-        part.gathered += buffer
-        while len(part.gathered) >= FRAME_BYTES_MAX:
-            self._write_frame(bytes(part.gathered[:FRAME_BYTES_MAX]))
-            del part.gathered[:FRAME_BYTES_MAX]
+        part.buffer += buffer
+        while len(part.buffer) >= FRAME_BYTES_MAX:
+            self._write_frame(bytes(part.buffer[:FRAME_BYTES_MAX]))
+            del part.buffer[:FRAME_BYTES_MAX]
 
     @property
     def part_length(self) -> int:
-        """Bytes in the part so far."""
+        """The length of the present part until now."""
         assert self._part is not None
         return self._part.length
 
     def end(self, segment: SegmentPart | None = None) -> None:
-        """End the part; `segment` is what a restore must know of one."""
+        """End the part; `segment` has the fields of a segment that a restore needs."""
         part, output = self._part, self._output
         assert part is not None
         assert output is not None
-        if part.gathered:
-            self._write_frame(bytes(part.gathered))
+        if part.buffer:
+            self._write_frame(bytes(part.buffer))
         stored = output.position - part.position
         self._parts.append(BackupPart(part.name, part.position, stored, part.length, part.crc, segment))
         self._part = None
@@ -120,14 +120,14 @@ class BackupWriter:
 
     @property
     def parts(self) -> tuple[BackupPart, ...]:
-        """Those that have ended."""
+        """The parts that have ended."""
         return tuple(self._parts)
 
     def finish(self, table: Table) -> None:
-        """Close the backup with its table of contents, and give it its name."""
+        """Write the table of contents, and rename the backup to its path."""
         text = encode_table(table)
         if self._is_directory:
-            self._output = _Output(self._temporary / TABLE_NAME, self._pace)
+            self._output = _Output(self._temporary / TABLE_NAME, self._rate_limit)
             self._output.write([text])
         else:
             assert self._output is not None
@@ -142,7 +142,7 @@ class BackupWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if self._hold is not None:
+        if self._lock is not None:
             if self._output is not None:
                 self._output.close()
             _remove(self._temporary)
@@ -154,39 +154,39 @@ class BackupWriter:
         self._output.write(encode_frame(payload, length=len(content), part=len(self._parts)))
 
     def _release(self) -> None:
-        if self._hold is not None:
-            self._hold.release()
-            self._hold = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
 
 class _OpenPart:
-    """The part that is being written."""
+    """The part that the writer adds to."""
 
-    __slots__ = ("crc", "gathered", "length", "name", "position")
+    __slots__ = ("buffer", "crc", "length", "name", "position")
 
     def __init__(self, name: str, position: int) -> None:
         self.name = name
         self.position = position
         self.length = 0
         self.crc = 0
-        self.gathered = bytearray()
+        self.buffer = bytearray()
 
 
 class _Output:
     """One file that grows at its end."""
 
-    __slots__ = ("_file", "_pace", "_path", "_synced", "position")
+    __slots__ = ("_file", "_path", "_rate_limit", "_synced", "position")
 
     def __init__(self, path: Path, pace: RateLimit) -> None:
         self._path = path
-        self._pace = pace
+        self._rate_limit = pace
         self._file: DiskFile = DiskStorage().open(str(path), create=True)
         self._synced = 0
         self.position = 0
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         length = sum(map(len, buffers))
-        self._pace.spend(length)
+        self._rate_limit.spend(length)
         try:
             self._file.write(buffers, self.position)
             self.position += length
@@ -213,56 +213,59 @@ class _Output:
 
 
 def _named_target(path: str) -> Path:
-    """Return the target; ToolError where it has no name of its own, for a backup is renamed to it when it is whole."""
+    """Return the target; ToolError if it has no name of its own, to which the whole backup is renamed."""
     target = Path(path)
     if target.name in {"", ".."}:
-        raise ToolError("a backup needs a name of its own", where=repr(path), advice="name a file or a directory")
+        raise ToolError("the backup has no file name", where=repr(path), advice="name a file or a directory")
     return target
 
 
 def _refuse_target(target: Path, *, as_directory: bool) -> None:
-    """Raise ToolError where something is at `target` that a backup would take the place of."""
+    """Raise ToolError if the backup would replace a file or a directory at `target`."""
     if as_directory and target.is_dir():
         if any(target.iterdir()):
             raise ToolError("the directory is not empty", where=str(target), advice="name another, or empty it first")
     elif target.exists():
-        raise ToolError("there is a file of that name already", where=str(target), advice="name another, or remove it")
+        raise ToolError("the file exists already", where=str(target), advice="name another, or remove it")
     if not target.absolute().parent.is_dir():
-        raise ToolError("no such directory", where=str(target.absolute().parent), advice="make it first")
+        raise ToolError("no such directory", where=str(target.absolute().parent), advice="create it first")
 
 
-def _prepared(temporary: Path, *, as_directory: bool) -> DiskFileLock:
-    """Return the lock of what a backup is written to, which is empty."""
+def _locked_temporary(temporary: Path, *, as_directory: bool) -> DiskFileLock:
+    """Return the lock of the empty temporary file or directory. Raises ToolError."""
     try:
         for _ in range(_TRIES):
-            hold = _held(temporary, as_directory=as_directory)
-            if hold is not None:
-                return hold
+            lock = _try_lock(temporary, as_directory=as_directory)
+            if lock is not None:
+                return lock
     except OSError as error:
         raise _unwritable(temporary, error) from error
     raise _written_by_another(temporary)
 
 
-def _held(temporary: Path, *, as_directory: bool) -> DiskFileLock | None:
-    """Lock what lies at `temporary`, made where it is missing, and empty it; None where that is to be tried again."""
+def _try_lock(temporary: Path, *, as_directory: bool) -> DiskFileLock | None:
+    """Create the temporary file or directory if it is missing, lock it, empty it, and return the lock.
+
+    Returns None if another export interfered: the caller tries again.
+    """
     if not temporary.exists():
         _make(temporary, as_directory=as_directory)
     try:
-        hold = DiskStorage().try_lock(str(temporary))
+        lock = DiskStorage().try_lock(str(temporary))
     except FileNotFoundError:
         return None
-    if hold is None:
+    if lock is None:
         raise _written_by_another(temporary)
-    with ExitStack() as leaving:
-        leaving.callback(hold.release)
-        if not hold.is_at(str(temporary)):
+    with ExitStack() as cleanup:
+        cleanup.callback(lock.release)
+        if not lock.is_at(str(temporary)):
             return None
         if temporary.is_dir() != as_directory:
             _remove(temporary)
             return None
         _empty(temporary)
-        leaving.pop_all()
-        return hold
+        cleanup.pop_all()
+        return lock
 
 
 def _make(temporary: Path, *, as_directory: bool) -> None:
@@ -273,7 +276,7 @@ def _make(temporary: Path, *, as_directory: bool) -> None:
 
 
 def _empty(temporary: Path) -> None:
-    """Remove what another export has left."""
+    """Remove the content that another export has left."""
     if not temporary.is_dir():
         os.truncate(temporary, 0)
         return
@@ -286,7 +289,7 @@ def _written_by_another(temporary: Path) -> ToolError:
 
 
 def _name(temporary: Path, target: Path, *, as_directory: bool) -> None:
-    """Give what was written its name, and make all names durable."""
+    """Rename the temporary backup to its path, and make all names durable."""
     storage = DiskStorage()
     try:
         if as_directory:

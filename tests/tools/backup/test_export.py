@@ -169,7 +169,7 @@ def test_a_directory_with_a_log_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "source" / "MANIFEST").read_bytes() == before
     (tmp_path / "left" / "segments").mkdir(parents=True)
     (tmp_path / "left" / "segments" / "0000000000000001.log").write_bytes(b"?")
-    with pytest.raises(ToolError, match="there are files of a log"):
+    with pytest.raises(ToolError, match="the directory holds files of a log"):
         restore_backup(path, str(tmp_path / "left"))
 
 
@@ -256,7 +256,7 @@ def test_an_export_takes_the_place_of_nothing(tmp_path: Path) -> None:
     """A file of that name, a directory with something in it, a directory that is missing, a snapshot that is none."""
     path, _, _ = taken(tmp_path, 14)
     source = str(tmp_path / "source")
-    with pytest.raises(ToolError, match="a file of that name already"):
+    with pytest.raises(ToolError, match="the file exists already"):
         export_backup(source, "one", path, as_directory=False)
     with pytest.raises(ToolError, match="the directory is not empty"):
         export_backup(source, "one", source, as_directory=True)

@@ -223,6 +223,6 @@ def test_an_export_writes_nothing_that_a_restore_would_refuse(tmp_path: Path, mo
     """It ends with one message instead, and leaves nothing."""
     taken(tmp_path, 7)
     monkeypatch.setattr(backup_writer, "part_bytes_max", lambda _: 5000)
-    with pytest.raises(ToolError, match="a backup cannot hold so much: expected 5000 bytes at most in segment-0001"):
+    with pytest.raises(ToolError, match="the backup would be too large: expected 5000 bytes at most in segment-0001"):
         export_backup(str(tmp_path / "source"), "one", str(tmp_path / "large"), as_directory=False)
     assert not list(tmp_path.glob("large*"))

@@ -46,21 +46,21 @@ def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, before: Callabl
 
 
 @pytest.mark.parametrize("as_directory", [False, True])
-@pytest.mark.parametrize(("owner", "name"), [(backup_writer, "_prepared"), (fcntl, "flock")])
+@pytest.mark.parametrize(("owner", "name"), [(backup_writer, "_locked_temporary"), (fcntl, "flock")])
 def test_one_that_ends_just_then_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, as_directory: bool
 ) -> None:
     """Whether before the lock is made or before it is taken: the later one is refused, and leaves nothing."""
     path = tmp_path / "backup"
     once(monkeypatch, owner, name, lambda: write(path, b"first", as_directory=as_directory))
-    with pytest.raises(ToolError, match="not empty" if as_directory else "of that name already"):
+    with pytest.raises(ToolError, match="not empty" if as_directory else "exists already"):
         write(path, b"second", as_directory=as_directory)
     assert read(path) == b"first"
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
 def test_one_that_begins_just_then_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has the lock writes, the other one is refused and takes nothing away."""
+    """The export with the lock writes; the other one fails and removes nothing."""
     path = tmp_path / "backup"
     first = []
 

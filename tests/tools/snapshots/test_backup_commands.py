@@ -62,7 +62,7 @@ def test_refusals_are_one_message_and_a_code(on_snapshot: Run, source: Path, tmp
     (tmp_path / "foreign").write_bytes(b"PK" * 100)
     for arguments, code, words in (
         (("export", "two", path, "--data", source), ExitCode.NOT_FOUND, "no snapshot 'two': found there are 1"),
-        (("export", "one", path, "--data", source), ExitCode.FAILED, "there is a file of that name already"),
+        (("export", "one", path, "--data", source), ExitCode.FAILED, "the file exists already"),
         (("export", "one", path, "--data", tmp_path), ExitCode.NOT_FOUND, "no log here"),
         (("restore", path, "--data", source), ExitCode.FAILED, "holds a log already"),
         (("restore", tmp_path / "damaged", "--data", tmp_path / "x"), ExitCode.DAMAGED, "use another copy"),
@@ -86,7 +86,7 @@ def test_a_backup_has_a_name_of_its_own(
     here.mkdir()
     monkeypatch.chdir(here)
     result = on_snapshot("export", "one", path, "--data", source)
-    assert (result.exit_code, "a backup needs a name of its own" in result.stderr) == (ExitCode.FAILED, True)
+    assert (result.exit_code, "the backup has no file name" in result.stderr) == (ExitCode.FAILED, True)
     assert list(here.iterdir()) == []
 
 
