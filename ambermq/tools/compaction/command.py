@@ -1,8 +1,8 @@
-"""`ambermq log compact`: history that nobody wants any more goes, what lives stays.
+"""`ambermq log compact`: rewrite the log without old history; live messages stay.
 
-Rule 1. With a broker on the directory the broker is asked to take over what was written; without one its engine is
-opened for as long as the job takes.
-Rule 2. What it prints on standard output is the outcome alone; who watches sees the stages on standard error.
+Rule 1. A running broker adopts the new segments on request. Without a broker the command opens the engine for the time
+of the job.
+Rule 2. Standard output has only the outcome. The progress goes to standard error if that is a terminal.
 """
 
 import errno
@@ -24,7 +24,7 @@ from ambermq.tools.client.token_option import read_token, token_option
 from ambermq.tools.compaction.commit_target import broker_for
 from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.local_runner import LocalRunner
-from ambermq.tools.compaction.preview import Outcome, foresee_compaction
+from ambermq.tools.compaction.preview import Outcome, preview_compaction
 from ambermq.tools.compaction.runner import Runner
 from ambermq.tools.past.moment_option import parse_duration
 from ambermq.tools.spark.session import check_packages
@@ -40,7 +40,7 @@ __all__ = ["compact", "parse_history"]
 _RUNNERS: Final = ("spark", "local")
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _RATE_MIB: Final = 32
-"""A broker beside it waits for the same disk."""
+"""A running broker needs the same disk."""
 
 
 @click.command(epilog="Example: ambermq log compact --data ./data --keep-history 7d --runner local")
@@ -112,21 +112,21 @@ def compact(
     token = "" if token_fd is None else read_token(token_fd)
     history, directory = parse_history(kept or ("7d",)), log_directory(data)
     if archive is not None:
-        # Else it would be missed when all but the archive and the commit is done.
+        # Check now: else the job would fail only before the commit, after all the work.
         check_packages("pyarrow", "numpy")
         _check_reach(archive)
     began, now_us = time.monotonic(), time.time_ns() // 1000
     if rate is None:
         rate = 0 if holder_of(directory) is None else _RATE_MIB
-    # Whole segments that go are not read: that is not worth a session.
+    # Segments that are deleted whole are not read: a session is not worth its start.
     kind = "local" if whole_segments else kind
     with (
-        _telling_of_room(directory),
+        _disk_full_errors(directory),
         closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner,
         progress_bar(stays=True) as progress,
     ):
         if dry_run:
-            outcome = foresee_compaction(
+            outcome = preview_compaction(
                 directory,
                 history,
                 runner,
@@ -136,7 +136,7 @@ def compact(
                 progress=progress,
             )
         else:
-            aside = None if archive is None else partial(_archived, archive, asked_vhost())
+            write_archive = None if archive is None else partial(_archived, archive, asked_vhost())
             with broker_for(directory, _url(directory, url), token=token) as broker:
                 outcome = run_compaction(
                     directory,
@@ -146,15 +146,15 @@ def compact(
                     now_us=now_us,
                     whole_segments=whole_segments,
                     compresses=compresses,
-                    archive=aside,
+                    archive=write_archive,
                     progress=progress,
                 )
-    _tell(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began, compresses=compresses)
+    _print(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began, compresses=compresses)
 
 
 @contextmanager
-def _telling_of_room(directory: str) -> Iterator[None]:
-    """Tell of a full disk what was tried, and what to do."""
+def _disk_full_errors(directory: str) -> Iterator[None]:
+    """Raise a ToolError with advice if the block fails on a full disk."""
     try:
         yield
     except OSError as error:
@@ -164,12 +164,12 @@ def _telling_of_room(directory: str) -> Iterator[None]:
             "the disk is full",
             where=error.filename or directory,
             found=error.strerror or str(error),
-            advice="the log is as it was; keep less history, or let only whole segments go: --whole-segments",
+            advice="nothing was changed; keep less history, or remove only whole segments with --whole-segments",
         ) from error
 
 
 def parse_history(texts: tuple[str, ...]) -> History:
-    """Return what durations and sizes ask to be kept; ToolError where one is neither."""
+    """Return the history to keep by durations and sizes; ToolError if a text is neither."""
     age_us, size = None, None
     for text in texts:
         if text == "all":
@@ -183,23 +183,23 @@ def parse_history(texts: tuple[str, ...]) -> History:
         except ToolError as error:
             expected = "a duration such as 10m or 7d, or a size such as 512MiB, or all; 0s keeps none"
             raise ToolError(
-                "no history that I understand", expected=expected, found=repr(text), code=ExitCode.USAGE
+                "wrong history to keep", expected=expected, found=repr(text), code=ExitCode.USAGE
             ) from error
         age_us = as_age_us if age_us is None else min(age_us, as_age_us)
     return History(age_us, size)
 
 
 def _url(directory: str, url: str | None) -> str | None:
-    """Return where the broker of the directory is asked, None where none runs."""
+    """Return the URL of the broker that runs on the directory, None if none does."""
     holder = holder_of(directory)
     if holder is None:
         return None
     own = url or os.environ.get(URL_VARIABLE)
     if own is None:
         return holder.url
-    # Who the broker is says the directory; who asks says the URL that was given.
-    asked, served = BrokerUrl.parse(own), BrokerUrl.parse(holder.url)
-    return served.with_user(asked.username, asked.password)
+    # The address comes from the directory, so that no other broker is asked; the user comes from the given URL.
+    given, served = BrokerUrl.parse(own), BrokerUrl.parse(holder.url)
+    return served.with_user(given.username, given.password)
 
 
 def _runner(kind: str, master: str, processes: int, *, bytes_per_s: int) -> Runner:
@@ -223,35 +223,35 @@ def _archived(target: str, vhost: str, directory: str, first: int, last: int) ->
     return (write_archive(directory, first, last, target, vhost=vhost)[0],)
 
 
-def _tell(outcome: Outcome, output: str, *, is_dry: bool, seconds: float, compresses: bool) -> None:
+def _print(outcome: Outcome, output: str, *, is_dry: bool, seconds: float, compresses: bool) -> None:
     if output == "json":
         print_json(asdict(outcome) | {"dry_run": is_dry, "seconds": round(seconds, 3)}, indent=True)
         return
     for job in outcome.swept:
-        print_line(f"removed what the dead job {job} had left")
+        print_line(f"removed the files of the dead job {job}")
     if outcome.horizon is None:
-        print_line("nothing to do: what lies before the history to keep fills no segment, or was compacted already")
+        print_line("nothing to do: no segment lies before the history to keep, or it was compacted already")
         return
     print_values(_summary(outcome, is_dry=is_dry, seconds=seconds, compresses=compresses), output)
 
 
 def _summary(outcome: Outcome, *, is_dry: bool, seconds: float, compresses: bool) -> dict[str, Any]:
     assert outcome.horizon is not None
-    what = "would begin" if is_dry else "begins" if outcome.is_committed else "could begin, with nothing won,"
+    verb = "would begin" if is_dry else "begins" if outcome.is_committed else "could begin, but saves no bytes,"
     segments = f"{outcome.untouched} untouched, {outcome.dropped} dropped, {outcome.rewritten} rewritten"
-    won = 100 * (outcome.bytes_before - outcome.bytes_after) // max(outcome.bytes_before, 1)
-    # Only compressing tells what that saves.
+    percent = 100 * (outcome.bytes_before - outcome.bytes_after) // max(outcome.bytes_before, 1)
+    # The size after compression is unknown before it is done.
     before = ", before compression" if is_dry and compresses else ""
     records = f"{outcome.records_before:,} -> {outcome.records_after:,}"
-    told: dict[str, Any] = {
-        f"history {what} at": f"offset {outcome.horizon.offset:,} ({iso_time(outcome.horizon.time_us)})",
+    values: dict[str, Any] = {
+        f"history {verb} at": f"offset {outcome.horizon.offset:,} ({iso_time(outcome.horizon.time_us)})",
         "segments below": f"{outcome.segments}: {segments}; {outcome.segments_after} afterwards",
         **({"records": records} if outcome.records_before else {}),
-        "bytes": f"{size_text(outcome.bytes_before)} -> {size_text(outcome.bytes_after)} ({won} % less{before})",
+        "bytes": f"{size_text(outcome.bytes_before)} -> {size_text(outcome.bytes_after)} ({percent} % less{before})",
         "time": duration_text(round(seconds * 1e6)),
     }
     if outcome.missing:
-        told["missing"] = f"{outcome.missing:,} live messages were lost before, by a repair"
+        values["missing"] = f"{outcome.missing:,} live messages were lost before, by a repair"
     if outcome.archive:
-        told["archive"] = ", ".join(outcome.archive)
-    return told
+        values["archive"] = ", ".join(outcome.archive)
+    return values

@@ -1,16 +1,16 @@
-"""One compaction, from the lock to the commit; the tasks are run by a Runner.
+"""One compaction, from the lock to the commit. A Runner runs the tasks.
 
-    lock       DIR/jobs/lock: one at a time; the directories of dead jobs go
-    snapshots  the base and a later one, as far as they are missing
-    plan       engine/compaction/plan.py, on the manifest that is pinned for as long as the job runs
-    count      a task a segment below the horizon
-    rewrite    a task a group that is worth it, into DIR/jobs/<job>/
-    archive    where one is wanted: the events that go, before they do
-    commit     the broker checks and takes over
+    lock       DIR/jobs/lock: one job at a time; the directories of dead jobs are removed
+    snapshots  the base and a later one, if they are missing
+    plan       engine/compaction/plan.py, with the manifest pinned until the job ends
+    count      one task for each segment below the horizon
+    rewrite    one task for each group that is worth it, into DIR/jobs/<job>/
+    archive    if requested: writes the events that the commit removes
+    commit     the broker checks the new segments and adopts them
 
-Rule 1. Until the commit nothing of the log has changed but that it has two more snapshots, which go again where nothing
-is committed: whatever ends the job before leaves a directory that the next one sweeps.
-Rule 2. Where there is nothing to win nothing is committed: history stays where it is.
+Rule 1. Until the commit the log only gains two snapshots. If the job ends before, it deletes them, or the next job
+removes its directory.
+Rule 2. A compaction that saves no bytes commits nothing: history stays as it is.
 """
 
 import os
@@ -32,17 +32,17 @@ from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot
 from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.compaction.commit_target import CommitTarget
-from ambermq.tools.compaction.preview import Outcome, Progress, base_within, choose, end_of_base, tell_choice
+from ambermq.tools.compaction.preview import Outcome, Progress, base_within, choose, end_of_base, fill_outcome
 from ambermq.tools.compaction.runner import Runner
 from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["Archive", "Outcome", "run_compaction"]
 
 Archive = Callable[[str, int, int], Sequence[str]]
-"""archive(directory, first, last): put the events of [first, last] aside; return the files that hold them."""
+"""archive(directory, first, last): write the events of [first, last] to an archive; return its files."""
 
 _SPARE_BYTES: Final = 64 << 20
-"""What a compaction leaves free of a disk at least."""
+"""The minimum of bytes that a compaction leaves free on the disk."""
 
 
 class _Job:
@@ -76,10 +76,10 @@ class _Job:
         self._whole_segments = whole_segments
         self._compresses = compresses
         self._taken: list[str] = []
-        """Names of the snapshots that are there for this job alone, until it is committed."""
+        """The names of the snapshots that only this job needs, until its commit."""
 
     def run(self) -> Outcome:
-        """Compact; return what came of it."""
+        """Run the compaction; return its outcome."""
         with _alone(self._storage, self._directory):
             self._outcome.swept = sweep_jobs(self._storage, self._directory, is_locked=True)
             try:
@@ -89,18 +89,18 @@ class _Job:
                     if snapshots:
                         self._compact(reader, self._plan(reader, snapshots))
             finally:
-                self._let_go()
+                self._delete_snapshots()
         return self._outcome
 
-    def _let_go(self) -> None:
-        """Delete the snapshots of a job that came to nothing: nobody else knows of them, and the next takes its own."""
+    def _delete_snapshots(self) -> None:
+        """Delete the snapshots of a job without a commit: only this job needs them."""
         for name in () if self._outcome.is_committed else self._taken:
-            # The broker may be what has failed. What is left then goes when the horizon moves beyond it.
+            # The broker itself may have failed. The snapshots then stay until the horizon passes them.
             with suppress(Exception):
                 self._broker.delete_snapshot(name)
 
     def _take_snapshots(self) -> None:
-        """Take what the horizon needs: where no history is kept, the base is now; else it is made of the past."""
+        """Take the snapshots for the horizon: the base is now if no history is kept, else a moment of the past."""
         if self._history.is_none:
             self._progress("snapshots", 0, 2)
             for number, seals in enumerate((True, False)):
@@ -110,7 +110,7 @@ class _Job:
             self._make_base()
 
     def _make_base(self) -> None:
-        """Fold the past up to where the history to keep begins, unless there is a snapshot already that serves."""
+        """Write a snapshot at the begin of the history to keep, unless one exists that serves as the base."""
         with open_past(self._directory, self._config, now_us=self._now_us) as past:
             end = end_of_base(past, self._history, self._now_us)
             if end is None:
@@ -137,7 +137,7 @@ class _Job:
         return f"compaction-{self._job}-{number}"
 
     def _snapshots(self, reader: LogReader) -> tuple[Snapshot, ...]:
-        """Return the base and all snapshots after it; none where nothing lies before the history to keep."""
+        """Return the base and all snapshots after it; none if no event lies before the history to keep."""
         snapshots = reader.manifest.snapshots
         if self._history.is_none:
             base = next((one for one in snapshots if one.name == self._snapshot_name(1)), None)
@@ -160,7 +160,7 @@ class _Job:
             whole_segments=self._whole_segments,
             compresses=self._compresses,
         )
-        tell_choice(self._outcome, plan, choice, counts)
+        fill_outcome(self._outcome, plan, choice, counts)
         if not choice.groups:
             return
         folder = job_path(self._directory, self._job)
@@ -177,14 +177,14 @@ class _Job:
     ) -> list[RewrittenSegment]:
         needed_bytes = sum(group.kept_bytes for group in choice.groups)
         free_bytes = self._storage.free_bytes(self._directory) - _SPARE_BYTES
-        # Where nothing is kept only room is won.
+        # A job that keeps nothing writes nothing, so it runs on a full disk too.
         if needed_bytes and needed_bytes > free_bytes:
             raise ToolError(
-                "no room for the new segments",
+                "the disk has no room for the new segments",
                 where=self._directory,
                 expected=f"{needed_bytes:,} bytes free",
-                found=f"{max(free_bytes, 0):,} besides what is left free",
-                advice="nothing was changed; keep less history, or make room",
+                found=f"{max(free_bytes, 0):,}, without the {_SPARE_BYTES:,} that stay free",
+                advice="nothing was changed; keep less history, or free disk space",
             )
         make = partial(_group_task, reader=reader, plan=plan, counts=counts, folder=folder, config=self._config)
         tasks = [make(group) for group in choice.groups]
@@ -225,10 +225,10 @@ class _Job:
         )
         write_table(self._storage, self._directory, self._job, proposal)
         self._progress("commit", 0, 1)
-        told = self._broker.commit(self._job)
+        facts = self._broker.commit(self._job)
         self._progress("commit", 1, 1)
         outcome.is_committed, outcome.job = True, self._job
-        outcome.bytes_after = outcome.bytes_before - int(told["bytes_before"]) + int(told["bytes_after"])
+        outcome.bytes_after = outcome.bytes_before - int(facts["bytes_before"]) + int(facts["bytes_after"])
 
 
 def run_compaction(
@@ -244,12 +244,12 @@ def run_compaction(
     progress: Progress = lambda *_: None,
     config: LogConfig | None = None,
 ) -> Outcome:
-    """Compact the log in `directory`: keep `history` before `now_us`, and what lives; return what came of it.
+    """Compact the log in `directory`: keep `history` before `now_us` and the live messages; return the outcome.
 
-    With `whole_segments` none is read or rewritten: those of which nothing is kept go, the others stay as they are.
-    With `compresses` what is rewritten is compressed, and so is what lives in segments that never were. `config` is
-    that of the log. Raises ToolError, LogError of every kind and OSError; the log is as it was then, but that it may
-    have two more snapshots.
+    With `whole_segments` no segment is read or rewritten: those without kept records are deleted, the others stay.
+    With `compresses` rewritten segments are compressed, and so are segments that were never compressed. `config` is
+    the configuration of the log. Raises ToolError, every LogError and OSError. After an error the log is as before,
+    but may have two more snapshots.
     """
     config = config or LogConfig()
     job = _Job(
@@ -279,15 +279,15 @@ def _group_task(
     return GroupTask(
         tuple(one.at(os.path.realpath(reader.directory)) for one in group.segments),
         reader.manifest.log_id,
-        tuple(_found_of(plan, one, counts) for one in group.segments),
+        tuple(_kept_of(plan, one, counts) for one in group.segments),
         os.path.realpath(folder),
         config.batch_bytes_max,
         group.compresses,
     )
 
 
-def _found_of(plan: Plan, segment: SealedSegment, counts: Mapping[int, SegmentCount]) -> bytes:
-    """Return the packed offsets that are kept of a segment and are there."""
+def _kept_of(plan: Plan, segment: SealedSegment, counts: Mapping[int, SegmentCount]) -> bytes:
+    """Return the packed offsets of a segment's kept records, without the missing ones."""
     kept = plan.kept_of(segment)
     packed = counts[segment.file_id].missing
     if packed:
@@ -307,6 +307,6 @@ def _alone(storage: DiskStorage, directory: str) -> Iterator[None]:
         raise ToolError(
             "another compaction runs",
             where=directory,
-            found=error.holder or "one that has just begun",
+            found=error.holder or "a job without a holder yet",
             advice="nothing was changed; wait for it to end",
         ) from error

@@ -1,9 +1,9 @@
-"""Running the tasks of a compaction on this machine: in this process, or in a few beside it.
+"""The runner of compaction tasks on this machine: in this process, or in several others.
 
-Rule: whoever works steps back behind everything else on the machine, for a broker may run there: the thread that does,
-not the process that has asked.
+Rule: a worker has a low priority, since a broker may run on the machine. In this process only the worker's thread has
+it.
 
-It is the oracle of the tests: what Spark writes must be alike to the byte.
+The runner is the oracle of the tests: Spark must write the same bytes.
 """
 
 import multiprocessing
@@ -32,8 +32,8 @@ __all__ = ["LocalRunner"]
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
 
-_PATIENCE: Final = 10
-"""The nice value of who works."""
+_NICE: Final = 10
+"""The nice value of a worker."""
 
 
 @final
@@ -41,7 +41,7 @@ class LocalRunner:
     """See Runner."""
 
     def __init__(self, processes: int = 1, *, bytes_per_s: int = 0) -> None:
-        """Run tasks in so many processes, 1 is this one; each reads so many bytes a second, or as fast as it can."""
+        """Run tasks in `processes`, 1 is this one; each reads `bytes_per_s` at most, 0 is no limit."""
         self._processes = processes
         self._bytes_per_s = bytes_per_s
         self._pool: Executor | None = None
@@ -76,19 +76,19 @@ class LocalRunner:
 
     def _open(self) -> Executor:
         if self._processes == 1:
-            return ThreadPoolExecutor(1, initializer=_step_back)
-        # Not forked: a broker's engine may stand in this process, with threads.
+            return ThreadPoolExecutor(1, initializer=_lower_priority)
+        # No fork: this process may run a broker's engine with its threads.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_step_back)
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_lower_priority)
 
 
-def _step_back() -> None:
+def _lower_priority() -> None:
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PATIENCE)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 def _guarded(run: Callable[[_Task], _Answer], task: _Task) -> _Answer | Exception:
-    """Run a task elsewhere; what it raises is handed over as plain as it was."""
+    """Return the result of a task, or its exception, which a pool would wrap in a traceback."""
     try:
         return run(task)
     except (LogError, OSError) as error:

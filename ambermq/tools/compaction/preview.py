@@ -1,6 +1,6 @@
-"""What a compaction would come to: the horizon, what of each segment is kept, which of them are worth it.
+"""The preview of a compaction: its horizon, the kept records of each segment, and the segments worth a rewrite.
 
-Rule: nothing is changed here, and no broker is asked; segments are read by who runs the tasks.
+Rule: nothing is changed here, and no broker gets a request. The tasks of the runner read the segments.
 """
 
 import os
@@ -25,13 +25,13 @@ __all__ = [
     "base_within",
     "choose",
     "end_of_base",
-    "foresee_compaction",
-    "tell_choice",
+    "fill_outcome",
+    "preview_compaction",
     "unsealed_bytes",
 ]
 
 Progress = Callable[[str, int, int], None]
-"""Hears the stage, the bytes done in it, and those to do."""
+"""progress(stage, done, total): called with the stage, its bytes done, and all its bytes."""
 
 
 @dataclass(slots=True)
@@ -39,37 +39,37 @@ class Outcome:
     """What a compaction has done, or would do."""
 
     is_committed: bool = False
-    """False where there was nothing to win, or it was only asked what would be done."""
+    """False for a preview, and if the compaction would save no bytes."""
     horizon: Horizon | None = None
-    """Where history begins now; None where nothing that can go lies before the history to keep."""
+    """The begin of history afterwards; None if no segment can be removed before the history to keep."""
     segments: int = 0
-    """Sealed segments below the horizon."""
+    """The sealed segments below the horizon."""
     untouched: int = 0
-    """Of those, left as they are, for they hold little garbage."""
+    """Those that stay as they are, since they hold little garbage."""
     dropped: int = 0
-    """Of those, of which nothing was kept."""
+    """Those without kept records."""
     rewritten: int = 0
-    """Of those, of which something was kept."""
+    """Those with kept records that are rewritten."""
     segments_after: int = 0
-    """Segments below the horizon then."""
+    """The segments below the horizon afterwards."""
     records_before: int = 0
     records_after: int = 0
-    """Records in the segments below the horizon; of what is only asked for, as far as it was counted; 0 and 0 where
-    only whole segments go, which nobody reads."""
+    """The records in the segments below the horizon: counted ones in a preview, 0 if only whole segments are deleted,
+    which are not read."""
     bytes_before: int = 0
     bytes_after: int = 0
-    """Bytes of these segments; of what is only asked for, about, and without what compressing it will save."""
+    """The bytes of these segments: an estimate in a preview, without the savings of compression."""
     missing: int = 0
-    """Live messages that were lost before, by a repair."""
+    """The live messages that a repair had lost before."""
     job: str = ""
-    """Of the one that was committed."""
+    """The committed job."""
     archive: Sequence[str] = ()
-    """Files that hold the events which went."""
+    """The files that hold the removed events."""
     swept: Sequence[str] = field(default=())
-    """Dead jobs whose directories were removed."""
+    """The dead jobs whose directories were removed."""
 
 
-def foresee_compaction(
+def preview_compaction(
     directory: str,
     history: History,
     runner: Runner,
@@ -80,18 +80,18 @@ def foresee_compaction(
     progress: Progress = lambda *_: None,
     config: LogConfig | None = None,
 ) -> Outcome:
-    """Return what `run_compaction` would come to, and change nothing: not even a snapshot is taken.
+    """Return the outcome that `run_compaction` would have, and change nothing: not even a snapshot is taken.
 
-    Where it would take one, the state is folded instead. Raises what `run_compaction` does.
+    Instead of a snapshot, the state is folded in memory. Raises the errors of `run_compaction`.
     """
     config, outcome = config or LogConfig(), Outcome()
     with open_past(directory, config, now_us=now_us) as past:
-        plan = _foreseen(past, history, now_us, whole_segments=whole_segments)
+        plan = _plan(past, history, now_us, whole_segments=whole_segments)
         if plan is not None:
             choice, counts = choose(
                 past.reader, plan, runner, config, progress, whole_segments=whole_segments, compresses=compresses
             )
-            tell_choice(outcome, plan, choice, counts)
+            fill_outcome(outcome, plan, choice, counts)
     return outcome
 
 
@@ -105,7 +105,7 @@ def choose(
     whole_segments: bool,
     compresses: bool,
 ) -> tuple[Choice, dict[int, SegmentCount]]:
-    """Return what becomes of each segment, and the counts by file id: zeros with `whole_segments`, for none is read."""
+    """Return the choice for each segment, and the counts by file id; counts are 0 with `whole_segments`."""
     if whole_segments:
         return dead_of(plan), {one.file_id: SegmentCount(one.file_id, 0, 0, 0) for one in plan.segments}
     counts = _count_segments(reader, plan, runner, config, progress)
@@ -113,22 +113,22 @@ def choose(
 
 
 def base_within(reader: LogReader, history: History, *, now_us: int, whole_segments: bool) -> Snapshot | None:
-    """Return the snapshot that history shall begin with, of those there are; None: nothing that can go lies before.
+    """Return the snapshot at which history shall begin, None if no segment can be removed before one.
 
-    Where only whole segments go it may be the one that history begins with already: more of them may be dead by now.
+    With `whole_segments` it can be the present begin of history: more segments may have no live messages by now.
     """
     base = base_for(reader.manifest, history, now_us=now_us, active_bytes=unsealed_bytes(reader))
     return base_of(reader.manifest) if base is None and whole_segments else base
 
 
-def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool) -> Plan | None:
+def _plan(past: Past, history: History, now_us: int, *, whole_segments: bool) -> Plan | None:
     manifest, reader = past.reader.manifest, past.reader
     if history.is_none:
         if past.last_offset is None:
             return None
         state = past.state_at(past.last_offset)
         horizon = Horizon(max(past.end, reader.survey.valid_end), state.time_us)
-        sealed = (*manifest.sealed, *_still_open(reader))
+        sealed = (*manifest.sealed, *_open_as_sealed(reader))
         return plan_compaction(replace(manifest, sealed=sealed), horizon, [kept_offsets(state)])
     end = end_of_base(past, history, now_us)
     if end is not None:
@@ -142,42 +142,42 @@ def _foreseen(past: Past, history: History, now_us: int, *, whole_segments: bool
     return plan_compaction(manifest, Horizon(base.end, base.time_us), kept)
 
 
-def _still_open(reader: LogReader) -> list[SealedSegment]:
-    """Return what is written to as the sealed segments that a compaction which keeps no history makes of it."""
-    named = {one.file_id for one in reader.manifest.sealed}
+def _open_as_sealed(reader: LogReader) -> list[SealedSegment]:
+    """Return the open segments as sealed ones: a compaction that keeps no history seals them first."""
+    sealed_ids = {one.file_id for one in reader.manifest.sealed}
     return [
         SealedSegment(one.file_id, one.base_offset, one.next_offset, one.size)
         for one in reader.segments()
-        if one.state is not SegmentState.SPARE and one.file_id not in named and one.size > SEGMENT_HEADER_BYTES
+        if one.state is not SegmentState.SPARE and one.file_id not in sealed_ids and one.size > SEGMENT_HEADER_BYTES
     ]
 
 
 def end_of_base(past: Past, history: History, now_us: int) -> int | None:
-    """Return the end of the snapshot of the past that is wanted; None where one is there, or would win nothing."""
+    """Return the end of the snapshot to write for the base; None if one exists, or if it would save nothing."""
     manifest, active_bytes = past.reader.manifest, unsealed_bytes(past.reader)
     young_offset = None
     if history.age_us is not None:
         try:
             young_offset = past.offset_at(max(0, now_us - history.age_us)) + 1
         except PastError:
-            # Nothing is that old.
+            # No event is that old.
             young_offset = 0
     end = end_for(manifest, history, young_offset=young_offset, active_bytes=active_bytes)
     base = base_for(manifest, history, now_us=now_us, active_bytes=active_bytes)
     horizon = manifest.horizon.offset if manifest.horizon else 0
-    # A fold costs more than half of what it would win besides the snapshot that is there.
+    # An existing snapshot serves if it covers at least half of the range: the fold would save less than it costs.
     return None if end is None or (base is not None and 2 * (base.end - horizon) >= end - horizon) else end
 
 
 def unsealed_bytes(reader: LogReader) -> int:
-    """Return the bytes of what is not sealed yet."""
+    """Return the bytes of the segments that are not sealed."""
     return sum(part.end for part in reader.survey.parts)
 
 
 def _count_segments(
     reader: LogReader, plan: Plan, runner: Runner, config: LogConfig, progress: Progress
 ) -> dict[int, SegmentCount]:
-    """Let every segment below the horizon be checked and counted; return the counts by file id."""
+    """Check and count every segment below the horizon; return the counts by file id."""
     sizes = {one.file_id: one.size for one in plan.segments}
     done, whole = 0, sum(sizes.values())
     stage = f"count {len(sizes)} segments"
@@ -199,8 +199,8 @@ def _count_segments(
     return counts
 
 
-def tell_choice(outcome: Outcome, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount]) -> None:
-    """Fill in what is chosen, and how it would end."""
+def fill_outcome(outcome: Outcome, plan: Plan, choice: Choice, counts: Mapping[int, SegmentCount]) -> None:
+    """Set the fields of an outcome by the choice: the counts of segments, records and bytes."""
     untouched_bytes = sum(one.size for one in choice.untouched)
     outcome.horizon = plan.horizon
     outcome.segments, outcome.untouched = len(plan.segments), len(choice.untouched)

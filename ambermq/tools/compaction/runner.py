@@ -1,12 +1,12 @@
-"""The seam between a compaction and who runs its tasks: this process, others beside it, or Spark.
+"""The interface between a compaction and the runner of its tasks: this process, other processes, or Spark.
 
     count(tasks)     CountTask -> SegmentCount     each sealed segment below the horizon
     rewrite(tasks)   GroupTask -> Rewritten        each group that is worth it
 
-Rule 1. Tasks and answers are values of rewrite_tasks.py; answers come in any order, each as soon as it is there.
-Rule 2. A task may run twice, or be given up half way: its file has a name of its own, and only the one whose answer is
-taken counts.
-Rule 3. What a task raises (DamageError, ForeignError, OSError) ends the compaction as it is.
+Rule 1. Tasks and results are values of rewrite_tasks.py. Results come in any order, each as soon as its task ends.
+Rule 2. A task may run twice, or end half way: each run writes a file with a name of its own, and only the file in the
+result counts.
+Rule 3. An exception of a task (DamageError, ForeignError, OSError) ends the compaction unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ __all__ = ["Runner"]
 
 
 class Runner(Protocol):
-    """Whoever runs the tasks of one compaction."""
+    """The runner of the tasks of one compaction."""
 
     def count(self, tasks: Sequence[CountTask]) -> Iterator[SegmentCount]:
-        """Count what of each segment is kept."""
+        """Yield the count of kept records of each segment."""
 
     def rewrite(self, tasks: Sequence[GroupTask]) -> Iterator[RewrittenSegment]:
-        """Write each group as one new segment."""
+        """Write each group as one new segment, and yield the result."""
 
     def close(self) -> None:
-        """Let go of what the tasks ran on."""
+        """Close the processes or the session of the runner."""

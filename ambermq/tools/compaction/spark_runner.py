@@ -1,16 +1,15 @@
-"""Running the tasks of a compaction on Spark: on the cores of this machine, or on a cluster that sees its disks.
+"""The runner of compaction tasks on Spark: on the cores of this machine, or on a cluster that shares its disks.
 
-    driver     tasks -> a broadcast; their numbers -> a job with a partition each
-    worker     number -> task -> count_kept or rewrite_group over its own files -> answer -> an accumulator
-    driver     answers as they come, each once
+    driver     tasks -> a broadcast; their numbers -> a job with one partition for each
+    worker     number -> task -> count_kept or rewrite_group over its own files -> result -> an accumulator
+    driver     yields each result once, as soon as it arrives
 
-Rule 1. Bytes of messages never enter the Java process: workers read and write files themselves, and answers are rows of
-figures.
-Rule 2. A partition may be run again, or twice at the same time: each run writes a file of its own name, and the answers
-of an accumulator in an action are counted once a partition. What is not answered for is litter in the job's directory.
-Rule 3. What a task raises is its answer, and ends the compaction as it is. What becomes of a worker is Spark's own
-matter, which tries the task again elsewhere; what is left of that is told in one message.
-Rule 4. Workers step back behind everything else on their machine: a broker may run there.
+Rule 1. Bytes of messages never enter the Java process: workers read and write files themselves, and results are small.
+Rule 2. A partition may run again, or twice at the same time. Each run writes a file with a name of its own, and the
+accumulator of an action counts each partition once. A file without a result is removed with the job's directory.
+Rule 3. The exception of a task is its result, and ends the compaction unchanged. If a worker dies, Spark runs the task
+again elsewhere. If that fails too, one message reports it.
+Rule 4. Workers have a low priority: a broker may run on their machine.
 """
 
 import os
@@ -49,10 +48,10 @@ _Answer = TypeVar("_Answer")
 Pause = Callable[[int], None]
 
 _TASK_FAILURES_MAX: Final = 4
-"""How often a task is tried, as on a cluster: a local master would give up at the first."""
+"""The maximum number of failures of a task, as on a cluster: a local master fails at the first."""
 _POLL_SECONDS: Final = 0.05
 _CANCEL_SECONDS: Final = 20.0
-_PATIENCE: Final = 10
+_NICE: Final = 10
 """The nice value of workers."""
 
 
@@ -61,22 +60,22 @@ class SparkRunner:
     """See Runner."""
 
     def __init__(self, session: "SparkSession", *, bytes_per_s: int = 0) -> None:
-        """Run tasks in a session that is open, and stays so; each reads so many bytes a second, 0 is no bound."""
+        """Run tasks in an open session, without closing it; each reads `bytes_per_s` at most, 0 is no limit."""
         self._session = session
         self._bytes_per_s = bytes_per_s
         self._opened = ExitStack()
 
     @classmethod
     def start(cls, master: str, *, bytes_per_s: int = 0) -> Self:
-        """Open a session of its own on a master, until it is closed; this process steps back too. Raises ToolError."""
-        # As it was typed, which its message quotes.
+        """Return a runner with a session of its own on a master. Lowers this process's priority. Raises ToolError."""
+        # Checked as typed: the error message quotes it.
         check_master(master)
-        # Java inherits it, which is busy while it starts.
-        os.setpriority(os.PRIO_PROCESS, 0, max(_PATIENCE, os.getpriority(os.PRIO_PROCESS, 0)))
+        # The Java process inherits the priority; its start takes much CPU.
+        os.setpriority(os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
         with ExitStack() as opened:
-            # Java only hands numbers about: nothing of it is worth compiling.
+            # Java only distributes numbers: compiling its code is not worth the time.
             session = opened.enter_context(
-                open_session(_patient(master), name="ambermq log compact", java_options=STARTS_SOON)
+                open_session(_with_retries(master), name="ambermq log compact", java_options=STARTS_SOON)
             )
             runner = cls(session, bytes_per_s=bytes_per_s)
             runner._opened = opened.pop_all()
@@ -101,7 +100,7 @@ class SparkRunner:
 
 
 class _Job:
-    """One stage as a job of Spark's, which runs beside the thread that waits for its answers."""
+    """One stage as a Spark job, in a thread beside the one that waits for its results."""
 
     def __init__(self, session: "SparkSession", work: "_Work", tasks: Sequence[Any]) -> None:
         self._context = session.sparkContext
@@ -118,12 +117,12 @@ class _Job:
             self._accumulator = self._context.accumulator([], cast(Any, _Answers()))
             self._broadcast = self._context.broadcast([pickle.dumps(task) for task in self._tasks])
         except Exception as error:
-            raise _told(error) from error
+            raise _spark_error(error) from error
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):  # the Java process may be gone, and then so is the job
+        with suppress(Exception):  # the Java process may have ended, and the job with it
             if self._thread.is_alive():
                 self._context.cancelJobGroup(self._group)
             self._thread.join(_CANCEL_SECONDS)
@@ -131,7 +130,7 @@ class _Job:
         self._accumulator.value = []
 
     def answers(self) -> Iterator[Any]:
-        """Yield each answer once, as it comes. Raises what a task raised, and ToolError where Spark fails."""
+        """Yield each result once, as it arrives. Raises the exception of a task, and ToolError if Spark fails."""
         count, is_over = 0, False
         while not is_over:
             self._thread.join(_POLL_SECONDS)
@@ -143,9 +142,9 @@ class _Job:
                     raise answer
                 yield answer
         if self._failure is not None:
-            raise _told(self._failure) from self._failure
+            raise _spark_error(self._failure) from self._failure
         if count != len(self._tasks):
-            raise ToolError("Spark lost answers of its tasks", expected=f"{len(self._tasks)}", found=f"{count}")
+            raise ToolError("Spark lost results of tasks", expected=f"{len(self._tasks)}", found=f"{count}")
 
     def _guarded(self) -> None:
         try:
@@ -153,12 +152,12 @@ class _Job:
             count = len(self._tasks)
             work = partial(self._work, self._broadcast, self._accumulator)
             self._context.parallelize(range(count), count).foreach(work)
-        except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+        except Exception as error:  # noqa: BLE001 - `answers` raises it again
             self._failure = error
 
 
 class _Work:
-    """What a worker does with the number of a task; it is sent there, and imports this package."""
+    """The function that a worker calls with the number of a task; Spark sends it there, where it imports ambermq."""
 
     __slots__ = ("_bytes_per_s", "_run")
 
@@ -168,7 +167,7 @@ class _Work:
 
     def __call__(self, tasks: "Broadcast[list[bytes]]", answers: "Accumulator[list[bytes]]", number: int) -> None:
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, _PATIENCE)
+            os.setpriority(os.PRIO_PROCESS, 0, _NICE)
         try:
             task = pickle.loads(tasks.value[number])  # noqa: S301 - the driver's own
             answer = self._run(DiskStorage(), task, RateLimit(self._bytes_per_s).spend)
@@ -178,20 +177,20 @@ class _Work:
 
 
 class _Answers:
-    """How Spark adds answers up: lists, one after the other."""
+    """The accumulator's addition for Spark: it concatenates lists."""
 
     def zero(self, _value: list[bytes]) -> list[bytes]:
-        """Begin."""
+        """Return the empty list."""
         return []
 
     def addInPlace(self, value: list[bytes], more: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
-        """Add."""
+        """Append the items of `more` to `value` and return it."""
         value.extend(more)
         return value
 
 
-def _patient(master: str) -> str:
-    """Let a master within this machine try tasks as often as a cluster does."""
+def _with_retries(master: str) -> str:
+    """Return a master on this machine with the retries of a cluster; return any other master unchanged."""
     if master == "local":
         return f"local[1,{_TASK_FAILURES_MAX}]"
     if master.startswith("local[") and "," not in master:
@@ -199,8 +198,8 @@ def _patient(master: str) -> str:
     return master
 
 
-def _told(error: Exception) -> ToolError:
-    """Return in one message what Spark tells in fifty lines."""
+def _spark_error(error: Exception) -> ToolError:
+    """Return a ToolError with the one line of a Spark exception that matters."""
     text = _text_of(error)
     if "No module named" in text:
         return ToolError(
@@ -211,18 +210,18 @@ def _told(error: Exception) -> ToolError:
         )
     if type(error).__module__.startswith("py4j") or isinstance(error, (ConnectionError, EOFError)):
         return ToolError("Spark's Java process has ended", found=text, advice=_AGAIN)
-    return ToolError("Spark gave up", found=text, advice=_AGAIN)
+    return ToolError("the Spark job failed", found=text, advice=_AGAIN)
 
 
 _PYTHON_ERROR: Final = re.compile(r"[A-Z]\w*(Error|Exception): ")
-_AGAIN: Final = "the log is as it was; run it again"
+_AGAIN: Final = "nothing was changed; run it again"
 
 
 def _text_of(error: Exception) -> str:
-    """Return the line of an error that says most, which may have to be asked of a process that is gone."""
+    """Return the most specific line of an error; its text may come from a Java process that has ended."""
     try:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    except Exception:  # noqa: BLE001 - that process is gone
+    except Exception:  # noqa: BLE001 - the Java process has ended
         return type(error).__name__
-    telling = [line for line in lines if _PYTHON_ERROR.match(line)] or [line for line in lines if "Error: " in line]
-    return (telling or lines or [type(error).__name__])[-1 if telling else 0][:300]
+    errors = [line for line in lines if _PYTHON_ERROR.match(line)] or [line for line in lines if "Error: " in line]
+    return (errors or lines or [type(error).__name__])[-1 if errors else 0][:300]

@@ -185,11 +185,12 @@ def test_an_export_begins_at_the_horizon(tmp_path: Path, run: Run) -> None:
         expected = rows_in_log(broker)
     assert json.loads(exported.stdout)["events"] == len(expected)
     assert expected
-    assert f"history begins at offset {expected[0]['offset']}; what was archived is Parquet already" in exported.stderr
+    note = f"history begins at offset {expected[0]['offset']}; earlier events are archived as Parquet already"
+    assert note in exported.stderr
 
 
 def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
-    """What nobody reads for counting is read for the archive; a horizon that stays archives nothing twice."""
+    """Segments that are not counted are read for the archive; an unchanged horizon archives nothing twice."""
     with running(tmp_path) as broker:
         fill(run, broker)
         before = rows_in_log(broker)

@@ -22,7 +22,7 @@ from ambermq.log.manifest.manifest import Manifest, load, segments_path
 from ambermq.log.recovery.verify import verify
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.compaction.local_runner import LocalRunner
-from ambermq.tools.compaction.preview import foresee_compaction
+from ambermq.tools.compaction.preview import preview_compaction
 from ambermq.tools.terminal.errors import ToolError
 from tests.engine.lived import LIVED, Lived
 from tests.tools.compactions import NONE, LivedBroker, answerable, compact, live_bodies
@@ -97,7 +97,7 @@ def test_every_answerable_moment_is_as_it_was(
 
 
 def test_the_running_broker_reads_what_was_rewritten() -> None:
-    """Bodies of all that lives are the same before and after, from the broker's own tables too, whoever asks when."""
+    """Bodies of live messages are the same before, during and after, also from the broker's own tables."""
     with lived(5, 50) as life:
         state = life.loop.state
         before = live_bodies(life.directory, {0: state})
@@ -121,7 +121,7 @@ def test_the_running_broker_reads_what_was_rewritten() -> None:
 
 
 def test_a_base_is_made_of_the_past_where_none_is_old_enough() -> None:
-    """A snapshot of where the history to keep begins: what is older goes, though nobody took one then."""
+    """The job writes a snapshot at the begin of the history to keep, and removes older events."""
     with lived(2, 50, has_snapshots=False) as life:
         assert manifest_of(life.directory).snapshots == ()
         now_us, before = life.now_us, answerable(life.directory)
@@ -158,7 +158,7 @@ def test_where_nothing_is_old_enough_nothing_changes(history: History) -> None:
 
 
 def test_one_at_a_time() -> None:
-    """Who comes second is told, and has changed nothing."""
+    """The second compaction fails and changes nothing."""
     with lived(3, 30) as life:
         before = manifest_of(life.directory)
         with lock_jobs(STORAGE, life.directory, "{pid: 1}"):
@@ -174,7 +174,7 @@ def test_what_would_be_done_is_what_is_done_and_changes_nothing() -> None:
     with lived(4, 50) as life:
         before = manifest_of(life.directory)
         foreseen, all_gone = (
-            foresee_compaction(life.directory, history, LocalRunner(), now_us=life.now_us, config=LIVED)
+            preview_compaction(life.directory, history, LocalRunner(), now_us=life.now_us, config=LIVED)
             for history in (History(age_us=30_000_000), NONE)
         )
         assert manifest_of(life.directory) == before
@@ -187,7 +187,7 @@ def test_what_would_be_done_is_what_is_done_and_changes_nothing() -> None:
 def test_what_is_foreseen_counts_the_segment_that_is_written_to() -> None:
     """Where no history is kept a compaction seals it first: what a young log holds is not passed over."""
     with lived(4, 50, has_snapshots=False) as life:
-        foreseen = foresee_compaction(life.directory, NONE, LocalRunner(), now_us=life.now_us, config=LIVED)
+        foreseen = preview_compaction(life.directory, NONE, LocalRunner(), now_us=life.now_us, config=LIVED)
         done = compact(life)
         for name in ("horizon", "segments", "untouched", "dropped", "rewritten", "records_before", "records_after"):
             assert getattr(foreseen, name) == getattr(done, name)
@@ -227,7 +227,7 @@ def test_whatever_ends_a_job_the_log_is_as_it_was_and_the_next_one_succeeds() ->
 
 
 def test_a_base_that_is_gone_by_now_is_refused() -> None:
-    """Somebody deletes the snapshot while the job runs: the broker says no, and all is as it was."""
+    """If a client deletes the snapshot during the job, the broker refuses the commit and nothing changes."""
     with lived(4, 50) as life:
         before = manifest_of(life.directory).sealed
 
@@ -313,7 +313,7 @@ def test_a_job_that_is_none_is_refused_and_costs_nothing(job: str) -> None:
 
 
 def test_a_snapshot_of_the_past_must_end_where_a_segment_begins() -> None:
-    """Whoever folds on from it would miss what its batch holds besides."""
+    """A fold from it would miss other events of its batch."""
     with lived(3, 30) as life:
         manifest, job = manifest_of(life.directory), "1-a"
         path = base_path(life.directory, job)

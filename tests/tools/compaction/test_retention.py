@@ -20,7 +20,7 @@ from ambermq.log.recovery.verify import verify
 from ambermq.log.storage.disk import DiskFile, DiskStorage
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.compaction.local_runner import LocalRunner
-from ambermq.tools.compaction.preview import foresee_compaction
+from ambermq.tools.compaction.preview import preview_compaction
 from ambermq.tools.config.log_facts import LogFacts
 from ambermq.tools.config.retention_schedule import RetentionConfig, RetentionSchedule
 from tests.engine.lived import LIVED, Lived
@@ -176,7 +176,7 @@ def _small_disk(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
 
 
 def _fill(life: Lived, segments: int) -> None:
-    """Publish so many segments of messages that nobody takes."""
+    """Publish segments of messages without a consumer."""
     life.loop.submit(DeclareQueue("key", "one", Settings()))
     life.loop.submit(AttachProducer("key", "one", "container", "to one"))
     life.settle_down()
@@ -195,7 +195,7 @@ def test_what_would_go_is_told_beforehand(tmp_path: Path) -> None:
     """A dry run counts the segments that would go, and reads none of them."""
     life = lived(tmp_path / "data", 5, 60)
     before = manifest_of(life.directory)
-    told = foresee_compaction(
+    told = preview_compaction(
         life.directory, NONE, LocalRunner(), now_us=life.now_us, whole_segments=True, config=LIVED
     )
     assert manifest_of(life.directory) == before
