@@ -96,7 +96,7 @@ class _Command:
             raise LoadFailed(f"the compaction ended with {process.returncode}: {errors}")
 
     def _await_commit(self, process: "subprocess.Popen[str]") -> float:
-        """Wait until the job has written its proposal; return the time."""
+        """Wait until the job has written its table; return the time."""
         while process.poll() is None and not any(self._data.glob("jobs/*/TABLE")):
             time.sleep(_POLL_SECONDS)
         self.pause = self._lateness.longest_ms

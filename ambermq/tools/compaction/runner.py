@@ -1,7 +1,7 @@
 """The interface between a compaction and the runner of its tasks: this process, other processes, or Spark.
 
     count(tasks)     CountTask -> SegmentCount     each sealed segment below the horizon
-    rewrite(tasks)   GroupTask -> Rewritten        each group that is worth it
+    rewrite(tasks)   GroupTask -> RewrittenSegment each group that is worth it
 
 Rule 1. Tasks and results are values of rewrite_tasks.py. Results come in any order, each as soon as its task ends.
 Rule 2. A task may run twice, or end half way: each run writes a file with a name of its own, and only the file in the

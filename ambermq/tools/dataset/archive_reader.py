@@ -1,9 +1,9 @@
-"""Archives as they are read: which a log's manifest names, and their files as parts of its history.
+"""Read archives: the ones that the manifest of a log names, and their files as parts of its history.
 
     TARGET/<attempt>.archive    JSON and a CRC line: log, offsets, and the Parquet files with rows, bytes and CRC-32C
     TARGET/date=.../queue=...   the files; see parquet_files.py
 
-Rule: only archives that the manifest names are read. What a compaction wrote that was not committed is litter.
+Rule: only archives that the manifest names are read. The files of a compaction without a commit are never read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,42 +44,42 @@ class Archive:
     """Events of one log as Parquet files."""
 
     version: int
-    """Of this format."""
+    """The version of this format."""
     log_id: str
-    """Of the log, in hex."""
+    """The id of the log, in hex."""
     vhost: str
-    """As it was called."""
+    """The name of the virtual host."""
     first_offset: int
-    """Events from here on ..."""
+    """The first offset ..."""
     last_offset: int
-    """... up to and with this."""
+    """... and the last one, included."""
     columns: tuple[str, ...]
-    """That the files and their paths have."""
+    """The columns in the files and their paths."""
     files: tuple[ParquetFile, ...]
-    """Sorted by path."""
+    """The files, sorted by path."""
 
     @property
     def rows(self) -> int:
-        """How many rows all files have."""
+        """The number of rows in all files."""
         return sum(one.rows for one in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivePart:
-    """One file of an archive, to be opened anywhere."""
+    """One file of an archive, with all that a process needs to open it."""
 
     target: str
-    """The archive's directory, a path or a URL."""
+    """The directory of the archive, a path or a URL."""
     file: ParquetFile
-    """Below it."""
+    """The file below the directory."""
     first_offset: int
-    """Its events lie from here on ..."""
+    """The first offset of its events ..."""
     last_offset: int
-    """... up to and with this."""
+    """... and the last one, included."""
 
 
 def store_archive(archive: Archive, target: str, *, attempt: str) -> str:
-    """Write what an archive is beside its files; returns the path or URL that a manifest is to name."""
+    """Write the listing of an archive beside its files; return the path or URL for the manifest."""
     listing = joined(target, f"{attempt}{_SUFFIX}")
     content = with_crc_line(msgspec.json.format(msgspec.json.encode(archive), indent=1) + b"\n")
     place = place_of(target)
@@ -121,7 +121,7 @@ def archive_parts(log: HistoryLog) -> Iterator[ArchivePart]:
 
 
 def may_hold(part: ArchivePart, selection: Selection) -> bool:
-    """Tell whether a file may hold anything of a selection."""
+    """Return whether a file may hold events of a selection."""
     if part.last_offset < selection.first or part.first_offset >= selection.end:
         return False
     if selection.queues is not None and part.file.queue not in selection.queues:
@@ -131,10 +131,10 @@ def may_hold(part: ArchivePart, selection: Selection) -> bool:
 
 
 def known_from(log: HistoryLog) -> int:
-    """Return the offset from which log and archives together tell all that happened. Raises as `load_archive`."""
+    """Return the offset from which log and archives together have every event. Raises as `load_archive`."""
     begin = log.horizon
     for archive in map(load_archive, reversed(log.manifest.archive)):
-        # What a compaction archives ends where it lets history begin: what lies before a gap is not joined to the log.
+        # An archive ends at the horizon of its compaction. An archive before a gap is not joined to the log.
         if archive.last_offset + 1 >= begin:
             begin = min(begin, archive.first_offset)
     return begin
@@ -143,9 +143,9 @@ def known_from(log: HistoryLog) -> int:
 def archive_columns(
     part: ArchivePart, columns: Sequence[str], selection: Selection = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events of an archive's file, these columns of them, as far as their offsets and times are selected.
+    """Yield these columns of the events in an archive's file, within the offsets and times of a selection.
 
-    Raises OSError where pages are damaged.
+    Raises OSError if pages are damaged.
     """
     place, schema = place_of(part.target), schema_of(columns)
     path = f"{place.path}/{part.file.path}"
@@ -153,8 +153,8 @@ def archive_columns(
         os_errors(),
         pq.ParquetFile(path, filesystem=place.filesystem, page_checksum_verification=True) as file,
     ):
-        there = [name for name in file.schema_arrow.names if name in {*schema.names, "offset", "timestamp"}]
-        for whole in file.iter_batches(_ROWS_MAX, columns=there):
+        present = [name for name in file.schema_arrow.names if name in {*schema.names, "offset", "timestamp"}]
+        for whole in file.iter_batches(_ROWS_MAX, columns=present):
             batch = _selected(whole, selection)
             yield pa.RecordBatch.from_arrays(
                 [_column(batch, field, part.file.queue) for field in schema], schema=schema
@@ -162,7 +162,7 @@ def archive_columns(
 
 
 def _selected(batch: pa.RecordBatch, selection: Selection) -> pa.RecordBatch:
-    """Leave out rows before or behind the offsets and times of a selection."""
+    """Return the rows within the offsets and times of a selection."""
     offsets, times = batch.column("offset"), batch.column("timestamp").cast(pa.int64())
     bounds = (
         pc.greater_equal(offsets, selection.first),

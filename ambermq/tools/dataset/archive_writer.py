@@ -1,9 +1,9 @@
-"""Writing the events of a stretch of a log into Parquet, before a compaction lets go of them.
+"""Write a range of a log's events into Parquet files, before a compaction removes them.
 
-Rule 1. An archive is whole and durable before anybody names it; it counts when the manifest does, in the same edit that
-moves the horizon, so that no row is there twice or not at all.
-Rule 2. The same stretch can be archived again at any time: an attempt's files have names of their own.
-Rule 3. Everything goes in, bodies too: what is archived is gone from the log.
+Rule 1. An archive is whole and durable before the manifest names it. The edit that names it also moves the horizon, so
+every event is either in the log or in the archive.
+Rule 2. The same range can be archived again at any time: the files of each attempt have names of their own.
+Rule 3. An archive has all columns, bodies too: the log no longer has these events.
 """
 
 import secrets
@@ -23,12 +23,12 @@ from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS
 __all__ = ["ALL_COLUMNS", "write_archive"]
 
 ALL_COLUMNS: Final = (*EVENT_COLUMNS, *CONTENT_COLUMNS)
-"""What an archive holds."""
+"""The columns of an archive."""
 
 _VERSION: Final = 1
 
 Progress = Callable[[int, int], Any]
-"""Hears the bytes of segments read so far and how many there are."""
+"""progress(done, total): called with the bytes of segments read until now, and all bytes."""
 
 
 def write_archive(
@@ -44,8 +44,8 @@ def write_archive(
 ) -> tuple[str, Archive]:
     """Write the events from `first_offset` to `last_offset`, both included, of the log in `directory` below `target`.
 
-    `target` is a path or a URL, `attempt` begins the names of all files and is drawn where it is empty. Returns what
-    Manifest.archive is to name, and what was written. Raises DamageError, LogError, OSError.
+    `target` is a path or a URL. `attempt` is the prefix of all file names; if it is empty, a random one is used.
+    Returns the path or URL for Manifest.archive, and the archive. Raises DamageError, LogError, OSError.
     """
     attempt = attempt or f"{first_offset:012x}-{secrets.token_hex(4)}"
     target = target if is_remote(target) else place_of(target).path

@@ -1,11 +1,11 @@
-"""The events of a segment as Arrow record batches: one way for the Spark source, archives and exports.
+"""The events of a segment as Arrow record batches, for the Spark source, archives and exports.
 
-Rule 1. Heads are checked always; bodies are read and checked where a column needs them.
-Rule 2. What a selection leaves out is left out before columns are made of it; no column is made that is not asked for.
-Rule 3. A record batch has at most 32,768 rows: 1 to 4 MiB of common columns, and what Spark takes fastest. Where bodies
-are asked for, it is made of 2 MiB of them, or of one batch of the log that is larger.
-Rule 4. Damaged bytes end it with a DamageError; where rows are asked for instead, each stretch is a row of the type
-`unreadable`, and a message with damaged bytes has nulls for what it says.
+Rule 1. Heads of batches are always checked; bodies are read and checked only if a column needs them.
+Rule 2. Events outside the selection are removed before columns are built; only the requested columns are built.
+Rule 3. A record batch has at most 32,768 rows: 1 to 4 MiB of common columns, which Spark reads fastest. With bodies it
+has about 2 MiB of them, or one larger batch of the log.
+Rule 4. Damaged bytes raise a DamageError. With `damaged_rows` each damaged range is a row of the type `unreadable`, and
+a message with a damaged body has nulls in its columns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,27 +58,30 @@ _OUTCOMES: Final = np.array(["", *(kind.name.lower() for kind in sorted(OutcomeK
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which events are wanted."""
+    """The conditions for the events of a read."""
 
     first: int = 0
-    """Offsets from here on ..."""
+    """Only offsets from this one ..."""
     end: int = _FOREVER
-    """... to below here."""
+    """... to below this one."""
     begin_us: int = -_FOREVER
-    """Times from here on ..."""
+    """Only times from this one ..."""
     end_us: int = _FOREVER
-    """... to below here."""
+    """... to below this one."""
     types: frozenset[str] | None = None
-    """Only these types; None: all."""
+    """Only these types; None for all."""
     queues: frozenset[str] | None = None
-    """Only what is about these queues; None: all."""
+    """Only events of these queues; None for all."""
 
 
 EVERYTHING: Final = Selection()
 
 
 def selection_between(since: str, until: str, *, now_us: int) -> Selection:
-    """Return what happened from one WHEN on and before another; empty texts set no bound. Raises ToolError."""
+    """Return the selection of events from the moment `since` to before `until`; an empty text is no bound.
+
+    Raises ToolError.
+    """
     bounds: dict[str, Any] = {}
     for text, offset_name, time_name in ((since, "first", "begin_us"), (until, "end", "end_us")):
         match parse_when(text, now_us=now_us) if text else None:
@@ -98,10 +101,10 @@ def event_columns(
     selection: Selection = EVERYTHING,
     damaged_rows: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events of a segment, these columns of them, as `schema_of(columns)` has them.
+    """Yield these columns of the events of a segment, with the schema `schema_of(columns)`.
 
-    Names of what began in other segments, and pieces of messages, are looked up in `segments`, all of the log's;
-    `known` is HistoryLog.known(). Raises DamageError, unless `damaged_rows`; ToolError where the segment is gone.
+    `segments` are all segments of the log, for names and pieces of messages in other segments; `known` is
+    HistoryLog.known(). Raises DamageError unless `damaged_rows`, and ToolError if the segment was deleted.
     """
     part = open_segment(segment)
     lookup = Lookup(segments or (segment,))
@@ -115,14 +118,14 @@ def event_columns(
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Bytes that are no valid batch."""
+    """A range of bytes that are no valid batch."""
 
     offset: int
     size: int
 
 
 class _Table:
-    """One segment on its way to be columns."""
+    """The conversion of one segment into columns."""
 
     def __init__(
         self,
@@ -148,10 +151,10 @@ class _Table:
         self._contents = tuple(name for name in columns if name in CONTENT_COLUMNS)
 
     def batches(self, *, damaged_rows: bool) -> Iterator[pa.RecordBatch]:
-        gathering = RowBuilder()
+        builder = RowBuilder()
         for walk in self._walks(damaged_rows=damaged_rows):
             if isinstance(walk, _Gap):
-                yield from self._flushed(gathering)
+                yield from self._flushed(builder)
                 yield self._gap(walk)
                 continue
             assert walk.header is not None
@@ -159,13 +162,13 @@ class _Table:
                 continue
             if walk.header.base_offset >= self._end or walk.header.base_timestamp_us >= self._selection.end_us:
                 break
-            self._gather(gathering, walk, damaged_rows=damaged_rows)
-            if gathering.count >= _ROWS_MAX or gathering.bytes >= _BYTES_MAX:
-                yield from self._flushed(gathering)
-        yield from self._flushed(gathering)
+            self._add(builder, walk, damaged_rows=damaged_rows)
+            if builder.count >= _ROWS_MAX or builder.bytes >= _BYTES_MAX:
+                yield from self._flushed(builder)
+        yield from self._flushed(builder)
 
     def _walks(self, *, damaged_rows: bool) -> Iterator[BatchWalk | _Gap]:
-        """Yield each batch that is what was written, and what lies between; DamageError instead of the latter."""
+        """Yield each valid batch, and the gaps between them if `damaged_rows`; else a gap raises DamageError."""
         segment, expected = self._segment, self._segment.base_offset
         walk = self._part.walk(segment.start)
         for header in walk:
@@ -178,8 +181,8 @@ class _Table:
             yield walk
         if walk.position < self._part.size:
             if not damaged_rows:
-                what, found = walk.mismatch or ("a batch", "zeros, as where nothing was ever written")
-                raise DamageError(self._part.path, walk.position, what, found)
+                wanted, found = walk.mismatch or ("a batch", "zeros: the segment was never written there")
+                raise DamageError(self._part.path, walk.position, wanted, found)
             yield from self._later(walk, expected)
 
     def _later(self, walk: BatchWalk, expected: int) -> Iterator[BatchWalk | _Gap]:
@@ -193,7 +196,7 @@ class _Table:
         if end < self._part.size:
             yield _Gap(expected, self._part.size - end)
 
-    def _gather(self, gathering: RowBuilder, walk: BatchWalk, *, damaged_rows: bool) -> None:
+    def _add(self, builder: RowBuilder, walk: BatchWalk, *, damaged_rows: bool) -> None:
         header = walk.header
         assert header is not None
         bodies, is_readable = None, True
@@ -207,13 +210,13 @@ class _Table:
                 read = bytes(header.bodies_bytes)
             bodies = bytes(read)
         records, meta = walk.parts()
-        gathering.add(header, records, meta, bodies, is_readable=is_readable)
+        builder.add(header, records, meta, bodies, is_readable=is_readable)
 
-    def _flushed(self, gathering: RowBuilder) -> Iterator[pa.RecordBatch]:
-        if not gathering.count:
+    def _flushed(self, builder: RowBuilder) -> Iterator[pa.RecordBatch]:
+        if not builder.count:
             return
-        records = gathering.take()
-        self._hear(records)
+        records = builder.take()
+        self._add_names(records)
         wanted = self._is_wanted(records)
         kept = None if wanted.all() else np.flatnonzero(wanted)
         rows = rows_of(records, kept, with_messages=self._with_messages)
@@ -225,16 +228,16 @@ class _Table:
             part = rows.where(slice(start, start + _ROWS_MAX))
             yield pa.RecordBatch.from_arrays(_Columns(self, records, part).all(), schema=self._schema)
 
-    def _hear(self, records: Records) -> None:
-        """Learn the names that these records give."""
+    def _add_names(self, records: Records) -> None:
+        """Add the names of queues and links that these records declare."""
         for index in map(int, np.flatnonzero(np.isin(records.columns["type"], _NAMING))):
-            said = msgspec.json.decode(records.meta_of(index))
+            keys = msgspec.json.decode(records.meta_of(index))
             offset, kind = int(records.offset[index]), int(records.columns["type"][index])
             if kind == _QUEUE_DECLARED:
-                self._names.hear(offset, said.get("name", ""), offset)
+                self._names.add(offset, keys.get("name", ""), offset)
             else:
                 queue = int(records.columns["queue"][index]) if kind == _CONSUMER_ATTACHED else 0
-                self._names.hear(offset, said.get("container", ""), queue)
+                self._names.add(offset, keys.get("container", ""), queue)
 
     def _is_wanted(self, records: Records) -> Any:
         selection = self._selection
@@ -248,12 +251,12 @@ class _Table:
         return np.isin(queues, [one for one in unique if self._names.queue(int(one)) in self._selection.queues])
 
     def _gap(self, gap: _Gap) -> pa.RecordBatch:
-        said = {"offset": gap.offset, "vhost": self._segment.vhost, "type": UNREADABLE, "count": 0, "size": gap.size}
-        return pa.RecordBatch.from_pylist([said], schema=self._schema)
+        row = {"offset": gap.offset, "vhost": self._segment.vhost, "type": UNREADABLE, "count": 0, "size": gap.size}
+        return pa.RecordBatch.from_pylist([row], schema=self._schema)
 
 
 class _Columns:
-    """The columns of some rows, made when they are asked for."""
+    """The columns of some rows; only the requested ones are built."""
 
     def __init__(self, table: _Table, records: Records, rows: Rows) -> None:
         self._table = table
@@ -261,8 +264,8 @@ class _Columns:
         self._rows = rows
 
     def all(self) -> list[pa.Array]:
-        """Return the columns that the table is to have."""
-        contents = self._contents_by_name() if self._table._contents else {}  # noqa: SLF001 - two halves of one thing
+        """Return the columns of the table's schema."""
+        contents = self._contents_by_name() if self._table._contents else {}  # noqa: SLF001 - two halves of one class
         schema = self._table._schema  # noqa: SLF001
         return [contents[name] if name in contents else getattr(self, f"_{name}")() for name in schema.names]
 
@@ -310,7 +313,7 @@ class _Columns:
         return pa.array(map(ids.get, self._rows.index.tolist()), pa.string())
 
     def _contents_by_name(self) -> dict[str, pa.Array]:
-        """Return the columns for which messages are decoded, each of them once."""
+        """Return the columns with contents of messages; each message is decoded once."""
         names = self._table._contents  # noqa: SLF001
         nothing = (None,) * len(names)
         found: dict[int, tuple[Any, ...]] = {}
@@ -325,7 +328,7 @@ class _Columns:
         return (self._rows.type == _PUBLISHED) & self._records.is_readable[self._rows.index]
 
     def _payload(self, index: int, *, is_whole: bool) -> bytes | None:
-        """Return a message, or its first piece; None where a piece is not there any more."""
+        """Return a message, or its first piece; None if the log no longer has one of the pieces."""
         columns = self._records.columns[index]
         if not columns["flags"] & LARGE:
             return self._records.body_of(index)
@@ -338,7 +341,7 @@ class _Columns:
 
 
 def _by_run(ids: Any, name: Any) -> pa.Array:
-    """Return the name of each id: neighbours are mostly alike, so names are found once a run of them, then repeated."""
+    """Return the name of each id; equal ids are mostly neighbours, so each run of them is looked up once."""
     if not len(ids):
         return pa.array([], pa.string())
     heads = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))

@@ -1,10 +1,10 @@
-"""A log as history is read from it: its segments by name, from one generation of the manifest, wherever it lies.
+"""The segments of a log for reading its history: from one generation of the manifest, on the disk or remote.
 
-Rule 1. What is told here can be handed to other processes: a segment is found again by place and file id.
-Rule 2. On the disk the generation is pinned while the log is open: nothing that it names is deleted. Who reads in
-        other processes and lets go before they have opened the files may find one gone, which is told as such.
-Rule 3. History ends where it is durable while a broker writes, else where recovery would end it. A remote copy is of a
-        log that nobody writes.
+Rule 1. The values here can be sent to other processes: a segment is found again by its place and file id.
+Rule 2. On the disk the generation is pinned while the log is open: none of its files is deleted. If the log is closed
+        before other processes have opened their files, a file may be deleted; the error says so.
+Rule 3. Beside a running broker history ends at the durable end, else where recovery would end it. No broker writes to a
+        remote copy of a log.
 """
 
 from collections.abc import Iterator
@@ -41,63 +41,66 @@ __all__ = [
 ]
 
 ALL_VHOSTS: Final = "*"
-"""Stands for every virtual host of a directory."""
+"""The name for every virtual host of a directory."""
 
 _VHOSTS: Final = Path(vhosts_path("")).name
 _BATCH_BYTES_MAX: Final = LogConfig().batch_bytes_max
 
 Known = dict[int, tuple[str, int]]
-"""By id: the name of a queue and its id, or the container of a link and its queue, 0 where it sends."""
+"""By id: the name of a queue and its id, or the container of a link and its queue, 0 for a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistorySegment:
-    """One segment of one log, to be opened anywhere."""
+    """One segment of one log, with all that a process needs to open it."""
 
     log: str
-    """The log's directory, a path or a URL."""
+    """The directory of the log, a path or a URL."""
     vhost: str
-    """The virtual host whose log it is."""
+    """The virtual host of the log."""
     log_id: bytes
-    """16 bytes; the file says the same."""
+    """The id of the log, 16 bytes, as in the header of the file."""
     file_id: int
-    """Names the file."""
+    """The id in the name of the file."""
     base_offset: int
     """The first offset that it answers for."""
     next_offset: int
-    """The first that it does not."""
+    """The first offset that it does not answer for."""
     size: int
-    """Bytes that count, header included."""
+    """The length of its valid bytes, header included."""
     end: int
-    """Events from here on are not told: they are not durable yet."""
+    """Events from this offset on are not read: they are not durable yet."""
     first: int = 0
-    """Nor are those before here."""
+    """Events below this offset are not read."""
     start: int = SEGMENT_HEADER_BYTES
-    """Position of the first batch that is wanted."""
+    """The position of the first batch to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryLog:
-    """A log of one virtual host, open."""
+    """An open log of one virtual host."""
 
     directory: str
-    """Of the log, a path or a URL."""
+    """The directory of the log, a path or a URL."""
     vhost: str
-    """Whose log it is."""
+    """The virtual host of the log."""
     manifest: Manifest
-    """The generation that is read."""
+    """The generation of the manifest that is read."""
     segments: tuple[HistorySegment, ...]
-    """In order of their offsets, those that hold something."""
+    """The segments that are not empty, in the order of their offsets."""
     end: int
     """The first offset that it does not answer for."""
 
     @property
     def horizon(self) -> int:
-        """Where history begins; below it only some messages are left."""
+        """The offset at which history begins; below it the log has only live messages."""
         return self.manifest.horizon.offset if self.manifest.horizon else 0
 
     def known(self) -> Known:
-        """Return the names of what lived at the horizon, whose events are gone. Raises DamageError, ForeignError."""
+        """Return the names of queues and links at the horizon; their events were compacted.
+
+        Raises DamageError, ForeignError.
+        """
         base = next((one for one in self.manifest.snapshots if self.horizon and one.end == self.horizon), None)
         if base is None:
             return {}
@@ -110,9 +113,9 @@ class HistoryLog:
 
 @contextmanager
 def open_histories(directory: str, vhost: str = DEFAULT_VHOST) -> Iterator[list[HistoryLog]]:
-    """Open the logs of a data directory, a path or a URL, for a block: of one virtual host or, by `*`, of all.
+    """Open the logs of a data directory, a path or a URL, for a block: of one virtual host or of all with `*`.
 
-    Raises ToolError where there is no such directory or virtual host, LogError as `open_reader`.
+    Raises ToolError if there is no such directory or virtual host, and LogError as `open_reader`.
     """
     opened = [open_history(log, name) for name, log in _logs(directory, vhost)]
     with _closing(opened) as logs:
@@ -121,7 +124,7 @@ def open_histories(directory: str, vhost: str = DEFAULT_VHOST) -> Iterator[list[
 
 @contextmanager
 def _closing(opened: list[Any]) -> Iterator[list[HistoryLog]]:
-    """Enter all of the contexts, and leave those that were entered."""
+    """Enter all contexts; exit those that were entered."""
     if not opened:
         yield []
         return
@@ -130,7 +133,7 @@ def _closing(opened: list[Any]) -> Iterator[list[HistoryLog]]:
 
 
 def _logs(directory: str, vhost: str) -> list[tuple[str, str]]:
-    """Return the names of the virtual hosts that are asked for, and where their logs lie."""
+    """Return the names and log directories of one virtual host, or of all with `*`. Raises ToolError."""
     place = place_of(directory)
     if not place.storage.exists(manifest_path(place.path)):
         raise ToolError(
@@ -152,7 +155,10 @@ def _logs(directory: str, vhost: str) -> list[tuple[str, str]]:
 
 @contextmanager
 def open_history(directory: str, vhost: str = DEFAULT_VHOST) -> Iterator[HistoryLog]:
-    """Open one log's directory, a path or a URL, for a block; `vhost` is what it is called. Raises LogError."""
+    """Open the directory of one log, a path or a URL, for a block; `vhost` is the name of its virtual host.
+
+    Raises LogError.
+    """
     if is_remote(directory):
         yield _remote(directory, vhost)
         return
@@ -191,7 +197,7 @@ def _remote(directory: str, vhost: str) -> HistoryLog:
 def open_segment(segment: HistorySegment) -> SegmentReader:
     """Open a segment; the caller closes its file.
 
-    Raises DamageError where it is not the one that is meant, and ToolError where it is gone.
+    Raises DamageError if the file is another segment, and ToolError if it was deleted.
     """
     place = place_of(segment.log)
     path = segment_path(place.path, segment.file_id)
@@ -199,7 +205,7 @@ def open_segment(segment: HistorySegment) -> SegmentReader:
         file = place.storage.open(path)
     except FileNotFoundError as error:
         raise ToolError(
-            "the segment is gone: a compaction has replaced it since this read was planned",
+            "the segment is gone: a compaction replaced it after this read was planned",
             where=path,
             advice="read again; `with open_histories(DIR):` around a read keeps its files",
             code=ExitCode.NOT_FOUND,
@@ -214,7 +220,7 @@ def open_segment(segment: HistorySegment) -> SegmentReader:
 
 
 def first_time_us(segment: HistorySegment) -> int:
-    """Return the time of a segment's first batch, by its header alone; 0 where that tells none."""
+    """Return the time of a segment's first batch, from its header; 0 if the segment is too short."""
     part = open_segment(segment)
     try:
         head = part.file.read(BATCH_HEADER_BYTES, SEGMENT_HEADER_BYTES)
@@ -224,5 +230,5 @@ def first_time_us(segment: HistorySegment) -> int:
 
 
 def limited(segment: HistorySegment, *, first: int = 0, end: int) -> HistorySegment:
-    """Return the segment with less that is told of it: offsets from `first` to below `end`."""
+    """Return the segment with its events limited to offsets from `first` to below `end`."""
     return replace(segment, first=max(segment.first, first), end=min(segment.end, end))

@@ -1,9 +1,9 @@
-"""Single records of a log by offset, for who reads it segment by segment: the names of ids, the pieces of messages.
+"""Single records of a log by offset, for a reader of segments: the names of ids, and the pieces of messages.
 
-Rule 1. An id is the offset of the record that created the thing, so its name is found where that record lies, in
-whichever segment; what lived at the horizon is known beforehand.
-Rule 2. A segment is walked as far as it must be, once; where its batches lie is remembered.
-Rule 3. What is not there, since it was compacted away or never written, is None; that is for the caller to tell.
+Rule 1. An id is the offset of the record that created the object, so that record has its name, in any segment. The
+names at the horizon are known beforehand.
+Rule 2. A segment is walked once, and only as far as needed; the positions of its batches are cached.
+Rule 3. A record that was compacted or never written is None; the caller decides what that means.
 """
 
 from bisect import bisect_right
@@ -25,7 +25,7 @@ _OPEN_MAX: Final = 16
 
 
 class _Opened:
-    """A segment, walked as far as somebody has asked."""
+    """An open segment, and the positions of its batches as far as it was walked."""
 
     def __init__(self, segment: HistorySegment) -> None:
         self.part: SegmentReader = open_segment(segment)
@@ -36,7 +36,7 @@ class _Opened:
         self._end = segment.base_offset
 
     def batch(self, offset: int) -> BatchWalk | None:
-        """Return a walk that stands on the batch that may hold `offset`."""
+        """Return a walk at the batch that may hold `offset`."""
         while self._end <= offset and (header := next(self._headers, None)) is not None:
             self._bases.append(header.base_offset)
             self._positions.append(self._walk.position)
@@ -49,10 +49,10 @@ class _Opened:
 
 
 class Lookup:
-    """The records of one log; close it when done."""
+    """The records of one log by offset; the caller closes it."""
 
     def __init__(self, segments: Sequence[HistorySegment]) -> None:
-        """Look into these segments, which are in order of their offsets."""
+        """Look up records in these segments, which are in the order of their offsets."""
         self._segments = segments
         self._bases = [one.base_offset for one in segments]
         self._opened: dict[int, _Opened] = {}
@@ -64,7 +64,7 @@ class Lookup:
         return next((event for event in events if event.offset == offset), None)
 
     def body(self, offset: int) -> bytes | None:
-        """Return the body of the record at `offset`; None also where its checksum fails."""
+        """Return the body of the record at `offset`; None if there is none, or if its checksum is wrong."""
         walk = self._batch(offset)
         if walk is None:
             return None
@@ -78,7 +78,7 @@ class Lookup:
         return bytes(bodies[start : start + record.body_length])
 
     def close(self) -> None:
-        """Close the segments that were opened."""
+        """Close the open segments."""
         for opened in self._opened.values():
             opened.part.file.close()
         self._opened.clear()
@@ -99,19 +99,19 @@ class Lookup:
 
 
 class Names:
-    """What queues and links were called, by id."""
+    """The names of queues and links by id."""
 
     def __init__(self, lookup: Lookup, known: Known) -> None:
-        """Begin with what is `known`; what is not is looked up."""
+        """Begin with the names in `known`; others are looked up."""
         self._lookup = lookup
         self._known: dict[int, tuple[str, int] | None] = dict(known)
 
-    def hear(self, offset: int, name: str, queue: int) -> None:
-        """Remember what the record at `offset` names: a queue, or the container of a link on `queue`."""
+    def add(self, offset: int, name: str, queue: int) -> None:
+        """Add the name that the record at `offset` declares: a queue, or the container of a link on `queue`."""
         self._known[offset] = (name, queue)
 
     def queue(self, queue: int) -> str | None:
-        """Return the name of a queue, its id where none is known, None for no queue."""
+        """Return the name of a queue, its id if the name is unknown, None for no queue."""
         if queue <= 0:
             return None
         known = self._of(queue)

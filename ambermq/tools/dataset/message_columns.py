@@ -1,8 +1,7 @@
-"""What messages say of themselves, as columns: id, headers, properties, application properties and body.
+"""The contents of messages as columns: id, headers, properties, application properties and body.
 
-Rule 1. Only what is asked for is decoded: an id is found without decoding the rest, and where the record knows of none
-nothing is looked at.
-Rule 2. Bytes that are no message have no id and no properties, and are their own body.
+Rule 1. Only the requested columns are decoded. An id is found without decoding the rest of the message.
+Rule 2. Bytes that are no valid message have no id and no properties; the column `body` has all of them.
 """
 
 from collections.abc import Callable
@@ -23,7 +22,7 @@ _json: Final = msgspec.json.Encoder().encode
 
 
 def id_of(payload: bytes) -> str | None:
-    """Return the message-id of a message, or of its first piece, as people would type it."""
+    """Return the message-id of a message, or of its first piece, as text."""
     shown = shown_id(message_id_of(payload))
     return None if shown is None else str(shown)
 
@@ -38,23 +37,23 @@ def content_of(payload: bytes, names: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _headers(message: Message) -> str | None:
-    said = _said(message.header)
+    values = _values(message.header)
     if message.message_annotations:
-        said["annotations"] = plain(message.message_annotations)
-    return _json(said).decode() if said else None
+        values["annotations"] = plain(message.message_annotations)
+    return _json(values).decode() if values else None
 
 
 def _properties(message: Message) -> str | None:
-    said = _said(message.properties)
-    return _json(said).decode() if said else None
+    values = _values(message.properties)
+    return _json(values).decode() if values else None
 
 
 def _application_properties(message: Message) -> str | None:
     return _json(plain(message.application_properties)).decode() if message.application_properties else None
 
 
-def _said(composite: Header | Properties | None) -> dict[str, Any]:
-    """Return the fields of a composite that say anything."""
+def _values(composite: Header | Properties | None) -> dict[str, Any]:
+    """Return the fields of a composite that are neither null nor false."""
     values = {} if composite is None else {one.name: getattr(composite, one.name) for one in fields(composite)}
     return {name: plain(value) for name, value in values.items() if value is not None and value is not False}
 
@@ -79,4 +78,4 @@ CONTENTS: Final[dict[str, Callable[[Message], Any]]] = {
     "application_properties": _application_properties,
     "body": _body,
 }
-"""How each column is made of a message."""
+"""The function that builds each column from a message."""

@@ -1,12 +1,12 @@
-"""Events as Parquet, by date and queue: what archives and exports are made of.
+"""Write events as Parquet files by date and queue, for archives and exports.
 
     TARGET/date=2026-11-22/queue=orders/<attempt>-0.parquet
 
-Rule 1. The names of files begin with the attempt that wrote them: two attempts at the same work never touch each
-other's, and what a dead one left is recognised by who names files elsewhere.
-Rule 2. The two columns of the path are not in the files. An event about no queue lies in
-`queue=__HIVE_DEFAULT_PARTITION__`; names are percent-encoded where paths need it. Dates are UTC.
-Rule 3. On a disk, files and their names are synced when they are returned. Pages have checksums.
+Rule 1. The names of files begin with the attempt that wrote them: two attempts never write to the same file, and the
+files of a dead attempt are recognised by their names.
+Rule 2. The files do not have the columns of the path. An event without a queue is in
+`queue=__HIVE_DEFAULT_PARTITION__`; names are percent-encoded if a path needs it. Dates are UTC.
+Rule 3. On a disk, files and their names are synced before they are returned. Pages have checksums.
 """
 
 import os
@@ -27,31 +27,31 @@ from ambermq.tools.dataset.schema import schema_of
 __all__ = ["NO_QUEUE", "ParquetFile", "write_events"]
 
 NO_QUEUE: Final = "__HIVE_DEFAULT_PARTITION__"
-"""Stands in a path for the queue of events that are about none."""
+"""The queue in the path of events without a queue."""
 
 _PARTITIONS: Final = pa.schema([("date", pa.string()), ("queue", pa.string())])
 _OPEN_FILES_MAX: Final = 128
 _PARTITIONS_MAX: Final = 1 << 20
 _ROWS_A_GROUP: Final = 131_072
-_ROWS_GATHERED: Final = 16_384
-"""Rows of a file that are held back, so that its groups are not tiny where there are many queues."""
-_ROWS_GATHERED_WITH_BODIES: Final = 4_096
-"""The same where each may be large."""
+_ROWS_BUFFERED: Final = 16_384
+"""The rows of a file that are buffered, so that its row groups are not tiny if there are many queues."""
+_ROWS_BUFFERED_WITH_BODIES: Final = 4_096
+"""The same for rows with bodies, which may be large."""
 _PIECE_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetFile:
-    """One file, written."""
+    """One written file."""
 
     path: str
-    """Below the target."""
+    """The path below the target."""
     rows: int
-    """Events in it."""
+    """The number of rows."""
     size: int
-    """Bytes."""
+    """The size in bytes."""
     crc32c: int
-    """Of all of them."""
+    """The checksum of the whole file."""
 
     @property
     def date(self) -> str:
@@ -60,7 +60,7 @@ class ParquetFile:
 
     @property
     def queue(self) -> str | None:
-        """The queue that its events are about, None where they are about none."""
+        """The queue of its events, None if they have none."""
         name = self.path.split("/")[-2].removeprefix("queue=")
         return None if name == NO_QUEUE else unquote(name)
 
@@ -68,9 +68,9 @@ class ParquetFile:
 def write_events(
     batches: Iterable[pa.RecordBatch], columns: Sequence[str], target: str, *, attempt: str
 ) -> list[ParquetFile]:
-    """Write record batches of these columns, offset, timestamp and queue among them, below a path or URL.
+    """Write record batches below a path or URL and return the files, sorted by path.
 
-    Returns the files, sorted by path; raises OSError.
+    The columns must include offset, timestamp and queue. Raises OSError.
     """
     place = place_of(target)
     paths: list[str] = []
@@ -93,7 +93,7 @@ def write_events(
             max_open_files=_OPEN_FILES_MAX,
             max_partitions=_PARTITIONS_MAX,
             max_rows_per_group=_ROWS_A_GROUP,
-            min_rows_per_group=_ROWS_GATHERED_WITH_BODIES if "body" in columns else _ROWS_GATHERED,
+            min_rows_per_group=_ROWS_BUFFERED_WITH_BODIES if "body" in columns else _ROWS_BUFFERED,
             use_threads=False,
             create_dir=place.makes_directories,
         )
@@ -109,7 +109,7 @@ def _dated(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
 
 
 def _file(place: Any, path: str) -> ParquetFile:
-    """Return what there is to say of a file that was written; it is read once for its checksum."""
+    """Return the description of a written file; the file is read once for its checksum."""
     from pyarrow.parquet import read_metadata  # noqa: PLC0415 - beside its one use
 
     file = place.storage.open(path)
@@ -125,7 +125,7 @@ def _file(place: Any, path: str) -> ParquetFile:
 
 
 def _sync(paths: Sequence[str], target: str) -> None:
-    """Make files and the names of all directories down to them durable."""
+    """Sync files, and all directories from the target down to them."""
     directories = {str(one) for path in paths for one in Path(path).parents if str(one).startswith(target)}
     for path in [*paths, *sorted(directories, reverse=True), str(Path(target).parent)]:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,10 +1,11 @@
-"""Records as rows: which messages each event is about, for thousands of batches' records at once. Pure, by numpy.
+"""Records as rows: one row for each message of an event, for the records of thousands of batches at once. Pure, numpy.
 
-    batches   heads of the log, one after the other             Gathering.add
-    records   their columns as arrays, offsets and times whole  Gathering.take -> Records
-    rows      a record about n messages is n rows               rows_of -> Rows
+    batches   heads of the log, one after the other               RowBuilder.add
+    records   their columns as arrays, absolute offsets and times RowBuilder.take -> Records
+    rows      a record about n messages is n rows                 rows_of -> Rows
 
-Rule: nothing is done a record or a row; what differs by type is a mask over all rows. The bar is millions a second.
+Rule: no Python code runs for each record or row; differences by type are masks over all rows. The goal is millions of
+rows a second.
 """
 
 from dataclasses import dataclass
@@ -50,49 +51,49 @@ _RECORD: Final = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""As log/format/record.py draws it."""
+"""The layout of a record, as in log/format/record.py."""
 
 
 @dataclass(slots=True)
 class Records:
-    """The records of some batches; arrays have an entry for each."""
+    """The records of some batches; each array has an entry for each record."""
 
     columns: Any
-    """As they lie on the disk: a structured array of `_RECORD`."""
+    """The columns as on the disk: a structured array of `_RECORD`."""
     offset: Longs
-    """Absolute."""
+    """Absolute offsets."""
     time_us: Longs
-    """Absolute."""
+    """Absolute times."""
     meta: bytes
     """All metas, one after the other."""
     meta_start: Longs
-    """Where each one's begins."""
+    """The position of each record's meta."""
     bodies: bytes
-    """All bodies; empty where they were not asked for."""
+    """All bodies, one after the other; empty if they were not requested."""
     body_start: Longs
-    """Where each one's begins."""
+    """The position of each record's body."""
     is_readable: Flags
-    """Whether its body is what was written."""
+    """Whether the body has a right checksum."""
 
     def meta_of(self, index: int) -> bytes:
-        """Return one record's meta."""
+        """Return the meta of one record."""
         start = int(self.meta_start[index])
         return self.meta[start : start + int(self.columns["meta_length"][index])]
 
     def body_of(self, index: int) -> bytes:
-        """Return one record's body."""
+        """Return the body of one record."""
         start = int(self.body_start[index])
         return self.bodies[start : start + int(self.columns["body_length"][index])]
 
 
 class RowBuilder:
-    """Batches on their way to become arrays."""
+    """The batches for the next Records."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Records so far."""
+        """The number of records."""
         self.bytes = 0
-        """Bytes of metas and bodies so far."""
+        """The bytes of metas and bodies."""
         self._headers: list[BatchHeader] = []
         self._records: list[Buffer] = []
         self._metas: list[Buffer] = []
@@ -102,7 +103,7 @@ class RowBuilder:
     def add(
         self, header: BatchHeader, records: Buffer, meta: Buffer, bodies: bytes | None, *, is_readable: bool
     ) -> None:
-        """Take a batch; `bodies` is None where they are not wanted."""
+        """Add a batch; `bodies` is None if they were not requested."""
         self.count += header.count
         self.bytes += len(meta) + len(bodies or b"")
         self._headers.append(header)
@@ -112,7 +113,7 @@ class RowBuilder:
         self._readable.append(is_readable)
 
     def take(self) -> Records:
-        """Return the records of all batches taken, and be empty."""
+        """Return the records of all batches, and reset the builder."""
         columns = np.frombuffer(b"".join(self._records), dtype=_RECORD)
         counts = np.array([header.count for header in self._headers])
         bases = np.array([header.base_offset for header in self._headers], dtype=np.int64)
@@ -133,34 +134,34 @@ class RowBuilder:
 
 @dataclass(slots=True)
 class Rows:
-    """Rows; arrays have an entry for each."""
+    """Rows; each array has an entry for each row."""
 
     index: Longs
-    """Of the row's record."""
+    """The index of the row's record."""
     type: npt.NDArray[np.uint8]
-    """Of the record."""
+    """The type of the record."""
     queue: Longs
-    """Its id, 0 for none."""
+    """The id of the queue, 0 for none."""
     link: Longs
     """The id of the producer or consumer, 0 for none."""
     message: Longs
-    """The message's offset, -1 for none."""
+    """The offset of the message, -1 for none."""
     size: Longs
-    """Bytes, -1 for none."""
+    """The size in bytes, -1 for none."""
 
     def where(self, kept: Flags | slice) -> "Rows":
-        """Return some of them."""
+        """Return the rows of a mask or a slice."""
         return Rows(*(getattr(self, name)[kept] for name in self.__slots__))
 
 
 def rows_of(records: Records, kept: Longs | None, *, with_messages: bool = True) -> Rows:
-    """Return the rows of the records at these indexes, in their order; None is all of them.
+    """Return the rows of the records at the indexes `kept`, in their order; None is all of them.
 
-    Message and size of each are left out unless `with_messages`, and the links of what was dealt to several at once.
+    Without `with_messages` the rows lack messages, sizes, and the links of an acquisition by several consumers.
     """
     columns = records.columns if kept is None else records.columns[kept]
     index = np.arange(len(columns)) if kept is None else kept
-    # Fields of records lie 48 bytes apart: what is looked at more than once is copied together.
+    # Fields of records lie 48 bytes apart: those that are read more than once are copied into an array.
     kind, flags = np.ascontiguousarray(columns["type"]), np.ascontiguousarray(columns["flags"])
     times = _row_counts(columns, kind, flags)
     count = int(times.sum())
@@ -184,12 +185,12 @@ def rows_of(records: Records, kept: Longs | None, *, with_messages: bool = True)
 
 
 def _within(times: Longs) -> Longs:
-    """Return which row of its record each row is."""
+    """Return the number of each row within its record."""
     return np.arange(int(times.sum())) - np.repeat(_starts(times), times)
 
 
 def _row_counts(columns: Any, kind: Any, flags: Any) -> Longs:
-    """Return how many rows each record is."""
+    """Return the number of rows of each record."""
     times = np.ones(len(columns), np.int64)
     names_messages = np.isin(kind, _WITH_WORDS)
     times[names_messages] = columns["count"][names_messages]
@@ -202,21 +203,21 @@ def _row_counts(columns: Any, kind: Any, flags: Any) -> Longs:
 
 
 def _fan_count(columns: Any) -> Longs:
-    """Return the queues of each fanned out message: what its meta holds besides the pieces."""
+    """Return the number of queues of each fanned out message: the words of its meta without the pieces."""
     pieces = np.where(columns["flags"] & LARGE > 0, columns["aux"].astype(np.int64) * WORD_BYTES + 2, 0)
     counts: Longs = (columns["meta_length"] - pieces) // WORD_BYTES
     return counts
 
 
 def _plain_links(columns: Any, kind: Any, offset: Longs) -> Longs:
-    """Return the link of each record that has one."""
+    """Return the link of each record, 0 for none."""
     by_reference, itself = np.isin(kind, _WITH_LINK), np.isin(kind, _LINKS)
     links: Longs = np.where(by_reference, columns["ref"], np.where(itself, offset, 0))
     return links
 
 
 def _fill_published(records: Records, rows: Rows, body_length: Longs, within: Longs) -> None:
-    """Set message, size and queue of messages published, and the size of pieces."""
+    """Set message, size and queue of published messages, and the size of pieces."""
     published = rows.type == _PUBLISHED
     rows.message[published] = records.offset[rows.index[published]]
     sized = published | (rows.type == _CHUNKED)
@@ -261,7 +262,7 @@ def _sizes(codes: Longs) -> Longs:
 
 
 def words_at(meta: bytes, positions: Longs) -> Longs:
-    """Return the 64-bit words at these positions, which need not be aligned."""
+    """Return the 64-bit words at these positions, aligned or not."""
     words = np.empty(len(positions), np.int64)
     for shift in range(WORD_BYTES):
         chosen = positions % WORD_BYTES == shift
@@ -272,6 +273,6 @@ def words_at(meta: bytes, positions: Longs) -> Longs:
 
 
 def _starts(lengths: Any) -> Longs:
-    """Return where each of the parts begins that lie one after the other."""
+    """Return the position of each of the parts that lie one after the other."""
     starts: Longs = np.cumsum(lengths, dtype=np.int64) - lengths
     return starts

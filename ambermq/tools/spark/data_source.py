@@ -1,23 +1,23 @@
 """The Data Source `ambermq`: `spark.read.format("ambermq").load(DIR)` is a broker's history as a DataFrame.
 
-    option          meaning                                                                       else
+    option          meaning                                                                       default
     path            data directory, a path or a URL that fsspec reaches; `load`'s argument
     vhost           virtual host, `*` for all of them                                             default
-    damaged         `error`, or `rows`: what cannot be read is a row of the type `unreadable`     error
-    below_horizon   of what was compacted: `archive`, what compactions have archived; `nothing`;   archive; of a
-                    `log`, the messages that the log still holds, as if they were all              stream nothing
+    damaged         `error`, or `rows`: a damaged range is a row of the type `unreadable`         error
+    below_horizon   the source below the horizon: `archive`, the archived events; `nothing`;       archive; of a
+                    `log`, the live messages that the log still holds                              stream nothing
     since, until    only events from a moment on, or before one: an offset, a time, `10m ago`     all
-    filters         `spark`, or `push`: filters leave out segments and records (rule 3)           spark
-    events_max      of a stream: records a micro-batch takes at most                              no bound
+    filters         `spark`, or `push`: filters skip segments and records (rule 3)                spark
+    events_max      of a stream: the maximum number of records in a micro-batch                   no limit
 
 Rule 1. A partition is a segment, or a file of an archive. Tasks open the files themselves, by name.
-Rule 2. Spark offers no pruning of columns: without a schema all columns but the contents of messages are made, with
+Rule 2. Spark does not prune columns: without a schema all columns but the contents of messages are built, with
         `.schema("offset long, queue string")` only those.
-Rule 3. Pushed filters on offset, timestamp, queue and type leave out segments, batches and records; Spark applies them
-        again. It keeps what was pushed last for all uses of one loaded DataFrame, so that a second use with other
-        filters misses rows (seen in 4.3.0). So they are only taken where one asks for it and uses what is loaded once;
-        spark.sql.python.filterPushdown.enabled must be on then. `since` and `until` are safe always.
-Rule 4. Everything that goes to tasks is data; the package must be importable there.
+Rule 3. Pushed filters on offset, timestamp, queue and type skip segments, batches and records; Spark applies them
+        again. Spark 4.3.0 keeps the last pushed filters for all uses of one loaded DataFrame, so a second use with
+        other filters misses rows. So filters are pushed only on request, for a DataFrame that is used once;
+        spark.sql.python.filterPushdown.enabled must be on. `since` and `until` are always safe.
+Rule 4. Everything that goes to tasks is data; the tasks must be able to import the package.
 """
 
 import time
@@ -55,12 +55,12 @@ __all__ = [
 _NAME: Final = "ambermq"
 _BELOW_HORIZON: Final = ("archive", "nothing", "log")
 OPTION_NAMES: Final = ("path", "vhost", "since", "until", "below_horizon", "damaged", "filters", "events_max")
-"""What a read may be told."""
+"""The options of a read."""
 _CHOICES: Final = {"damaged": ("error", "rows"), "below_horizon": _BELOW_HORIZON, "filters": ("spark", "push")}
 
 
 class HistoryWarning(UserWarning):
-    """What is read is not all that ever happened."""
+    """The log was compacted: a read does not have all events."""
 
 
 class HistoryPartition(InputPartition):
@@ -82,12 +82,12 @@ class EventSource(DataSource):
         return _NAME
 
     def schema(self) -> StructType:
-        """Return the columns that one has without asking."""
+        """Return the columns of a read without a schema."""
         return _spark_schema(tuple(EVENT_COLUMNS))
 
     @staticmethod
     def columns() -> StructType:
-        """Return all columns that one may ask for."""
+        """Return all columns that a read can request."""
         return _spark_schema((*EVENT_COLUMNS, *CONTENT_COLUMNS))
 
     def reader(self, schema: StructType) -> "EventReader":
@@ -103,19 +103,19 @@ class EventSource(DataSource):
 
 
 class EventReader(DataSourceReader):
-    """Plans a read in the driver, and does a part of it in a task."""
+    """The reader of a batch query: it plans the read in the driver, and reads a part in each task."""
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
-        """Read these columns of what is there now. Raises ToolError, LogError."""
+        """Plan a read of these columns of the present log. Raises ToolError, LogError."""
         self._options = options
         self._columns = columns
         self._selection = options.selection
-        # Spark hands the reader to the tasks before it asks for partitions, so all that they need is found out here.
+        # Spark sends the reader to the tasks before it calls `partitions`, so the plan must be ready here.
         with open_histories(options.directory, options.vhost) as logs:
             self._logs = [_planned(log, options) for log in logs]
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the parts of the read that may hold anything that is asked for."""
+        """Return the parts of the read that may hold events of the selection."""
         return [
             HistoryPartition(number, part)
             for number, log in enumerate(self._logs)
@@ -124,9 +124,9 @@ class EventReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a part's events. Raises DamageError, ToolError."""
+        """Yield the events of a part. Raises DamageError, ToolError."""
         if not isinstance(partition, HistoryPartition):
-            return iter(())  # there was nothing to plan: Spark asks once all the same
+            return iter(())  # without partitions Spark calls `read` once all the same
         return read_part(self._logs[partition.log], partition.part, self._columns, self._selection, self._options)
 
 
@@ -152,21 +152,21 @@ def _is_possible(part: HistorySegment | ArchivePart, selection: Selection) -> bo
 
 
 class PushingReader(EventReader):
-    """Takes filters too. Spark refuses such a reader while it is told not to push any."""
+    """A reader with pushed filters. Spark refuses such a reader if its filter push-down is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Leave out what the filters allow; all are returned, for Spark to apply."""
+        """Narrow the selection by the filters, and return all of them: Spark applies them again."""
         self._selection = selection_of(filters, self._selection)
         return filters
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the format `ambermq`."""
+    """Register the format `ambermq` with a session."""
     spark.dataSource.register(EventSource)
 
 
 def _options_of(options: Any) -> SourceOptions:
-    """Return the options of a query; ToolError where one is unknown or wrong."""
+    """Return the options of a query; ToolError if one is unknown or wrong."""
     given = {str(name).lower(): str(value) for name, value in dict(options).items()}
     path = given.pop("path", "")
     if not path:
@@ -200,12 +200,12 @@ def _spark_schema(columns: tuple[str, ...]) -> StructType:
 
 
 def _columns_of(schema: StructType) -> tuple[str, ...]:
-    """Return the columns of a schema; ToolError where one is unknown or has another type."""
+    """Return the columns of a schema; ToolError if one is unknown or has another type."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as in _spark_schema
 
     columns = columns_named(schema.fieldNames())
-    asked, known = to_arrow_schema(schema, timezone="UTC"), EVENT_COLUMNS | CONTENT_COLUMNS
-    for field in asked:
+    fields, known = to_arrow_schema(schema, timezone="UTC"), EVENT_COLUMNS | CONTENT_COLUMNS
+    for field in fields:
         if field.type != known[field.name]:
             raise ToolError(
                 "wrong type of a column of history",

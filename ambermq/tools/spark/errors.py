@@ -1,7 +1,7 @@
-"""What Spark's exceptions mean to a person: one message of ours, or the first words of Spark's own.
+"""Translate Spark's exceptions into one ToolError: with our own message, or with the first words of Spark's.
 
-Rule: what our own code raised in a task or while a read was planned arrives as the text of a traceback; its last line
-that names one of our errors is what is told, with the exit code that it has anywhere else.
+Rule: an error of our code in a task, or in the plan of a read, arrives as the text of a traceback. The last line that
+names one of our errors becomes the message, with the usual exit code of that error.
 """
 
 import re
@@ -23,7 +23,7 @@ _WORDS_MAX: Final = 500
 
 @contextmanager
 def translating_spark() -> Iterator[None]:
-    """Raise a ToolError for what Spark raises in the block."""
+    """Raise a ToolError for each exception of Spark in the block."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - only where Spark runs
     from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415
 
@@ -33,7 +33,7 @@ def translating_spark() -> Iterator[None]:
         text = _text_of(error)
         ours = _OURS.findall(text)
         if ours:
-            raise _told(*ours[-1]) from error
+            raise _own_error(*ours[-1]) from error
         is_query = isinstance(error, AnalysisException) or type(error).__name__ == "ParseException"
         raise ToolError(
             "Spark refuses the query" if is_query else "Spark failed",
@@ -43,15 +43,15 @@ def translating_spark() -> Iterator[None]:
 
 
 def _text_of(error: Exception) -> str:
-    """Return all that an exception says, that of the Java process included."""
-    said: Any = getattr(error, "_desc", None)
-    if said:
-        return str(said)
+    """Return the whole text of an exception, that of the Java process included."""
+    description: Any = getattr(error, "_desc", None)
+    if description:
+        return str(description)
     java: Any = getattr(error, "java_exception", None)
     return str(java.toString()) if java is not None else str(error)
 
 
-def _told(kind: str, message: str) -> ToolError:
+def _own_error(kind: str, message: str) -> ToolError:
     code = _CODES.get(kind, ExitCode.FAILED)
     if any(words in message for words in _NO_LOG):
         code = ExitCode.NOT_FOUND

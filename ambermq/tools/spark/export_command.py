@@ -1,9 +1,9 @@
-"""`ambermq log export`: the history of a data directory as Parquet by date and queue, for whatever reads that.
+"""`ambermq log export`: the history of a data directory as Parquet files by date and queue.
 
-Rule 1. A task takes some neighbouring segments and writes files of its own; nothing passes through Spark but their
-names, so the runner without Spark writes the same rows.
-Rule 2. The target must be empty: an export that was cut short is no half of the next one.
-Rule 3. Directory and target may lie wherever fsspec reaches.
+Rule 1. A task reads some neighbouring segments and writes files of its own. Only the names of files pass through Spark,
+so the runner without Spark writes the same rows.
+Rule 2. The target must be empty: the files of an unfinished export must not mix with those of the next one.
+Rule 3. Directory and target can be any place that fsspec reaches.
 """
 
 import secrets
@@ -27,32 +27,32 @@ __all__ = ["RUNNERS", "export_history", "export_parquet", "history_directory"]
 
 RUNNERS: Final = ("spark", "local")
 _GROUP_BYTES: Final = 256 << 20
-"""Segments that one task takes: few enough files, and enough tasks."""
+"""The bytes of segments for one task: a compromise between few files and many tasks."""
 _VHOST_HELP: Final = "Virtual host, or * for all of them."
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one task exports."""
+    """The share of one task in an export."""
 
     segments: tuple[Any, ...]
-    """HistorySegments to be read."""
+    """The HistorySegments that it reads."""
     all_segments: tuple[Any, ...]
-    """All of the log, for names and the pieces of messages."""
+    """All segments of the log, for names and the pieces of messages."""
     known: dict[int, tuple[str, int]]
-    """HistoryLog.known()."""
+    """The result of HistoryLog.known()."""
     selection: Any
-    """Selection."""
+    """The Selection of events."""
     columns: tuple[str, ...]
-    """That are written."""
+    """The columns that it writes."""
     target: str
-    """A path or URL."""
+    """The target, a path or URL."""
     attempt: str
-    """Begins the names of its files."""
+    """The prefix of its file names."""
 
 
 def history_directory(data: str | None) -> str:
-    """Return the directory that option or environment names, a URL as it is; ToolError where there is none."""
+    """Return the directory or URL that the option or the environment names; ToolError if there is none."""
     return data if data and is_remote(data) else data_directory(data)
 
 
@@ -84,7 +84,7 @@ def export_parquet(
     from ambermq.tools.spark.session import check_packages  # noqa: PLC0415 - what only these commands need
 
     check_packages("pyarrow", "numpy")
-    found = export_history(
+    summary = export_history(
         history_directory(data),
         target if is_remote(target) else place_of(target).path,
         vhost=vhost,
@@ -93,7 +93,7 @@ def export_parquet(
         contents=contents,
         run=_run_here if runner == "local" else lambda shares: _run_on_spark(shares, master),
     )
-    print_values(found, output)
+    print_values(summary, output)
 
 
 def export_history(
@@ -106,7 +106,7 @@ def export_history(
     contents: bool,
     run: Callable[[Sequence[_Share]], list[Any]],
 ) -> dict[str, Any]:
-    """Export a directory by `run`, which is given shares and returns files; returns what there is to say of it.
+    """Export the history of a directory and return a summary; `run` gets the shares and returns their files.
 
     Raises ToolError, DamageError, OSError.
     """
@@ -118,7 +118,7 @@ def export_history(
     columns = (*EVENT_COLUMNS, *(CONTENT_COLUMNS if contents else ()))
     with open_histories(directory, vhost) as logs:
         _check_empty(target)
-        _tell_horizons(logs)
+        _print_horizons(logs)
         attempt = secrets.token_hex(4)
         shares = [
             _Share(group, log.segments, log.known(), wanted, columns, target, f"{attempt}-{number}-{at}")
@@ -142,21 +142,23 @@ def _check_empty(target: str) -> None:
             "the target is not empty",
             where=target,
             expected="a new directory",
-            advice="name another one: rows that are there already would be there twice",
+            advice="name another one: rows of an earlier export would be there twice",
             code=ExitCode.USAGE,
         )
 
 
-def _tell_horizons(logs: Sequence[Any]) -> None:
+def _print_horizons(logs: Sequence[Any]) -> None:
     for log in logs:
         if log.horizon:
-            before = "what was archived is Parquet already" if log.manifest.archive else "what was before is gone"
-            told = f"{log.directory} was compacted: history begins at offset {log.horizon}; {before}"
-            sys.stderr.write(f"note: {told}\n")
+            earlier = "archived as Parquet already" if log.manifest.archive else "gone"
+            note = (
+                f"{log.directory} was compacted: history begins at offset {log.horizon}; earlier events are {earlier}"
+            )
+            sys.stderr.write(f"note: {note}\n")
 
 
 def _groups(segments: Sequence[Any], selection: Any) -> list[tuple[Any, ...]]:
-    """Return the segments that may hold anything of a selection, in groups of neighbours."""
+    """Return the segments that may hold events of a selection, in groups of neighbours."""
     groups: list[list[Any]] = []
     for segment in segments:
         if segment.next_offset <= selection.first or segment.base_offset >= selection.end:
@@ -169,7 +171,7 @@ def _groups(segments: Sequence[Any], selection: Any) -> list[tuple[Any, ...]]:
 
 
 def _write_share(share: _Share) -> list[Any]:
-    """Write one share; returns its files."""
+    """Write the files of one share and return them."""
     from ambermq.tools.dataset.arrow_table import event_columns  # noqa: PLC0415 - as in export_history
     from ambermq.tools.dataset.parquet_files import write_events  # noqa: PLC0415
 

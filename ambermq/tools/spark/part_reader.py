@@ -1,6 +1,6 @@
 """One part of a read of history: a segment of a log, or a file of its archive, as columns.
 
-Rule 1. Batch queries and streams read their parts by this, in the tasks; so everything here is data that Spark copies.
+Rule: batch queries and streams use this module in the tasks, so all values are data that Spark copies.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ __all__ = ["PlannedLog", "SourceOptions", "read_part"]
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a read was asked for, beside columns and filters."""
+    """The options of a read, without columns and filters."""
 
     directory: str
     """The data directory, absolute or a URL."""
@@ -31,21 +31,21 @@ class SourceOptions:
     filters: str = "spark"
     """One of `spark` and `push`."""
     selection: Selection = EVERYTHING
-    """Between which moments."""
+    """The events between two moments."""
     events_max: int = 0
-    """Records that a micro-batch takes at most, 0 for no bound."""
+    """The maximum number of records in a micro-batch, 0 for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLog:
-    """What a read knows of one log, in the driver and in every task."""
+    """The plan of a read for one log, in the driver and in every task."""
 
     segments: tuple[HistorySegment, ...]
-    """All of them, for names and the pieces of messages."""
+    """All segments, for names and the pieces of messages."""
     known: Known
-    """Names that no event tells any more."""
+    """The names whose events were compacted."""
     parts: tuple[HistorySegment | ArchivePart, ...]
-    """What is to be read: a task each."""
+    """The parts to read, one for each task."""
 
 
 def read_part(
@@ -55,7 +55,7 @@ def read_part(
     selection: Selection,
     options: SourceOptions,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events of a segment or of an archive's file. Raises DamageError, ToolError."""
+    """Return the events of a segment or of an archive's file, as record batches. Raises DamageError, ToolError."""
     if isinstance(part, ArchivePart):
         return archive_columns(part, columns, selection)
     return event_columns(

@@ -1,8 +1,8 @@
-"""`ambermq log query`: Spark SQL over the history of a data directory and its archives together, as the view `events`.
+"""`ambermq log query`: Spark SQL over the history of a data directory and its archives, as the view `events`.
 
-Rule 1. Below the horizon the archives are read, from it on the log: no event twice, none from a partly compacted log.
-Rule 2. Only the columns that a query names are read, for Spark would have all of them made: a query by names takes a
-fraction of the time of one with a star. Contents of messages are there when they are named.
+Rule 1. Below the horizon the archives are read, from the horizon on the log: so every event is read once.
+Rule 2. Only the columns that a query names are read, since Spark would build all of them. A query by names takes a
+fraction of the time of one with a star. Contents of messages are read only if the query names them.
 """
 
 import base64
@@ -66,35 +66,35 @@ def query(sql: str, data: str | None, vhost: str, since: str, until: str, master
     from ambermq.tools.dataset.arrow_table import selection_between  # noqa: PLC0415
     from ambermq.tools.dataset.log_segments import open_histories  # noqa: PLC0415
 
-    # A query that reads no events would not find out that a moment is none.
+    # Checked here: a query that reads no events would accept a wrong moment.
     wanted = selection_between(since, until, now_us=time.time_ns() // 1000)
     options = {"path": history_directory(data), "vhost": vhost, "below_horizon": "archive"}
     options |= {name: text for name, text in (("since", since), ("until", until)) if text}
     with (
-        open_histories(options["path"], vhost) as logs,  # pins what is read until the query is done
+        open_histories(options["path"], vhost) as logs,  # pins the files until the query ends
         open_session(master, name="ambermq log query") as spark,
         translating_spark(),
     ):
-        _tell_beginnings(logs, wanted)
+        _print_beginnings(logs, wanted)
         columns, rows = query_rows(spark, sql, options)
         _print(columns, rows, output)
 
 
-def _tell_beginnings(logs: "Sequence[HistoryLog]", wanted: "Selection") -> None:
-    """Say where history begins, if that is not all that happened: the source warns too, but nobody hears Spark."""
+def _print_beginnings(logs: "Sequence[HistoryLog]", wanted: "Selection") -> None:
+    """Print the begin of history if earlier events were compacted; Spark hides the warnings of the source."""
     from ambermq.tools.dataset.archive_reader import known_from  # noqa: PLC0415 - needs pyarrow
 
     for log in logs:
         begin = known_from(log)
         if begin > wanted.first:
-            told = f"{log.directory} was compacted: history begins at offset {begin}; before that only archives tell"
-            sys.stderr.write(f"note: {told}\n")
+            note = f"{log.directory} was compacted: history begins at offset {begin}; only archives have earlier events"
+            sys.stderr.write(f"note: {note}\n")
 
 
 def query_rows(
     spark: "SparkSession", sql: str, options: Mapping[str, str]
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """Return the columns of a query's result, and its rows as JSON has them; `options` are those of the source."""
+    """Return the columns of a query's result, and its rows as JSON values; `options` are those of the source."""
     from ambermq.tools.spark.data_source import EventSource, register  # noqa: PLC0415 - needs pyspark, which runs by now
 
     register(spark)
@@ -111,7 +111,7 @@ def query_rows(
 
 
 def columns_in(sql: str) -> tuple[str, ...]:
-    """Return the columns of history that a query may need: those it names, all common ones where it has a star."""
+    """Return the columns that a query may need: those that it names, all common ones if it has a star."""
     from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS  # noqa: PLC0415 - needs pyarrow
 
     text = _COUNT_ALL.sub("", _LITERAL.sub("''", sql))
@@ -135,7 +135,7 @@ def _print(columns: list[str], rows: Iterator[dict[str, Any]], output: str) -> N
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of Spark's as JSON has it: times in ISO 8601, bytes as text or base64."""
+    """Return a value of Spark as a JSON value: times in ISO 8601, bytes as text or base64."""
     match value:
         case datetime():
             return iso_time(round(value.timestamp() * 1_000_000))

@@ -1,10 +1,10 @@
-"""A Spark session for one command: quiet, closed to the outside, in UTC, and gone with its files when it ends.
+"""A Spark session for one command: without output, closed to the network, in UTC, and removed with its files.
 
-Rule 1. Nothing of Spark's reaches a person's terminal: what the Java process says goes to a file that lives as long as
-the session; its last words are quoted where the session does not start.
-Rule 2. A master within this machine listens on 127.0.0.1 alone.
-Rule 3. Everything that Spark writes lies in one temporary directory, which goes with the session.
-Rule 4. pyspark is imported here, when a session is opened, and by the sources that Spark itself imports.
+Rule 1. Spark prints nothing to the terminal: the output of the Java process goes to a file. If the session does not
+start, the error quotes that file.
+Rule 2. A master on this machine listens only on 127.0.0.1.
+Rule 3. All files of Spark are in one temporary directory, which is removed with the session.
+Rule 4. pyspark is imported here when a session is opened, and by the sources that Spark itself imports.
 """
 
 import logging
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["STARTS_SOON", "check_master", "check_packages", "open_session"]
 
 STARTS_SOON: Final = "-XX:TieredStopAtLevel=1"
-"""For Java: hardly compile. A session takes a third less of the processor to start, and long queries more."""
+"""The Java option for little compilation: a session starts with a third less CPU time, but long queries take more."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _LOCAL: Final = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?")
@@ -60,10 +60,10 @@ def open_session(
     java_options: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator["SparkSession"]:
-    """Yield a session on a master, `local[2]` or `spark://host:port`; it is stopped when the block ends.
+    """Yield a session on a master, `local[2]` or `spark://host:port`; the session stops when the block ends.
 
-    `java_options` come after ours, `settings` go before ours. Raises ToolError: pyspark or Java is not installed, the
-    master is none or is not there.
+    `java_options` are added after ours, `settings` replace ours. Raises ToolError if pyspark or Java is not installed,
+    or if the master is wrong or cannot be reached.
     """
     check_packages("pyspark", "pyarrow", "numpy")
     check_master(master)
@@ -76,7 +76,7 @@ def open_session(
 
 
 def check_packages(*packages: str) -> None:
-    """Raise ToolError where one of the packages that the extra `spark` brings is not installed."""
+    """Raise ToolError if one of the packages of the extra `spark` is not installed."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise ToolError(
@@ -91,13 +91,13 @@ def _is_local(master: str) -> bool:
 
 
 def check_master(master: str) -> None:
-    """Raise ToolError where a master is none, or is not there: Spark would try for a minute, and use forty lines."""
+    """Raise ToolError if a master is wrong or cannot be reached; Spark itself would try for a minute."""
     if _is_local(master) or _OTHERS.fullmatch(master):
         return
     standalone = _STANDALONE.fullmatch(master)
     if standalone is None:
         raise ToolError(
-            "no Spark master that I understand",
+            "wrong Spark master",
             where=repr(master),
             expected="local, local[N], local[*], spark://HOST:PORT, yarn or k8s://URL",
             advice="check --master",
@@ -108,7 +108,7 @@ def check_master(master: str) -> None:
         socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise ToolError(
-            "no Spark master answers",
+            "the Spark master cannot be reached",
             where=master,
             found=str(error),
             advice="start it, or use --master 'local[*]'",
@@ -117,14 +117,14 @@ def check_master(master: str) -> None:
 
 
 def _environment(scratch: Path, *, is_local: bool) -> dict[str, str]:
-    """Return the variables that the Java process is started with, besides those that are there."""
+    """Return the environment variables to add for the Java process."""
     configuration = scratch / "conf"
     configuration.mkdir()
     (configuration / "log4j2.properties").write_text(_LOGGING)
     environment = {
         "JAVA_HOME": find_java(scratch),
         "SPARK_CONF_DIR": str(configuration),
-        # On other machines Python may lie elsewhere, which only people know.
+        # On other machines the path of Python may differ: the user sets the variable.
         "PYSPARK_PYTHON": sys.executable if is_local else os.environ.get("PYSPARK_PYTHON", sys.executable),
         "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
     }
@@ -132,7 +132,7 @@ def _environment(scratch: Path, *, is_local: bool) -> dict[str, str]:
 
 
 def _settings(scratch: Path, master: str, name: str, driver_memory: str, java_options: str) -> dict[str, str]:
-    # A collector that works beside the tasks takes a tenth of Java's time where there are two cores.
+    # A concurrent collector would take a tenth of Java's time on two cores.
     java_options = f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData -XX:+UseParallelGC {java_options}".strip()
     settings = {
         "spark.master": master,
@@ -159,61 +159,61 @@ def _running(scratch: Path, environment: Mapping[str, str], settings: Mapping[st
 
     if SparkSession.getActiveSession() is not None:
         raise ToolError("a Spark session is open in this process already", advice="stop that one first")
-    said = scratch / "java.log"
+    output = scratch / "java.log"
     configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with _variables(environment):
-        gateway = _launch(configuration, said)
-        # Which Python the workers are is read from the environment only now.
-        context = _context(gateway, configuration, said)
-    _hush(context)
-    # What it logs is raised too, and told once by who catches it.
+        gateway = _launch(configuration, output)
+        # Spark reads the Python of the workers from the environment only now.
+        context = _context(gateway, configuration, output)
+    _silence_bridge(context)
+    # Spark raises the errors that it logs here, and the command prints them once.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     session = None
     try:
         session = SparkSession(context)
         yield session
     finally:
-        with suppress(Exception):  # the Java process may be gone; nothing is left to stop then
+        with suppress(Exception):  # the Java process may have ended; then there is nothing to stop
             if session is not None:
                 session.stop()
         _end(gateway)
-        # What is kept in the class is of the process that ended: without this the next session would ask it.
+        # The class keeps the gateway of the ended process: without this the next session would use it.
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
-def _launch(configuration: Any, said: Path) -> Any:
-    """Start the Java process; what it says goes to the file `said`."""
+def _launch(configuration: Any, path: Path) -> Any:
+    """Start the Java process, with its output in the file `path`; return its gateway."""
     from pyspark import java_gateway  # noqa: PLC0415 - rule 4
 
     launch: Any = java_gateway.launch_gateway
-    with said.open("wb") as output:
+    with path.open("wb") as output:
         try:
             return launch(configuration, {"stdout": output, "stderr": output})
         except Exception as error:
-            raise _not_started(said, error) from error
+            raise _not_started(path, error) from error
 
 
-def _context(gateway: Any, configuration: Any, said: Path) -> Any:
+def _context(gateway: Any, configuration: Any, output: Path) -> Any:
     from pyspark import SparkContext  # noqa: PLC0415 - rule 4
 
     try:
         return SparkContext(gateway=gateway, conf=configuration)
     except Exception as error:
         _end(gateway)
-        raise _not_started(said, error) from error
+        raise _not_started(output, error) from error
 
 
-def _hush(context: Any) -> None:
-    """Keep the bridge to Java from telling in tracebacks that the Java process is gone: whoever asks it hears that."""
+def _silence_bridge(context: Any) -> None:
+    """Stop the bridge to Java from logging tracebacks if the Java process ends: callers get the exception anyway."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     if not logging.root.handlers:
-        # It logs to the root too, and a root without a handler gets one that prints.
+        # The bridge logs to the root too, and Python gives a root without a handler one that prints.
         logging.root.addHandler(logging.NullHandler())
-    context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001 - else it prints what it hears last
+    context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001 - else it prints its last error
 
 
-def _not_started(said: Path, error: Exception) -> ToolError:
-    lines = said.read_text(errors="replace").splitlines()
+def _not_started(output: Path, error: Exception) -> ToolError:
+    lines = output.read_text(errors="replace").splitlines()
     words = next(filter(_EXCEPTION.match, lines), lines[-1] if lines else str(error))
     return ToolError("Spark does not start", found=words[:300])
 
@@ -223,7 +223,7 @@ def _end(gateway: Any) -> None:
     with suppress(Exception):
         gateway.shutdown()
     with suppress(OSError):
-        gateway.proc.stdin.close()  # which the Java process takes for the end
+        gateway.proc.stdin.close()  # the Java process ends with its standard input
     try:
         gateway.proc.wait(_STOP_SECONDS)
     except TimeoutExpired:
@@ -233,7 +233,7 @@ def _end(gateway: Any) -> None:
 
 @contextmanager
 def _variables(environment: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process for a block; Spark starts its Java with them."""
+    """Set environment variables of this process for a block; Spark starts its Java process with them."""
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:

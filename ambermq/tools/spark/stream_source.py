@@ -1,11 +1,11 @@
 """`readStream` of the Data Source `ambermq`: events as they become durable, in micro-batches.
 
-Rule 1. An offset of the stream is, by virtual host, the offset in the log below which everything was read. It is
-checkpointed by Spark, so each event comes once in each run of a query, whatever ends it.
-Rule 2. `events_max` bounds the records of a micro-batch; a record that settles a thousand messages is one. Without it a
-micro-batch takes all there is.
-Rule 3. With the trigger availableNow it ends where the log was durable when it began.
-Rule 4. What is compacted away before it was read is not read any more: a stream starts at the horizon then.
+Rule 1. An offset of the stream has, for each virtual host, the offset in the log below which all events were read.
+Spark writes it to its checkpoint, so a query reads each event once, also after a restart.
+Rule 2. `events_max` limits the records of a micro-batch; a record that settles a thousand messages is one record.
+Without it a micro-batch reads all events up to the durable end.
+Rule 3. With the trigger availableNow the query ends at the durable end at its start.
+Rule 4. Events that were compacted before they were read are skipped: the stream continues at the horizon.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,11 +29,11 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 __all__ = ["EventStreamReader"]
 
 _Ends = dict[str, Any]
-"""By virtual host: below which offset everything was read."""
+"""By virtual host: the offset below which all events were read."""
 
 
 class StreamPartition(InputPartition):
-    """One task's share of a micro-batch: a part of a segment."""
+    """The share of one task in a micro-batch: a part of a segment."""
 
     def __init__(self, log: PlannedLog, segment: HistorySegment) -> None:
         """Read `segment`, of this log."""
@@ -43,10 +43,10 @@ class StreamPartition(InputPartition):
 
 
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows the logs of a data directory."""
+    """The reader of a streaming query over the logs of a data directory."""
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
-        """Read these columns; ToolError where the options are none of a stream's."""
+        """Read these columns; ToolError if the options are not valid for a stream."""
         if options.below_horizon == "archive":
             raise ToolError(
                 "a stream does not read archives",
@@ -60,20 +60,20 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: _Ends | None = None
 
     def initialOffset(self) -> _Ends:  # noqa: N802 - Spark's name
-        """Return where a new query begins."""
+        """Return the offset at which a new query begins."""
         with self._opened() as logs:
             return {log.vhost: self._first(log, 0) for log in logs}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the bound that the options set."""
+        """Return the limit that the options set."""
         return ReadMaxRows(self._options.events_max) if self._options.events_max else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember where the log ends now."""
+        """Set the present end of the logs as the end of the query."""
         self._target = self._ends()
 
     def latestOffset(self, start: _Ends, limit: ReadLimit) -> _Ends:  # noqa: N802 - Spark's name
-        """Return where the next micro-batch ends: at what is durable, or where `limit` is reached."""
+        """Return the end of the next micro-batch: the durable end, or the offset that reaches `limit`."""
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = {}
         with self._opened() as logs:
@@ -86,7 +86,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def reportLatestOffset(self) -> _Ends:  # noqa: N802 - Spark's name
-        """Return where the logs end now."""
+        """Return the present end of the logs."""
         return self._ends()
 
     def partitions(self, start: _Ends, end: _Ends) -> Sequence[InputPartition]:
@@ -101,12 +101,12 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a part's events. Raises DamageError, ToolError."""
+        """Return the events of a part. Raises DamageError, ToolError."""
         assert isinstance(partition, StreamPartition)
         return read_part(partition.log, partition.segment, self._columns, EVERYTHING, self._options)
 
     def _first(self, log: HistoryLog, offset: int) -> int:
-        """Return where to read on: what was compacted meanwhile is left out, unless one asks for what is left of it."""
+        """Return the offset to continue at: it skips compacted events, unless `below_horizon` is `log`."""
         return offset if self._options.below_horizon == "log" else max(offset, log.horizon)
 
     def _opened(self) -> Any:
@@ -118,7 +118,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _limited_end(log: HistoryLog, first: int, end: int, left: int) -> tuple[int, int]:
-    """Return the end of at most `left` records from `first` on, and how many are left then."""
+    """Return the end of at most `left` records from `first` on, and the rest of the limit."""
     for segment in log.segments:
         if segment.next_offset <= first:
             continue

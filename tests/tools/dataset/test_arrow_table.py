@@ -193,7 +193,7 @@ def test_nothing_is_told_beyond_the_end(lived: Path) -> None:
 
 
 def test_an_unknown_column_is_named() -> None:
-    """Who asks for a column that there is not is told which there are."""
+    """The error for an unknown column names the known ones."""
     with pytest.raises(ToolError, match="no such column of history: colour: expected offset, timestamp"):
         schema_of(["offset", "colour"])
 

@@ -288,7 +288,7 @@ def test_log_and_archive_together_are_all_that_happened(
 
 
 def test_without_an_archive_history_begins_at_the_horizon(spark: SparkSession, tmp_path: Path) -> None:
-    """What the log still holds of compacted history is no history; only who asks for it gets it. A stream too."""
+    """Live messages below the horizon are read only on request, in a stream too."""
     lived = Lived(tmp_path / "data", 13, config=_CONFIG)
     lived.live(150)
     lived.settle_down()
@@ -392,7 +392,7 @@ def test_a_query_reads_what_it_names(sql: str, columns: tuple[str, ...]) -> None
 
 
 def test_a_second_session_is_refused(spark: SparkSession) -> None:
-    """Spark has one session a process; who opens another is told, and the first goes on."""
+    """Spark has one session in a process: a second one fails, and the first continues."""
     with pytest.raises(ToolError, match="open in this process already"), open_session("local[1]"):
         pass
     assert spark.range(3).count() == 3
@@ -401,9 +401,9 @@ def test_a_second_session_is_refused(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("master", "message", "code"),
     [
-        ("nonsense", "no Spark master that I understand", ExitCode.USAGE),
-        ("local[0]", "no Spark master that I understand", ExitCode.USAGE),
-        ("spark://127.0.0.1:1", "no Spark master answers", ExitCode.CANNOT_CONNECT),
+        ("nonsense", "wrong Spark master", ExitCode.USAGE),
+        ("local[0]", "wrong Spark master", ExitCode.USAGE),
+        ("spark://127.0.0.1:1", "the Spark master cannot be reached", ExitCode.CANNOT_CONNECT),
     ],
 )
 def test_an_unknown_master_is_one_message(master: str, message: str, code: ExitCode) -> None:
@@ -414,7 +414,7 @@ def test_an_unknown_master_is_one_message(master: str, message: str, code: ExitC
 
 
 def test_a_missing_package_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has not installed the extra is told how."""
+    """Without the extra the error says how to install it."""
     monkeypatch.setattr(spark_session, "find_spec", lambda name: None)
     with pytest.raises(ToolError, match=r"pip install 'ambermq\[spark\]'") as caught, open_session("local[1]"):
         pass
