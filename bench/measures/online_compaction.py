@@ -1,8 +1,8 @@
 """The cost of a compaction by Spark for the broker's clients, on the same cores.
 
 One broker with the probe (probed_broker.py), on a log of a gibibyte of which nine tenths are garbage. A queue moves
-messages at half of its maximum rate, first without and then with `ambermq log compact` beside it,
-from the start of the command to its end, Spark's start included. The time that the commit takes is looked at alone too.
+messages at half of its maximum rate, first without and then with `ambermq log compact` beside it. The second window
+lasts from the start of the command to its end, with the start of Spark. The commit is measured separately too.
 """
 
 import subprocess
