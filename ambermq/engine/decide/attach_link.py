@@ -53,15 +53,15 @@ class _Target(NamedTuple):
     """Of a node that was made for it."""
 
 
-def _attach_producer(state: State, command: AttachProducer, moment: DecisionContext) -> Decision:
-    if len(state.producers) >= moment.config.producers_max:
-        raise too_many("producers", moment.config.producers_max)
-    target = _target(state, command, moment)
+def _attach_producer(state: State, command: AttachProducer, context: DecisionContext) -> Decision:
+    if len(state.producers) >= context.config.producers_max:
+        raise too_many("producers", context.config.producers_max)
+    target = _target(state, command, context)
     sending = PublishOptions(command.unroutable, command.is_immediate, is_addressed=target.destination is None)
-    offset = moment.next_offset + len(target.events)
+    offset = context.next_offset + len(target.events)
     attached = ProducerAttached(
         offset,
-        moment.now_us,
+        context.now_us,
         target.muxer,
         target.destination or "",
         command.container,
@@ -73,81 +73,81 @@ def _attach_producer(state: State, command: AttachProducer, moment: DecisionCont
     return [*target.events, attached], [ProducerReady(command.key, offset, address=target.address)]
 
 
-def _target(state: State, command: AttachProducer, moment: DecisionContext) -> _Target:
+def _target(state: State, command: AttachProducer, context: DecisionContext) -> _Target:
     if command.dynamic is not None:
-        return _temporary(state, command.dynamic, moment)
+        return _temporary(state, command.dynamic, context)
     if not command.address:
         return _Target(0, None, [])
-    node = parse_address(command.address, name_bytes_max=moment.config.name_bytes_max)
+    node = parse_address(command.address, name_bytes_max=context.config.name_bytes_max)
     events: list[Event] = []
     destination: str | None = node.name
     match node.kind:
         case NodeKind.QUEUE:
             muxer = queue_muxer(state, node.name)
-            events = [] if node.name in state.queue_names else create_queue(state, node.name, moment)
+            events = [] if node.name in state.queue_names else create_queue(state, node.name, context)
         case NodeKind.TOPIC:
             muxer = topic_muxer(state, node.name)
         case _:
             muxer, destination = muxer_id(state, node.name), node.destination
-            _check_destination(destination or "", moment)
+            _check_destination(destination or "", context)
     return _Target(muxer, destination, events, node_at(state, muxer, destination))
 
 
-def _check_destination(destination: str, moment: DecisionContext) -> None:
+def _check_destination(destination: str, context: DecisionContext) -> None:
     """Raise Refused where no attachment could name what a link is for: it stands in State while the link does."""
-    size, size_max = len(destination.encode(errors="surrogatepass")), moment.config.argument_bytes_max
+    size, size_max = len(destination.encode(errors="surrogatepass")), context.config.argument_bytes_max
     if size > size_max:
         raise Refused("amqp:invalid-field", f"a destination of {size} bytes: at most {size_max} (argument_bytes_max)")
 
 
-def _temporary(state: State, wanted: Dynamic, moment: DecisionContext) -> _Target:
+def _temporary(state: State, wanted: Dynamic, context: DecisionContext) -> _Target:
     """Return a new queue or topic that the broker names."""
     if state.mode is VhostMode.ADVANCED:
         raise Refused("amqp:not-found", f"no dynamic nodes: {BARE}, where nothing is made for a link: declare it")
-    node = moment.next_offset
+    node = context.next_offset
     name = temporary_name(node)
     if wanted.is_topic:
-        if len(state.muxers) >= moment.config.muxers_max:
-            raise too_many("muxers", moment.config.muxers_max)
-        made = MuxerDeclared(node, moment.now_us, name, MuxerKind.SIMPLE, Options(lifetime=wanted.lifetime))
+        if len(state.muxers) >= context.config.muxers_max:
+            raise too_many("muxers", context.config.muxers_max)
+        made = MuxerDeclared(node, context.now_us, name, MuxerKind.SIMPLE, Options(lifetime=wanted.lifetime))
         return _Target(node, name, [made], node, topic_address(name))
-    template = moment.config.templates.named(TEMPORARY)
+    template = context.config.templates.named(TEMPORARY)
     assert template is not None, "it is predefined"
-    events = new_queue(state, name, template.settings, moment, lifetime=wanted.lifetime)
+    events = new_queue(state, name, template.settings, context, lifetime=wanted.lifetime)
     return _Target(queue_muxer(state, name), name, events, node, queue_address(name))
 
 
-def _attach_consumer(state: State, command: AttachConsumer, moment: DecisionContext) -> Decision:
-    if len(state.consumers) >= moment.config.consumers_max:
-        raise too_many("consumers", moment.config.consumers_max)
-    place = _place(state, command, moment)
+def _attach_consumer(state: State, command: AttachConsumer, context: DecisionContext) -> Decision:
+    if len(state.consumers) >= context.config.consumers_max:
+        raise too_many("consumers", context.config.consumers_max)
+    place = _place(state, command, context)
     if place.is_unfinished:
         return place.events, [*place.effects, Unfinished(command)]
     # Of a subscription the selector is wiring, and has been asked already when a message is on its queue.
-    selector = None if place.subscription is not None else compiled(command.selector, moment)
-    offset = moment.next_offset + len(place.events)
+    selector = None if place.subscription is not None else compiled(command.selector, context)
+    offset = context.next_offset + len(place.events)
     text = "" if selector is None else command.selector
-    attached = ConsumerAttached(offset, moment.now_us, place.queue, command.container, command.link, text, place.owns)
+    attached = ConsumerAttached(offset, context.now_us, place.queue, command.container, command.link, text, place.owns)
     ready = ConsumerReady(
         command.key, offset, address=place.address, subscription=place.subscription, selector=selector
     )
     return [*place.events, attached], [*place.effects, ready]
 
 
-def _place(state: State, command: AttachConsumer, moment: DecisionContext) -> SubscriptionPlace:
+def _place(state: State, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
     if command.is_recalled:
-        return recall(state, command, moment)
+        return recall(state, command, context)
     if command.dynamic is not None:
-        return _temporary_place(state, command, command.dynamic, moment)
-    node = parse_address(command.address, name_bytes_max=moment.config.name_bytes_max)
+        return _temporary_place(state, command, command.dynamic, context)
+    node = parse_address(command.address, name_bytes_max=context.config.name_bytes_max)
     if node.kind is NodeKind.TOPIC:
-        return subscribe(state, node.name, command, moment)
+        return subscribe(state, node.name, command, context)
     if node.kind is NodeKind.MUXER:
         what = f"{command.address!r:.80} is the address of a muxer, not of a queue"
         raise Refused("amqp:not-found", f"{what}: queues attach to it")
     queue = state.queue_named(node.name)
     if queue is None:
-        events = create_queue(state, node.name, moment)
+        events = create_queue(state, node.name, context)
         return SubscriptionPlace(events[0].offset, events, [])
     if queue.id in state.subscriptions:
         why = f"queue {queue.name!r} is that of a subscription: receive from its topic"
@@ -156,32 +156,32 @@ def _place(state: State, command: AttachConsumer, moment: DecisionContext) -> Su
 
 
 def _temporary_place(
-    state: State, command: AttachConsumer, wanted: Dynamic, moment: DecisionContext
+    state: State, command: AttachConsumer, wanted: Dynamic, context: DecisionContext
 ) -> SubscriptionPlace:
     """Return a new queue, or a subscription to a new topic."""
-    made = _temporary(state, wanted, moment)
+    made = _temporary(state, wanted, context)
     if not wanted.is_topic:
         return SubscriptionPlace(made.node, made.events, [], address=made.address, owns=made.node)
-    name, at = temporary_name(made.node), later(moment, made.events)
+    name, at = temporary_name(made.node), later(context, made.events)
     # It ends with the topic, which is nobody's but this link's so far.
     volatile = replace(command, subscribing=Subscribing(is_no_local=command.subscribing.is_no_local))
     place = subscribe(fold(state, made.events), name, volatile, at)
     return place._replace(events=made.events + place.events, address=made.address, owns=made.node)
 
 
-def _detach_producer(state: State, command: DetachProducer, moment: DecisionContext) -> Decision:
+def _detach_producer(state: State, command: DetachProducer, context: DecisionContext) -> Decision:
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], []
-    events: list[Event] = [ProducerDetached(moment.next_offset, moment.now_us, producer.id)]
+    events: list[Event] = [ProducerDetached(context.next_offset, context.now_us, producer.id)]
     if not producer.node:
         return events, []
     nodes = (producer.node, producer.owns)
-    more, effects = ended(fold(state, events), nodes, later(moment, events), closed=(producer.owns,))
+    more, effects = ended(fold(state, events), nodes, later(context, events), closed=(producer.owns,))
     return events + more, effects
 
 
-def _detach_consumer(state: State, command: DetachConsumer, moment: DecisionContext) -> Decision:
+def _detach_consumer(state: State, command: DetachConsumer, context: DecisionContext) -> Decision:
     consumer = state.consumers.get(command.consumer)
     if consumer is None:
         return [], []
@@ -189,12 +189,12 @@ def _detach_consumer(state: State, command: DetachConsumer, moment: DecisionCont
     queue = state.queues[consumer.queue]
     unsent, _ = queue.held_by(consumer.id).remove(command.unsent)
     if unsent:
-        events.append(Settled(moment.next_offset, moment.now_us, queue.id, consumer.id, RELEASED, unsent))
-    events.append(ConsumerDetached(moment.next_offset + len(events), moment.now_us, consumer.id))
+        events.append(Settled(context.next_offset, context.now_us, queue.id, consumer.id, RELEASED, unsent))
+    events.append(ConsumerDetached(context.next_offset + len(events), context.now_us, consumer.id))
     is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
     if not (queue.lifetime or consumer.owns or is_unsubscribed):
         return events, []
-    after, at = fold(state, events), later(moment, events)
+    after, at = fold(state, events), later(context, events)
     doomed = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
     more, effects = ended(after, (queue.id, consumer.owns), at, closed=(consumer.owns,), doomed=doomed)
     return events + more, effects

@@ -52,29 +52,29 @@ from ambermq.engine.model.state import EMPTY_STATE, State
 __all__ = ["Decision", "DecisionContext", "decide", "started"]
 
 
-def decide(state: State, command: Command, moment: DecisionContext) -> Decision:
+def decide(state: State, command: Command, context: DecisionContext) -> Decision:
     """Return what a command makes happen. A refusal is an effect too; only our own mistakes raise."""
     try:
-        return _DECIDE[type(command)](state, command, moment)
+        return _DECIDE[type(command)](state, command, context)
     except Refused as refusal:
         key = command.key  # type: ignore[union-attr]  # only commands with a key are refused this way
         return [], [RefusedCommand(key, refusal.condition, refusal.description)]
 
 
-def started(state: State, moment: DecisionContext) -> list[Event]:
+def started(state: State, context: DecisionContext) -> list[Event]:
     """Return what a start of the broker makes happen: the new epoch, the end of nodes, the wiring that is missing.
 
     Nodes that lived by their links end. The predeclared wiring is missing on the first start, and where a repair could
     not save it: then the queues are attached to it again. Before the first start `state` has the mode wanted.
     """
-    events: list[Event] = [Started(moment.next_offset, moment.now_us, state.epoch + 1, state.mode)]
+    events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode)]
     state = fold(state, events)
-    events += ended_at_start(state, later(moment, events))
+    events += ended_at_start(state, later(context, events))
     state = fold(state, events[1:])
-    return events + predeclared(state, later(moment, events))
+    return events + predeclared(state, later(context, events))
 
 
-def _settle(state: State, command: Settle, moment: DecisionContext) -> Decision:
+def _settle(state: State, command: Settle, context: DecisionContext) -> Decision:
     effects: list[Effect] = [] if command.reply is None else [OutcomeApplied(command.reply)]
     consumer = state.consumers.get(command.consumer)
     queue = None if consumer is None else state.queues.get(consumer.queue)
@@ -85,42 +85,42 @@ def _settle(state: State, command: Settle, moment: DecisionContext) -> Decision:
         taken, _ = held.remove(taken)
     if not taken:
         return [], effects
-    event = Settled(moment.next_offset, moment.now_us, queue.id, command.consumer, command.outcome, taken)
+    event = Settled(context.next_offset, context.now_us, queue.id, command.consumer, command.outcome, taken)
     if queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken):
-        return _emptied(state, event, queue, moment, effects)
+        return _emptied(state, event, queue, context, effects)
     return [event], effects
 
 
-def _emptied(state: State, event: Event, queue: Queue, moment: DecisionContext, effects: list[Effect]) -> Decision:
+def _emptied(state: State, event: Event, queue: Queue, context: DecisionContext, effects: list[Effect]) -> Decision:
     """Return an event that may have taken a queue's last message, and the end of the queue where it is that."""
     if not queue.lifetime:
         return [event], effects
-    more, answers = ended(apply(state, event), (queue.id,), later(moment, [event]))
+    more, answers = ended(apply(state, event), (queue.id,), later(context, [event]))
     return [event, *more], [*effects, *answers]
 
 
-def _purge_queue(state: State, command: PurgeQueue, moment: DecisionContext) -> Decision:
-    queue = existing_queue(state, command.name, moment.config)
+def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) -> Decision:
+    queue = existing_queue(state, command.name, context.config)
     count = queue.available
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
-    event = Purged(moment.next_offset, moment.now_us, queue.id, moment.next_offset)
-    return _emptied(state, event, queue, moment, [Answered(command.key, {"messages": count})])
+    event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset)
+    return _emptied(state, event, queue, context, [Answered(command.key, {"messages": count})])
 
 
-def _reset_host(state: State, command: ResetHost, moment: DecisionContext) -> Decision:
-    events: list[Event] = [Reset(moment.next_offset, moment.now_us)]
-    events += predeclared(EMPTY_STATE.having(mode=state.mode), replace(moment, next_offset=moment.next_offset + 1))
+def _reset_host(state: State, command: ResetHost, context: DecisionContext) -> Decision:
+    events: list[Event] = [Reset(context.next_offset, context.now_us)]
+    events += predeclared(EMPTY_STATE.having(mode=state.mode), replace(context, next_offset=context.next_offset + 1))
     messages = sum(queue.depth for queue in state.queues.values())
     answer = Answered(command.key, {"queues": len(state.queues), "messages": messages})
     why = ("amqp:resource-deleted", "the virtual host was reset")
     links = EndLinks(tuple(state.consumers), tuple(state.producers), why, (answer,))
-    return events, links_ended(links, moment)
+    return events, links_ended(links, context)
 
 
-def _record_compaction(_state: State, command: RecordCompaction, moment: DecisionContext) -> Decision:
+def _record_compaction(_state: State, command: RecordCompaction, context: DecisionContext) -> Decision:
     event = Compacted(
-        moment.next_offset, moment.now_us, command.horizon, *command.segments, *command.records, *command.sizes
+        context.next_offset, context.now_us, command.horizon, *command.segments, *command.records, *command.sizes
     )
     told = {"offset": event.offset, "horizon": event.horizon}
     for name, (before, after) in (
@@ -132,15 +132,15 @@ def _record_compaction(_state: State, command: RecordCompaction, moment: Decisio
     return [event], [Answered(command.key, told)]
 
 
-def _report_damage(state: State, command: ReportDamage, moment: DecisionContext) -> Decision:
+def _report_damage(state: State, command: ReportDamage, context: DecisionContext) -> Decision:
     queue = state.queues.get(command.queue)
     if queue is None:
         return [], []
-    event = Damaged(moment.next_offset, moment.now_us, queue.id, pack_words([command.word]))
-    return _emptied(state, event, queue, moment, [])
+    event = Damaged(context.next_offset, context.now_us, queue.id, pack_words([command.word]))
+    return _emptied(state, event, queue, context, [])
 
 
-def _inspect(state: State, command: Inspect, _moment: DecisionContext) -> Decision:
+def _inspect(state: State, command: Inspect, _context: DecisionContext) -> Decision:
     return [], [Answered(command.key, command.read(state))]
 
 

@@ -43,13 +43,13 @@ def subscription_named(state: State, name: str, container: str | None = None) ->
     raise Refused("amqp:precondition-failed", f"{name!r:.80}{whose} means {len(found)} subscriptions: {queues}{more}")
 
 
-def _delete_subscription(state: State, command: DeleteSubscription, moment: DecisionContext) -> Decision:
+def _delete_subscription(state: State, command: DeleteSubscription, context: DecisionContext) -> Decision:
     queue = state.queues[subscription_named(state, command.name, command.container)]
     if queue.consumers and not command.force:
         name = state.subscriptions[queue.id].name
         raise Refused("amqp:precondition-failed", f"subscription {name!r:.80} has {queue.consumers} receivers")
     answer = Answered(command.key, {"messages": queue.depth})
-    return ended(state, (queue.id,), moment, doomed=(queue.id,), then=(answer,))
+    return ended(state, (queue.id,), context, doomed=(queue.id,), then=(answer,))
 
 
 DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {

@@ -31,20 +31,20 @@ _ALL: Final = 1 << 62
 def ended(
     state: State,
     nodes: Iterable[int],
-    moment: DecisionContext,
+    context: DecisionContext,
     *,
     closed: Collection[int] = (),
     doomed: Collection[int] = (),
     then: Iterable[Effect] = (),
     changes_max: int = 0,
 ) -> Decision:
-    """Return what ends of queues and muxers that something happened to; `state` is that at the moment's offset.
+    """Return what ends of queues and muxers that something happened to; `state` is that at the offset of `context`.
 
     `closed` are those whose own link, which had them made, is gone; `doomed` are deleted, whatever their end is. `then`
     is what leaves when all is done. A part is `changes_max` changes, by default those that a tick takes; what is more
     is Unfinished, the last of the effects.
     """
-    part = Teardown(state, moment, changes_max or moment.config.tick_changes_max)
+    part = Teardown(state, context, changes_max or context.config.tick_changes_max)
     ahead = deque(dict.fromkeys(nodes))
     while ahead:
         node = ahead[0]
@@ -61,16 +61,16 @@ def ended(
     return part.events, [*part.effects, *then]
 
 
-def ended_at_start(state: State, moment: DecisionContext) -> list[Event]:
+def ended_at_start(state: State, context: DecisionContext) -> list[Event]:
     """Return what ends when the broker starts: no link is left, and none of before comes back."""
     nodes = [queue.id for queue in state.queues.values() if queue.lifetime]
     nodes += [muxer.id for muxer in state.muxers.values() if muxer.options.lifetime]
-    return ended(state, sorted(nodes), moment, closed=frozenset(nodes), changes_max=_ALL)[0]
+    return ended(state, sorted(nodes), context, closed=frozenset(nodes), changes_max=_ALL)[0]
 
 
-def links_ended(links: EndLinks, moment: DecisionContext) -> list[Effect]:
+def links_ended(links: EndLinks, context: DecisionContext) -> list[Effect]:
     """Return what tells of links that are gone already, as many as a tick takes; the rest is Unfinished."""
-    changes_max = moment.config.tick_changes_max
+    changes_max = context.config.tick_changes_max
     consumers = links.consumers[:changes_max]
     producers = links.producers[: changes_max - len(consumers)]
     effects: list[Effect] = [ConsumerEnded(consumer, *links.why) for consumer in sorted(consumers)]
@@ -80,17 +80,17 @@ def links_ended(links: EndLinks, moment: DecisionContext) -> list[Effect]:
     return [*effects, Unfinished(EndLinks(*left, links.why, links.then))] if any(left) else [*effects, *links.then]
 
 
-def later(moment: DecisionContext, events: list[Event]) -> DecisionContext:
-    """Return the moment after events of one record each."""
-    return replace(moment, next_offset=moment.next_offset + len(events))
+def later(context: DecisionContext, events: list[Event]) -> DecisionContext:
+    """Return the context after events of one record each."""
+    return replace(context, next_offset=context.next_offset + len(events))
 
 
-def _end_nodes(state: State, command: EndNodes, moment: DecisionContext) -> Decision:
-    return ended(state, command.nodes, moment, closed=command.closed, doomed=command.doomed, then=command.then)
+def _end_nodes(state: State, command: EndNodes, context: DecisionContext) -> Decision:
+    return ended(state, command.nodes, context, closed=command.closed, doomed=command.doomed, then=command.then)
 
 
-def _end_links(_state: State, command: EndLinks, moment: DecisionContext) -> Decision:
-    return [], links_ended(command, moment)
+def _end_links(_state: State, command: EndLinks, context: DecisionContext) -> Decision:
+    return [], links_ended(command, context)
 
 
 def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bool:

@@ -41,13 +41,13 @@ class Explained(NamedTuple):
     """The queue that a link to the address makes first, and that the message then reaches."""
 
 
-def explain(state: State, address: str, fields: Fields, moment: DecisionContext) -> Explained:
+def explain(state: State, address: str, fields: Fields, context: DecisionContext) -> Explained:
     """Return the way of a message that is sent to an address; to that of its own `to` where `address` is empty.
 
     Raises Refused as publishing does.
     """
-    muxer, destination, creates = _start(state, address, fields, moment)
-    hops = tuple(moment.router.hops(state, muxer, destination, fields, None))
+    muxer, destination, creates = _start(state, address, fields, context)
+    hops = tuple(context.router.hops(state, muxer, destination, fields, None))
     members = [one.member for hop in hops for one in hop.attachments]
     return Explained(
         muxer,
@@ -59,14 +59,14 @@ def explain(state: State, address: str, fields: Fields, moment: DecisionContext)
     )
 
 
-def _start(state: State, address: str, fields: Fields, moment: DecisionContext) -> tuple[int, str, str | None]:
+def _start(state: State, address: str, fields: Fields, context: DecisionContext) -> tuple[int, str, str | None]:
     """Return the first muxer, the destination, and the name of the queue that would be made."""
-    node = parse_address(address or _address_of(fields), name_bytes_max=moment.config.name_bytes_max)
+    node = parse_address(address or _address_of(fields), name_bytes_max=context.config.name_bytes_max)
     if node.kind is NodeKind.QUEUE:
         first = queue_muxer(state, node.name)
         is_new = node.name not in state.queue_names
         if is_new:
-            create_queue(state, node.name, moment)  # or it is refused, as there
+            create_queue(state, node.name, context)  # or it is refused, as there
         return first, node.name, node.name if is_new else None
     if node.kind is NodeKind.TOPIC:
         return topic_muxer(state, node.name), node.name, None
@@ -75,7 +75,7 @@ def _start(state: State, address: str, fields: Fields, moment: DecisionContext) 
         return muxer, node.destination, None
     # Without a link's address `to` is the address, and says nothing more.
     to, subject = _text(fields, "properties.to") if address else None, _text(fields, "properties.subject")
-    return muxer, destination_said(node.name, to, subject, name_bytes_max=moment.config.name_bytes_max), None
+    return muxer, destination_said(node.name, to, subject, name_bytes_max=context.config.name_bytes_max), None
 
 
 def _address_of(fields: Fields) -> str:
@@ -90,8 +90,8 @@ def _text(fields: Fields, name: str) -> str | None:
     return value if value is not ABSENT and isinstance(value, str) else None
 
 
-def _explain_route(state: State, command: ExplainRoute, moment: DecisionContext) -> Decision:
-    explained = explain(state, command.address, moment.router.fields_of(command.body), moment)
+def _explain_route(state: State, command: ExplainRoute, context: DecisionContext) -> Decision:
+    explained = explain(state, command.address, context.router.fields_of(command.body), context)
     return [], [Answered(command.key, command.read(state, explained))]
 
 

@@ -41,25 +41,25 @@ _JMS_TOPICS: Final = (1, 3)
 """What the annotation `x-opt-jms-dest` has for a topic and a temporary topic."""
 
 
-def publish(state: State, command: Publish, moment: DecisionContext) -> Decision:
+def publish(state: State, command: Publish, context: DecisionContext) -> Decision:
     """Return what a run of messages makes happen."""
     producer = state.producers.get(command.producer)
     if producer is None:
         return [], [_undone(command, "amqp:not-found", "the producer is gone")]
     if producer.sending.is_addressed:
-        return _Each(state, command, moment, producer).decide()
-    queues = moment.router.plain_route(state, producer.muxer, producer.destination)
+        return _Each(state, command, context, producer).decide()
+    queues = context.router.plain_route(state, producer.muxer, producer.destination)
     if queues is None:
-        return _Each(state, command, moment, producer).decide()
+        return _Each(state, command, context, producer).decide()
     if state.no_locals or producer.sending.is_immediate:
         queues = _wanting(state, producer, queues)
     if not queues:
         return [], [_unroutable(command, producer)]
-    if len(queues) > 1 and len(command.bodies) > (count := _count_max(queues, moment)):
+    if len(queues) > 1 and len(command.bodies) > (count := _count_max(queues, context)):
         command, rest = command.split(count)
-        events, effects = _to_queues(state, command, queues, moment)
+        events, effects = _to_queues(state, command, queues, context)
         return events, [*effects, Unfinished(rest)]
-    return _to_queues(state, command, queues, moment)
+    return _to_queues(state, command, queues, context)
 
 
 def _wanting(state: State, producer: Producer, queues: tuple[int, ...]) -> tuple[int, ...]:
@@ -90,10 +90,10 @@ class _Way(NamedTuple):
 class _Each:
     """A run whose messages are looked at one by one, as far as one decision goes."""
 
-    def __init__(self, state: State, command: Publish, moment: DecisionContext, producer: Producer) -> None:
+    def __init__(self, state: State, command: Publish, context: DecisionContext, producer: Producer) -> None:
         self._state = state
         self._command = command
-        self._moment = moment
+        self._context = context
         self._producer = producer
         self._events: list[Event] = []
         self._brought: dict[int, int] = {}
@@ -109,9 +109,9 @@ class _Each:
             effects += self._run(way, command.part(start, end))
             start = end
         for muxer, count in self._drawn.items():
-            self._happened([Drawn(self._moment.next_offset, self._moment.now_us, muxer, count)])
+            self._happened([Drawn(self._context.next_offset, self._context.now_us, muxer, count)])
         if creates:
-            self._happened(create_queue(self._state, creates, self._moment))
+            self._happened(create_queue(self._state, creates, self._context))
         if start < len(command.bodies):
             effects.append(Unfinished(command.part(start, len(command.bodies))))
         return self._events, effects
@@ -119,13 +119,13 @@ class _Each:
     def _ways(self) -> tuple[list[_Way], str]:
         """Return how messages fare, as far as this decision goes, and the queue that must be made for the next."""
         ways: list[_Way] = []
-        changes_left = self._moment.config.tick_changes_max
+        changes_left = self._context.config.tick_changes_max
         for body in self._command.bodies:
             way = self._way(body)
             if way.creates:
                 return ways, way.creates
             count = len(way.queues)
-            changes_left -= count // _at_once(way.queues, self._moment) if ways and way == ways[-1] else count
+            changes_left -= count // _at_once(way.queues, self._context) if ways and way == ways[-1] else count
             ways.append(way)
             if changes_left <= 0:
                 break
@@ -143,23 +143,23 @@ class _Each:
                     self._brought[queue] = self._brought.get(queue, 0) + count
             else:
                 records += 1
-        self._moment = replace(self._moment, next_offset=self._moment.next_offset + records)
+        self._context = replace(self._context, next_offset=self._context.next_offset + records)
 
     def _run(self, way: _Way, part: Publish) -> list[Effect]:
         if way.condition:
             return [_undone(part, way.condition, way.description)]
         if way.queues:
-            events, effects = _to_queues(self._state, part, way.queues, self._moment, self._brought)
+            events, effects = _to_queues(self._state, part, way.queues, self._context, self._brought)
             self._happened(events)
             size = part.size + len(part.bodies) * _head_bytes(way.queues)
-            self._moment = replace(self._moment, room_bytes=self._moment.room_bytes - size)
+            self._context = replace(self._context, room_bytes=self._context.room_bytes - size)
             return effects
         if way.is_lost:
             return [_done(part, OutcomeKind.ACCEPTED, after=AT_CLOSE)]
         return [_unroutable(part, self._producer)]
 
     def _way(self, body: object) -> _Way:
-        fields = self._moment.router.fields_of(body)  # type: ignore[arg-type]  # a buffer, as all bodies are
+        fields = self._context.router.fields_of(body)  # type: ignore[arg-type]  # a buffer, as all bodies are
         producer = self._producer
         muxer, destination, creates = producer.muxer, producer.destination, False
         if producer.sending.is_addressed:
@@ -174,13 +174,13 @@ class _Each:
                 return _Way(condition=refusal.condition, description=refusal.description)
         if creates:
             return _Way(creates=destination)
-        route = self._moment.router.route(self._state, muxer, destination, fields, self._drawn)
+        route = self._context.router.route(self._state, muxer, destination, fields, self._drawn)
         queues = _wanting(self._state, producer, route.queues)
         return _Way(queues, route.is_lost or (not queues and self._is_for_topic(fields)))
 
     def _said(self, fields: Fields, muxer: int) -> str:
         to, subject = _text(fields, "properties.to"), _text(fields, "properties.subject")
-        name, name_bytes_max = self._state.muxers[muxer].name, self._moment.config.name_bytes_max
+        name, name_bytes_max = self._state.muxers[muxer].name, self._context.config.name_bytes_max
         return destination_said(name, to, subject, name_bytes_max=name_bytes_max)
 
     def _is_for_topic(self, fields: Fields) -> bool:
@@ -201,17 +201,17 @@ class _Each:
         address = _text(fields, "properties.to")
         if not address:
             raise Refused("amqp:invalid-field", "a message to the anonymous terminus names no address in `to`")
-        config, state = self._moment.config, self._state
+        config, state = self._context.config, self._state
         node = parse_address(address, name_bytes_max=config.name_bytes_max)
         if node.kind is NodeKind.QUEUE:
             first = queue_muxer(state, node.name)
             is_new = node.name not in state.queue_names
             if is_new and self._producer.sending.is_immediate:
                 # A new queue has no consumer, so none is made: what else is attached for the name may have.
-                check_creatable(state, node.name, self._moment)
+                check_creatable(state, node.name, self._context)
                 return first, node.name, False
             if is_new:
-                create_queue(state, node.name, self._moment)
+                create_queue(state, node.name, self._context)
             return first, node.name, is_new
         if node.kind is NodeKind.TOPIC:
             return topic_muxer(state, node.name), node.name, False
@@ -229,18 +229,18 @@ def _to_queues(
     state: State,
     command: Publish,
     queues: tuple[int, ...],
-    moment: DecisionContext,
+    context: DecisionContext,
     brought: Mapping[int, int] = _NOTHING,
 ) -> Decision:
     """Publish a run to queues, as far as they have room; `brought` counts messages that the state does not know yet."""
     count = len(command.bodies)
     size = command.size + count * _head_bytes(queues)
-    if len(queues) > 1 and len(queues) > (queues_max := _queues_max(command, moment)):
+    if len(queues) > 1 and len(queues) > (queues_max := _queues_max(command, context)):
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_undone(command, "amqp:resource-limit-exceeded", why)]
-    if moment.room_bytes < size:
+    if context.room_bytes < size:
         return [], [_undone(command, "amqp:resource-limit-exceeded", "the broker has no room left on its disk")]
-    config = moment.config
+    config = context.config
     # The queue that takes the fewest of them, the first of those, where one does not take all.
     fullest, room = None, count
     for queue_id in queues:
@@ -252,26 +252,26 @@ def _to_queues(
         if left < room:
             fullest, room = queue, max(0, left)
     if fullest is not None:
-        return _in_part(state, command, moment, queues, brought, fullest, room)
+        return _in_part(state, command, context, queues, brought, fullest, room)
     after = AT_CLOSE if command.durable else NOW
     done = PublishDone(command.link, command.first_id, count, OutcomeKind.ACCEPTED, command.settled, after=after)
     if command.size > config.chunk_bytes:
-        return _large_run(command, queues, moment), [done]
-    if size <= moment.batch_bytes_max // 2:
-        return [_run_event(command, queues, moment, moment.next_offset)], [done]
-    at_once = _at_once(queues, moment)
+        return _large_run(command, queues, context), [done]
+    if size <= context.batch_bytes_max // 2:
+        return [_run_event(command, queues, context, context.next_offset)], [done]
+    at_once = _at_once(queues, context)
     return [
-        _run_event(command.part(start, start + at_once), queues, moment, moment.next_offset + start)
+        _run_event(command.part(start, start + at_once), queues, context, context.next_offset + start)
         for start in range(0, count, at_once)
     ], [done]
 
 
-def _run_event(command: Publish, queues: tuple[int, ...], moment: DecisionContext, offset: int) -> Published:
+def _run_event(command: Publish, queues: tuple[int, ...], context: DecisionContext, offset: int) -> Published:
     """Return a run as an event; its messages fit into half of a batch, all that is beside them into the other."""
     words, size = make_run(offset, list(map(len, command.bodies)))
     return Published(
         offset,
-        moment.now_us,
+        context.now_us,
         queues,
         command.producer,
         words,
@@ -288,32 +288,32 @@ def _head_bytes(queues: tuple[int, ...]) -> int:
     return _RECORD_BYTES + WORD_BYTES * len(queues)
 
 
-def _at_once(queues: tuple[int, ...], moment: DecisionContext) -> int:
+def _at_once(queues: tuple[int, ...], context: DecisionContext) -> int:
     """Return how many messages for these queues one event holds, at most."""
-    return max(1, (moment.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES) // _head_bytes(queues))
+    return max(1, (context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES) // _head_bytes(queues))
 
 
-def _count_max(queues: tuple[int, ...], moment: DecisionContext) -> int:
+def _count_max(queues: tuple[int, ...], context: DecisionContext) -> int:
     """Return how many messages for these queues are no more changes than a tick takes; one in any case."""
-    return _at_once(queues, moment) * max(1, moment.config.tick_changes_max // len(queues))
+    return _at_once(queues, context) * max(1, context.config.tick_changes_max // len(queues))
 
 
-def _queues_max(command: Publish, moment: DecisionContext) -> int:
+def _queues_max(command: Publish, context: DecisionContext) -> int:
     """Return how many queues messages may reach: half of a batch is for naming them and pieces, the other for a piece.
 
     Of the first half comes off what a batch has beside its records.
     """
-    named_bytes = moment.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - 2 * _RECORD_BYTES
-    chunk_bytes = moment.config.chunk_bytes
+    named_bytes = context.batch_bytes_max // 2 - BATCH_OVERHEAD_BYTES - 2 * _RECORD_BYTES
+    chunk_bytes = context.config.chunk_bytes
     if command.size > chunk_bytes:
         named_bytes -= WORD_BYTES * (max(map(len, command.bodies)) // chunk_bytes)
-    return min(moment.config.message_queues_max, named_bytes // WORD_BYTES)
+    return min(context.config.message_queues_max, named_bytes // WORD_BYTES)
 
 
 def _in_part(
     state: State,
     command: Publish,
-    moment: DecisionContext,
+    context: DecisionContext,
     queues: tuple[int, ...],
     brought: Mapping[int, int],
     fullest: Queue,
@@ -321,7 +321,7 @@ def _in_part(
 ) -> Decision:
     """Publish the first `room` messages of a run and reject the others, as runs of one would fare."""
     first, rest = command.split(room)
-    events, effects = _to_queues(state, first, queues, moment, brought) if room else ([], [])
+    events, effects = _to_queues(state, first, queues, context, brought) if room else ([], [])
     held = fullest.available + brought.get(fullest.id, 0) + room
     refusal = f"queue {fullest.name!r} is full: it holds {held} messages"
     return events, [*effects, _undone(rest, "amqp:resource-limit-exceeded", refusal)]
@@ -348,24 +348,24 @@ def _undone(command: Publish, condition: str, description: str) -> PublishDone:
     )
 
 
-def _large_run(command: Publish, queues: tuple[int, ...], moment: DecisionContext) -> list[Event]:
+def _large_run(command: Publish, queues: tuple[int, ...], context: DecisionContext) -> list[Event]:
     """Return the events of a run that may be more than a batch holds: a run of one a message, cut where it is large."""
     events: list[Event] = []
     for body, id_hash in zip(command.bodies, command.id_hashes, strict=True):
-        piece_bytes = moment.config.chunk_bytes
+        piece_bytes = context.config.chunk_bytes
         view = memoryview(body)
         pieces = [view[start : start + piece_bytes] for start in range(0, len(view), piece_bytes)] or [view]
-        chunks = tuple(range(moment.next_offset, moment.next_offset + len(pieces) - 1))
+        chunks = tuple(range(context.next_offset, context.next_offset + len(pieces) - 1))
         events += [
-            Chunked(offset, moment.now_us, command.producer, piece)
+            Chunked(offset, context.now_us, command.producer, piece)
             for offset, piece in zip(chunks, pieces[:-1], strict=True)
         ]
-        offset = moment.next_offset + len(chunks)
+        offset = context.next_offset + len(chunks)
         words, size = make_run(offset, [len(view)])
         events.append(
             Published(
                 offset,
-                moment.now_us,
+                context.now_us,
                 queues,
                 command.producer,
                 words,
@@ -376,5 +376,5 @@ def _large_run(command: Publish, queues: tuple[int, ...], moment: DecisionContex
                 [id_hash],
             )
         )
-        moment = replace(moment, next_offset=offset + 1)
+        context = replace(context, next_offset=offset + 1)
     return events

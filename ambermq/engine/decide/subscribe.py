@@ -48,11 +48,11 @@ class SubscriptionPlace(NamedTuple):
     """What was there has to go first, and is more than one decision takes: the command is to be decided again."""
 
 
-def subscribe(state: State, topic: str, command: AttachConsumer, moment: DecisionContext) -> SubscriptionPlace:
+def subscribe(state: State, topic: str, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
     """Return the subscription that a receiver asks for. Raises Refused."""
     wanted = _wanted(topic, command)
     _check_container(wanted)
-    _check(state, wanted, moment)
+    _check(state, wanted, context)
     found = None if wanted.key is None else state.subscription_queues.get(wanted.key)
     events: list[Event] = []
     effects: list[Effect] = []
@@ -61,22 +61,22 @@ def subscribe(state: State, topic: str, command: AttachConsumer, moment: Decisio
         if wanted.is_shared:
             _check_unused(state, found, "another topic or selector", is_fine=is_same)
         else:
-            events, effects = _robbed(state, found, moment)
+            events, effects = _robbed(state, found, context)
         if is_same:
             return SubscriptionPlace(found, events, effects, wanted)
-        part = Teardown(fold(state, events), later(moment, events), moment.config.tick_changes_max)
+        part = Teardown(fold(state, events), later(context, events), context.config.tick_changes_max)
         is_gone = part.take(found)
         events, effects = events + part.events, effects + part.effects
         if not is_gone:
             # What would be refused in the end is refused now, while nothing has changed.
-            _made(part.state, wanted, later(moment, events))
+            _made(part.state, wanted, later(context, events))
             return SubscriptionPlace(found, events, effects, wanted, is_unfinished=True)
         state = part.state
-    queue = moment.next_offset + len(events)
-    return SubscriptionPlace(queue, events + _made(state, wanted, later(moment, events)), effects, wanted)
+    queue = context.next_offset + len(events)
+    return SubscriptionPlace(queue, events + _made(state, wanted, later(context, events)), effects, wanted)
 
 
-def recall(state: State, command: AttachConsumer, moment: DecisionContext) -> SubscriptionPlace:
+def recall(state: State, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
     """Return a durable subscription that a receiver names without saying what it is. Raises Refused."""
     asked = command.subscribing
     container, name = None if asked.is_global else command.container, asked.name or command.link
@@ -85,7 +85,7 @@ def recall(state: State, command: AttachConsumer, moment: DecisionContext) -> Su
     for is_shared in (False, True):
         found = state.subscription_queues.get((container, name, is_shared, False))
         if found is not None:
-            events, effects = _robbed(state, found, moment) if not is_shared else ([], [])
+            events, effects = _robbed(state, found, context) if not is_shared else ([], [])
             if is_shared:
                 _check_unused(state, found, "whoever asks for it without a source")
             return SubscriptionPlace(found, events, effects, state.subscriptions[found])
@@ -93,12 +93,12 @@ def recall(state: State, command: AttachConsumer, moment: DecisionContext) -> Su
     raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}, as {whose}")
 
 
-def compiled(text: str, moment: DecisionContext) -> Selector | None:
+def compiled(text: str, context: DecisionContext) -> Selector | None:
     """Return a receiver's selector, None where it selects nothing. Raises Refused: position and token are named."""
     if not text.strip():
         return None
     try:
-        return parse_selector(text, bytes_max=moment.config.argument_bytes_max)
+        return parse_selector(text, bytes_max=context.config.argument_bytes_max)
     except SelectorError as error:
         raise Refused("amqp:invalid-field", f"the selector {text!r:.80}: {error}") from error
 
@@ -124,14 +124,14 @@ def _check_container(wanted: Subscription) -> None:
         raise Refused("amqp:invalid-field", f"{what}: open with a container-id, or ask for a global one")
 
 
-def _check(state: State, wanted: Subscription, moment: DecisionContext) -> None:
+def _check(state: State, wanted: Subscription, context: DecisionContext) -> None:
     """Refuse what no message could reach, or what is there as another kind."""
     muxer = state.muxers[topic_muxer(state, wanted.topic)]
     if muxer.name == TOPIC_MUXER:
-        check_argument(muxer, wanted.topic, moment.config)
+        check_argument(muxer, wanted.topic, context.config)
     elif not wanted.is_volatile:
         raise Refused("amqp:not-allowed", f"topic {wanted.topic!r} is temporary: it has no durable subscriptions")
-    compiled(wanted.selector, moment)
+    compiled(wanted.selector, context)
     other = replace(wanted, is_shared=not wanted.is_shared).key
     if not wanted.is_volatile and other is not None and other in state.subscription_queues:
         kind = "not shared" if wanted.is_shared else "shared"
@@ -145,36 +145,36 @@ def _check_unused(state: State, queue: int, why: str, *, is_fine: bool = False) 
         raise Refused("amqp:resource-locked", f"subscription {name!r:.80} has {count} receivers: not for {why}")
 
 
-def _robbed(state: State, queue: int, moment: DecisionContext) -> Decision:
+def _robbed(state: State, queue: int, context: DecisionContext) -> Decision:
     """Return what ends the links that a subscription has."""
     if not state.queues[queue].consumers:
         return [], []
     left = sorted(state.receivers[queue])
     why = f"another link receives from the subscription {state.subscriptions[queue].name!r:.80}"
     events: list[Event] = [
-        ConsumerDetached(moment.next_offset + index, moment.now_us, one) for index, one in enumerate(left)
+        ConsumerDetached(context.next_offset + index, context.now_us, one) for index, one in enumerate(left)
     ]
     return events, [ConsumerEnded(one, "amqp:link:stolen", why) for one in left]
 
 
-def _made(state: State, wanted: Subscription, moment: DecisionContext) -> list[Event]:
+def _made(state: State, wanted: Subscription, context: DecisionContext) -> list[Event]:
     """Return what makes a subscription's queue and wires it."""
-    queue, now_us = moment.next_offset, moment.now_us
+    queue, now_us = context.next_offset, context.now_us
     name = subscription_name(queue)
     lifetime = Lifetime.NO_LINKS if wanted.is_volatile else Lifetime.PERMANENT
-    template = moment.config.templates.named(SUBSCRIPTION)
+    template = context.config.templates.named(SUBSCRIPTION)
     assert template is not None, "it is predefined"
-    events = new_queue(state, name, template.settings, moment, lifetime=lifetime, is_private=True)
+    events = new_queue(state, name, template.settings, context, lifetime=lifetime, is_private=True)
     muxer = state.muxers[topic_muxer(state, wanted.topic)]
     pattern = wanted.topic if muxer.name == TOPIC_MUXER else None
     member = queue
     if wanted.selector:
-        if len(state.muxers) >= moment.config.muxers_max:
-            raise too_many("muxers", moment.config.muxers_max)
+        if len(state.muxers) >= context.config.muxers_max:
+            raise too_many("muxers", context.config.muxers_max)
         member = queue + len(events)
         events.append(MuxerDeclared(member, now_us, name, MuxerKind.SELECTOR))
         events.append(Attached(queue + len(events), now_us, member, queue, wanted.selector))
     events.append(Attached(queue + len(events), now_us, muxer.id, member, pattern))
-    check_room(state, moment, sum(type(event) is Attached for event in events))
+    check_room(state, context, sum(type(event) is Attached for event in events))
     events.append(Subscribed(queue + len(events), now_us, queue, wanted))
     return events

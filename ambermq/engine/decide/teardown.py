@@ -36,17 +36,17 @@ _Place = tuple[int, Attachment]
 class Teardown:
     """One part: its events and effects so far, and the state after them."""
 
-    __slots__ = ("_moment", "changes_left", "effects", "events", "left", "state")
+    __slots__ = ("_context", "changes_left", "effects", "events", "left", "state")
 
-    def __init__(self, state: State, moment: DecisionContext, changes_max: int) -> None:
-        """`state` is that at the moment's offset."""
+    def __init__(self, state: State, context: DecisionContext, changes_max: int) -> None:
+        """`state` is that at the offset of `context`."""
         self.state = state
         self.events: list[Event] = []
         self.effects: list[Effect] = []
         self.left: dict[int, None] = {}
         """Muxers with an end that passed on to something that has gone."""
         self.changes_left = changes_max
-        self._moment = moment
+        self._context = context
 
     def take(self, node: int) -> bool:
         """Take a queue or muxer that is there apart, as far as this part goes; return whether it is gone.
@@ -75,7 +75,7 @@ class Teardown:
         subscription = self.state.subscriptions.get(queue.id)
         if subscription is None:
             return [], None
-        router, selecting = self._moment.router, self.state.muxer_named(queue.name)
+        router, selecting = self._context.router, self.state.muxer_named(queue.name)
         if selecting is not None:
             behind = [(selecting.id, one) for one in selecting.attachments.values()]
             return behind + router.attachments_of(self.state, selecting.id), selecting
@@ -117,7 +117,7 @@ class Teardown:
     def _unhang(self, node: int, own: Iterable[_Place]) -> bool:
         """Detach a node from what passes on to it, but for its `own`; return whether all of that is done."""
         kept, changes_max = {attachment.id for _, attachment in own}, self.changes_left
-        places = self._moment.router.attachments_of(self.state, node, at_most=changes_max + len(kept) + 1)
+        places = self._context.router.attachments_of(self.state, node, at_most=changes_max + len(kept) + 1)
         hung = [place for place in places if place[1].id not in kept]
         self._detach(hung[:changes_max])
         return len(hung) <= changes_max
@@ -162,7 +162,7 @@ class Teardown:
         return sorted(consumers)
 
     def _happened(self, kind: Callable[..., Event], *what: Any) -> None:
-        event = kind(self._moment.next_offset + len(self.events), self._moment.now_us, *what)
+        event = kind(self._context.next_offset + len(self.events), self._context.now_us, *what)
         self.events.append(event)
         self.state = apply(self.state, event)
         self.changes_left -= 1

@@ -27,8 +27,8 @@ __all__ = ["DECIDE_UPDATING"]
 _MUXER_INSTEAD: Final = "declare another muxer, and move the attachments"
 
 
-def _update_queue(state: State, command: UpdateQueue, moment: DecisionContext) -> Decision:
-    queue = existing_queue(state, command.name, moment.config)
+def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) -> Decision:
+    queue = existing_queue(state, command.name, context.config)
     template = queue.settings.template
     if command.template not in (None, template):
         made = f"queue {queue.name!r} was made from template {template!r}, which does not change"
@@ -38,11 +38,11 @@ def _update_queue(state: State, command: UpdateQueue, moment: DecisionContext) -
     check_settings(settings)
     if settings == queue.settings:
         return _answered(state, [], command)
-    return _answered(state, [QueueUpdated(moment.next_offset, moment.now_us, queue.id, settings)], command)
+    return _answered(state, [QueueUpdated(context.next_offset, context.now_us, queue.id, settings)], command)
 
 
-def _update_muxer(state: State, command: UpdateMuxer, moment: DecisionContext) -> Decision:
-    muxer = existing_muxer(state, command.name, moment.config)
+def _update_muxer(state: State, command: UpdateMuxer, context: DecisionContext) -> Decision:
+    muxer = existing_muxer(state, command.name, context.config)
     if command.kind not in (None, muxer.kind):
         made = f"muxer {muxer.name!r} is of class {muxer.kind.text}, which does not change"
         raise _otherwise(made, f"class {command.kind.text}", _MUXER_INSTEAD)
@@ -53,7 +53,7 @@ def _update_muxer(state: State, command: UpdateMuxer, moment: DecisionContext) -
         raise _otherwise(made, f"separator {options.separator!r}", _MUXER_INSTEAD)
     if options == muxer.options:
         return _answered(state, [], command)
-    return _answered(state, [MuxerUpdated(moment.next_offset, moment.now_us, muxer.id, options)], command)
+    return _answered(state, [MuxerUpdated(context.next_offset, context.now_us, muxer.id, options)], command)
 
 
 def _options(muxer: Muxer, command: UpdateMuxer) -> Options:

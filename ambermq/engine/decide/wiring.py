@@ -48,7 +48,7 @@ __all__ = [
 _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WILD_DESTINATION))
 
 
-def predeclared(state: State, moment: DecisionContext) -> list[Event]:
+def predeclared(state: State, context: DecisionContext) -> list[Event]:
     """Return the predeclared wiring as far as it is missing; queues are attached to QUEUE again by their names.
 
     In advanced mode there is none.
@@ -59,11 +59,11 @@ def predeclared(state: State, moment: DecisionContext) -> list[Event]:
     for name, kind in _PREDECLARED:
         muxer = state.muxer_names.get(name)
         if muxer is None:
-            muxer = moment.next_offset + len(events)
-            events.append(MuxerDeclared(muxer, moment.now_us, name, kind))
+            muxer = context.next_offset + len(events)
+            events.append(MuxerDeclared(muxer, context.now_us, name, kind))
         if name == QUEUE_MUXER:
             events += [
-                Attached(moment.next_offset + index, moment.now_us, muxer, queue_id, state.queues[queue_id].name)
+                Attached(context.next_offset + index, context.now_us, muxer, queue_id, state.queues[queue_id].name)
                 for index, queue_id in enumerate(_unattached(state, muxer), len(events))
             ]
     return events
@@ -87,18 +87,18 @@ def _unattached(state: State, muxer: int) -> list[int]:
     return older[bisect_right(older, max(attached, default=-1)) :]
 
 
-def create_queue(state: State, name: str, moment: DecisionContext) -> list[Event]:
+def create_queue(state: State, name: str, context: DecisionContext) -> list[Event]:
     """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
-    check_creatable(state, name, moment)
-    return new_queue(state, name, moment.config.templates.for_queue(name).settings, moment)
+    check_creatable(state, name, context)
+    return new_queue(state, name, context.config.templates.for_queue(name).settings, context)
 
 
-def check_creatable(state: State, name: str, moment: DecisionContext) -> None:
+def check_creatable(state: State, name: str, context: DecisionContext) -> None:
     """Raise Refused with amqp:not-found where a queue that is not there is never made by its address."""
     check_ungiven(name)
     if state.mode is VhostMode.ADVANCED:
         raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
-    if not moment.config.auto_create:
+    if not context.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
 
 
@@ -115,7 +115,7 @@ def new_queue(
     state: State,
     name: str,
     settings: Settings,
-    moment: DecisionContext,
+    context: DecisionContext,
     *,
     lifetime: Lifetime = Lifetime.PERMANENT,
     is_private: bool = False,
@@ -127,16 +127,16 @@ def new_queue(
     Raises Refused: amqp:resource-limit-exceeded, and what its settings or its template's attachments are refused for.
     """
     check_settings(settings)
-    if len(state.queues) >= moment.config.queues_max:
-        raise too_many("queues", moment.config.queues_max)
-    offset, now_us = moment.next_offset, moment.now_us
+    if len(state.queues) >= context.config.queues_max:
+        raise too_many("queues", context.config.queues_max)
+    offset, now_us = context.next_offset, context.now_us
     events: list[Event] = [QueueDeclared(offset, now_us, name, settings, lifetime)]
     muxer = None if is_private else state.muxer_names.get(QUEUE_MUXER)
     wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
-    wanted += _of_template(state, settings.template, moment.config)
+    wanted += _of_template(state, settings.template, context.config)
     # True equals 1 in Python, and is another value to a condition: hence the text besides.
     alike = {(muxer, argument, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
-    check_room(state, moment, len(alike))
+    check_room(state, context, len(alike))
     events += [
         Attached(offset + 1 + index, now_us, muxer, offset, argument)
         for index, (muxer, argument) in enumerate(alike.values())
@@ -144,10 +144,10 @@ def new_queue(
     return events
 
 
-def check_room(state: State, moment: DecisionContext, count: int) -> None:
+def check_room(state: State, context: DecisionContext, count: int) -> None:
     """Raise Refused where so many attachments more would be too many."""
-    if moment.router.attachment_count(state) + count > moment.config.attachments_max:
-        raise too_many("attachments", moment.config.attachments_max)
+    if context.router.attachment_count(state) + count > context.config.attachments_max:
+        raise too_many("attachments", context.config.attachments_max)
 
 
 def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[int, Argument]]:
@@ -168,13 +168,13 @@ def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[in
     return found
 
 
-def _declare_queue(state: State, command: DeclareQueue, moment: DecisionContext) -> Decision:
-    name = queue_name(command.name, name_bytes_max=moment.config.name_bytes_max)
+def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext) -> Decision:
+    name = queue_name(command.name, name_bytes_max=context.config.name_bytes_max)
     check_settings(command.settings)
     queue = state.queue_named(name)
     if queue is None:
         check_ungiven(name)
-        return new_queue(state, name, command.settings, moment), [Answered(command.key, {"created": True})]
+        return new_queue(state, name, command.settings, context), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
         found, asked = _told(queue.settings), _told(command.settings)
         instead = ": update it" if queue.settings.template == command.settings.template else ""
@@ -182,18 +182,18 @@ def _declare_queue(state: State, command: DeclareQueue, moment: DecisionContext)
     return [], [Answered(command.key, {"created": False})]
 
 
-def _delete_queue(state: State, command: DeleteQueue, moment: DecisionContext) -> Decision:
-    queue = existing_queue(state, command.name, moment.config)
+def _delete_queue(state: State, command: DeleteQueue, context: DecisionContext) -> Decision:
+    queue = existing_queue(state, command.name, context.config)
     if command.if_unused and queue.consumers:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {queue.consumers} consumers")
     if command.if_empty and queue.depth:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
     answer = Answered(command.key, {"messages": queue.depth})
-    return ended(state, (queue.id,), moment, doomed=(queue.id,), then=(answer,))
+    return ended(state, (queue.id,), context, doomed=(queue.id,), then=(answer,))
 
 
-def _declare_muxer(state: State, command: DeclareMuxer, moment: DecisionContext) -> Decision:
-    name = _muxer_name(command.name, moment.config)
+def _declare_muxer(state: State, command: DeclareMuxer, context: DecisionContext) -> Decision:
+    name = _muxer_name(command.name, context.config)
     if state.mode is VhostMode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
     check_options(command.kind, command.options)
@@ -205,48 +205,51 @@ def _declare_muxer(state: State, command: DeclareMuxer, moment: DecisionContext)
             instead = ": update it" if muxer.kind is command.kind is MuxerKind.LOSSY else ""
             raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}{instead}")
         return [], [Answered(command.key, {"created": False})]
-    if len(state.muxers) >= moment.config.muxers_max:
-        raise too_many("muxers", moment.config.muxers_max)
-    event = MuxerDeclared(moment.next_offset, moment.now_us, name, command.kind, command.options)
+    if len(state.muxers) >= context.config.muxers_max:
+        raise too_many("muxers", context.config.muxers_max)
+    event = MuxerDeclared(context.next_offset, context.now_us, name, command.kind, command.options)
     return [event], [Answered(command.key, {"created": True})]
 
 
-def _delete_muxer(state: State, command: DeleteMuxer, moment: DecisionContext) -> Decision:
-    muxer = existing_muxer(state, command.name, moment.config)
+def _delete_muxer(state: State, command: DeleteMuxer, context: DecisionContext) -> Decision:
+    muxer = existing_muxer(state, command.name, context.config)
     if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
     producers = len(state.links.get(muxer.id, ()))
-    if command.if_unused and (producers or moment.router.muxers_before(state, muxer.id)):
-        before = len(moment.router.muxers_before(state, muxer.id))
+    if command.if_unused and (producers or context.router.muxers_before(state, muxer.id)):
+        before = len(context.router.muxers_before(state, muxer.id))
         used = f"{producers} producers and {before} muxers that pass on to it"
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
     if command.if_empty and muxer.attachments:
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
     answer = Answered(command.key, {"attachments": len(muxer.attachments)})
-    return ended(state, (muxer.id,), moment, doomed=(muxer.id,), then=(answer,))
+    return ended(state, (muxer.id,), context, doomed=(muxer.id,), then=(answer,))
 
 
-def _attach_member(state: State, command: AttachMember, moment: DecisionContext) -> Decision:
-    muxer, member = existing_muxer(state, command.muxer, moment.config), member_id(state, command.member, moment.config)
+def _attach_member(state: State, command: AttachMember, context: DecisionContext) -> Decision:
+    muxer, member = (
+        existing_muxer(state, command.muxer, context.config),
+        member_id(state, command.member, context.config),
+    )
     check_called(muxer, command.called)
-    check_argument(muxer, command.argument, moment.config)
-    if moment.router.find(state, muxer.id, member, command.argument) is not None:
+    check_argument(muxer, command.argument, context.config)
+    if context.router.find(state, muxer.id, member, command.argument) is not None:
         return [], [Answered(command.key, {"created": False})]
     check_names(muxer, command.argument)
-    check_room(state, moment, 1)
+    check_room(state, context, 1)
     if member in state.muxers:
-        way = moment.router.way(state, member, muxer.id)
+        way = context.router.way(state, member, muxer.id)
         if way:
             names = " -> ".join(state.muxers[one].name for one in (muxer.id, *way))
             raise Refused("amqp:not-allowed", f"messages would go round: {names}")
-        _check_chain(state, muxer, member, moment)
-    event = Attached(moment.next_offset, moment.now_us, muxer.id, member, command.argument)
+        _check_chain(state, muxer, member, context)
+    event = Attached(context.next_offset, context.now_us, muxer.id, member, command.argument)
     return [event], [Answered(command.key, {"created": True})]
 
 
-def _check_chain(state: State, muxer: Muxer, member: int, moment: DecisionContext) -> None:
+def _check_chain(state: State, muxer: Muxer, member: int, context: DecisionContext) -> None:
     """Raise Refused where messages would pass too many muxers one after the other."""
-    router, length_max = moment.router, moment.config.chain_muxers_max
+    router, length_max = context.router, context.config.chain_muxers_max
     before = chain_length(muxer.id, partial(router.muxers_before, state))
     length = before + chain_length(member, partial(router.muxers_behind, state))
     if length > length_max:
@@ -254,17 +257,17 @@ def _check_chain(state: State, muxer: Muxer, member: int, moment: DecisionContex
         raise Refused("amqp:resource-limit-exceeded", f"{why}: at most {length_max} (chain_muxers_max)")
 
 
-def _detach_member(state: State, command: DetachMember, moment: DecisionContext) -> Decision:
-    muxer = existing_muxer(state, command.muxer, moment.config)
+def _detach_member(state: State, command: DetachMember, context: DecisionContext) -> Decision:
+    muxer = existing_muxer(state, command.muxer, context.config)
     if command.attachment:
         found = muxer.attachments.get(command.attachment)
     else:
-        member = member_id(state, command.member, moment.config)
+        member = member_id(state, command.member, context.config)
         check_called(muxer, command.called)
-        found = moment.router.find(state, muxer.id, member, command.argument)
+        found = context.router.find(state, muxer.id, member, command.argument)
     if found is None:
         raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} that way")
-    event = Detached(moment.next_offset, moment.now_us, muxer.id, found.member, found.id, found.argument)
+    event = Detached(context.next_offset, context.now_us, muxer.id, found.member, found.id, found.argument)
     return [event], [Answered(command.key, {"deleted": True})]
 
 

@@ -72,7 +72,7 @@ def test_the_first_start_declares_the_muxer_and_later_ones_do_not() -> None:
         MuxerDeclared(1, 1_000, QUEUE_MUXER, MuxerKind.DESTINATION),
         MuxerDeclared(2, 1_000, TOPIC_MUXER, MuxerKind.WILD_DESTINATION),
     ]
-    assert started(world.state, world.moment) == [Started(3, 1_000, 2)]
+    assert started(world.state, world.context) == [Started(3, 1_000, 2)]
 
 
 def test_attaching_creates_a_queue_once() -> None:
@@ -130,7 +130,7 @@ def test_a_refusal_changes_nothing_and_says_why(
     world.publish(world.producer(), 1)
     world.consumer()
     world.config = config
-    events, effects = decide(world.state, command, world.moment)
+    events, effects = decide(world.state, command, world.context)
     assert events == []
     (refused,) = effects
     assert type(refused) is RefusedCommand
@@ -157,10 +157,10 @@ def test_an_accepted_run_waits_for_the_log_only_when_it_is_durable() -> None:
     producer = world.producer()
     first = world.next_offset
     bodies = [b"a", b"bb"]
-    events, effects = decide(world.state, publish(producer, bodies), world.moment)
+    events, effects = decide(world.state, publish(producer, bodies), world.context)
     assert effects == [PublishDone("link", 7, 2, OutcomeKind.ACCEPTED, False, after=AT_CLOSE)]
     assert events == [Published(first, 1_000, (QUEUE,), producer, make_words(first, [1, 2]), 3)]
-    events, effects = decide(world.state, publish(producer, bodies, durable=False, settled=True), world.moment)
+    events, effects = decide(world.state, publish(producer, bodies, durable=False, settled=True), world.context)
     assert effects == [PublishDone("link", 7, 2, OutcomeKind.ACCEPTED, True, after=NOW)]
     assert events == [Published(first, 1_000, (QUEUE,), producer, make_words(first, [1, 2]), 3, durable=False)]
 
@@ -211,7 +211,7 @@ def test_a_run_that_cannot_be_stored_is_undone_as_a_whole(
     """Nothing is written, so its sender need not wait."""
     world = World(LIMITS)
     producer = prepare(world)
-    events, effects = decide(world.state, publish(producer, [b"a", b"bb"]), world.moment)
+    events, effects = decide(world.state, publish(producer, [b"a", b"bb"]), world.context)
     assert events == []
     (done,) = effects
     assert type(done) is PublishDone
@@ -278,12 +278,12 @@ def test_a_settlement_names_only_what_is_held() -> None:
     world.publish(world.producer(), 1, 1, 1, 1)
     dealt = world.dealt()
     words = [*dealt[other], 5, *reversed(dealt[mine])]
-    events, effects = decide(world.state, Settle(mine, pack_words(words), ACCEPTED, "reply"), world.moment)
+    events, effects = decide(world.state, Settle(mine, pack_words(words), ACCEPTED, "reply"), world.context)
     assert effects == [OutcomeApplied("reply", after=AT_CLOSE)]
     assert events == [Settled(world.next_offset, 1_000, QUEUE, mine, ACCEPTED, pack_words(dealt[mine]))]
     for nothing in (Settle(mine, pack_words(dealt[other]), ACCEPTED, "reply"), Settle(99, b"", ACCEPTED, "reply")):
-        assert decide(world.state, nothing, world.moment) == ([], [OutcomeApplied("reply")])
-    assert decide(world.state, Settle(mine, pack_words([5]), ACCEPTED), world.moment) == ([], [])
+        assert decide(world.state, nothing, world.context) == ([], [OutcomeApplied("reply")])
+    assert decide(world.state, Settle(mine, pack_words([5]), ACCEPTED), world.context) == ([], [])
 
 
 def test_a_consumer_that_goes_releases_what_it_never_saw() -> None:
@@ -311,7 +311,7 @@ def test_a_producer_that_goes_goes_once() -> None:
     at = world.next_offset
     world.do(DetachProducer(producer))
     assert world.events[-1] == ProducerDetached(at, 1_000, producer)
-    assert decide(world.state, DetachProducer(producer), world.moment) == ([], [])
+    assert decide(world.state, DetachProducer(producer), world.context) == ([], [])
 
 
 def test_declaring_again_alike_changes_nothing() -> None:
@@ -391,18 +391,18 @@ def test_damage_is_a_fact_where_the_queue_still_is() -> None:
     world.publish(world.producer(), 1)
     (word,) = unpack_words(world.queue().ready.to_bytes())
     at = world.next_offset
-    assert decide(world.state, ReportDamage(QUEUE, word), world.moment) == (
+    assert decide(world.state, ReportDamage(QUEUE, word), world.context) == (
         [Damaged(at, 1_000, QUEUE, pack_words([word]))],
         [],
     )
-    assert decide(world.state, ReportDamage(99, word), world.moment) == ([], [])
+    assert decide(world.state, ReportDamage(99, word), world.context) == ([], [])
 
 
 def test_an_inspection_answers_with_what_is_read() -> None:
     """And waits like any other answer."""
     world = World()
     world.producer()
-    read = decide(world.state, Inspect("key", lambda state: len(state.queues)), world.moment)
+    read = decide(world.state, Inspect("key", lambda state: len(state.queues)), world.context)
     assert read == ([], [Answered("key", 1, after=AT_CLOSE)])
 
 
@@ -424,7 +424,7 @@ def test_queues_get_their_way_back_where_the_muxer_was_lost() -> None:
     world.producer("a")
     world.producer("b")
     lost = world.state.having(muxers=PersistentMap(), muxer_names=PersistentMap())
-    events = started(lost, world.moment)
+    events = started(lost, world.context)
     assert [type(event) for event in events] == [Started, MuxerDeclared, Attached, Attached, MuxerDeclared]
     state = fold(lost, events)
     muxer, router = state.muxer_names[QUEUE_MUXER], Router()

@@ -86,7 +86,7 @@ def test_whatever_happens_is_sound(seed: int, steps: int) -> None:
     world = lived(seed, steps)
     assert is_sound(world.state)
     assert fold(EMPTY_STATE, world.events) == world.state
-    for event in started(world.state, world.moment):
+    for event in started(world.state, world.context):
         world.happened(event)
     assert is_sound(world.state)
     assert not any(queue.lifetime and not queue.depth for queue in world.state.queues.values())
@@ -210,7 +210,7 @@ def test_a_start_ends_what_lived_by_links() -> None:
         producer(world, dynamic=Dynamic(lifetime, is_topic=True))
     consumer(world, "/topics/a")
     consumer(world, "/topics/b", subscribing=Subscribing("kept", is_durable=True))
-    for event in started(world.state, world.moment):
+    for event in started(world.state, world.context):
         world.happened(event)
     left = sorted(world.state.queues.values(), key=lambda queue: queue.id)
     kinds = (Lifetime.NO_MESSAGES, Lifetime.NO_LINKS_OR_MESSAGES, Lifetime.PERMANENT)

@@ -58,7 +58,7 @@ def _parts(world: World, command: Command) -> tuple[list[int], list[Effect]]:
     """Decide a command part by part; return how many events each of them was, and what leaves."""
     counts, effects = list[int](), list[Effect]()
     while True:
-        events, answers = decide(world.state, command, world.moment)
+        events, answers = decide(world.state, command, world.context)
         for event in events:
             world.happened(event)
         counts.append(len(events))

@@ -101,7 +101,7 @@ def test_a_muxer_that_lets_nothing_pass_is_seen_by_the_next_message() -> None:
     world.do(UpdateMuxer("key", "lossy", read, probability=0.0))
     assert sent(world, "/muxers/simple", 3) == [OutcomeKind.ACCEPTED] * 3
     assert world.queue("lost").available == 3
-    explained = explain(world.state, "/muxers/simple", no_fields(b""), world.moment)
+    explained = explain(world.state, "/muxers/simple", no_fields(b""), world.context)
     told = {world.state.muxers[hop.muxer].name: world.state.muxers[hop.muxer].options for hop in explained.hops}
     assert told["lossy"] == Options(probability=0.0, seed=7)
 
