@@ -16,7 +16,7 @@ from ambermq.engine.model.outcome import Outcome
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.log.buffer import Buffer
 
 __all__ = [
@@ -166,7 +166,7 @@ class AttachConsumer(Struct):
     """Deliveries are sent settled: they are accepted as they leave."""
     selector: str = ""
     """What it takes, empty for everything."""
-    subscribing: Subscribing = Subscribing()
+    subscription_request: SubscriptionRequest = SubscriptionRequest()
     """How it subscribes, where the address is a topic's."""
     dynamic: Dynamic | None = None
     """It receives from a node that the broker makes and names; `address` says nothing then."""
@@ -277,7 +277,7 @@ class EndNodes(Struct):
     nodes: tuple[int, ...]
     closed: tuple[int, ...]
     """Those whose own link, which had them made, is gone."""
-    doomed: tuple[int, ...]
+    deleted: tuple[int, ...]
     """Those that are deleted, whatever their end is."""
     then: tuple[Effect, ...]
     """What leaves when all is done."""
@@ -306,7 +306,7 @@ class AttachMember(Struct):
     muxer: str
     member: str
     argument: Argument = None
-    called: str = ""
+    argument_name: str = ""
     """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
 
 
@@ -318,7 +318,7 @@ class DetachMember(Struct):
     muxer: str
     member: str
     argument: Argument = None
-    called: str = ""
+    argument_name: str = ""
     """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
     attachment: int = 0
     """The one of this id instead, whatever its member and argument: the member may be gone."""

@@ -29,7 +29,7 @@ from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RE
 from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import State
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from tests.engine.world import World
 
 __all__ = ["lived", "play"]
@@ -88,7 +88,7 @@ def play(world: World, rng: random.Random) -> None:
         case 5 if state.producers:
             world.do(DetachProducer(rng.choice(sorted(state.producers.keys()))))
         case 6 if rng.random() < 0.2:
-            for event in started(state, world.moment):
+            for event in started(state, world.context):
                 world.happened(event)
             for consumer in list(world.demand.wants):
                 world.demand.remove(consumer)
@@ -118,7 +118,7 @@ def play(world: World, rng: random.Random) -> None:
 
 def subscribe(world: World, rng: random.Random) -> None:
     """Let a receiver ask for a topic, in any of the ways that there are."""
-    asked = Subscribing(
+    asked = SubscriptionRequest(
         rng.choice(NAMES),
         is_durable=rng.random() < 0.5,
         is_shared=rng.random() < 0.5,
@@ -134,7 +134,7 @@ def subscribe(world: World, rng: random.Random) -> None:
         rng.choice(CONTAINERS),
         "link",
         selector="size > 0" if rng.random() < 0.3 else "",
-        subscribing=asked,
+        subscription_request=asked,
         dynamic=Dynamic(rng.choice(list(Lifetime)[1:]), rng.random() < 0.5) if kind < 0.2 else None,
         is_recalled=kind > 0.9,
     )

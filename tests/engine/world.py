@@ -5,8 +5,8 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
 from ambermq.engine.decide.decide import decide, started
 from ambermq.engine.dispatch.demand import Demand, Want
-from ambermq.engine.dispatch.dispatch import dispatch, look_at_nothing
-from ambermq.engine.dispatch.selector_scan import Look
+from ambermq.engine.dispatch.dispatch import dispatch, peek_nothing
+from ambermq.engine.dispatch.selector_scan import Peek
 from ambermq.engine.effects import ConsumerReady, Deliver, Effect, ProducerReady, Unfinished
 from ambermq.engine.events import Event, Published, Settled
 from ambermq.engine.fold.apply import apply
@@ -36,18 +36,18 @@ class World:
     ) -> None:
         self.config = config or EngineConfig()
         self.router = Router(fields_of)
-        self.state = EMPTY_STATE.having(mode=mode)
+        self.state = EMPTY_STATE.with_fields(mode=mode)
         self.demand = Demand()
         self.events: list[Event] = []
         self.next_offset = 0
         self.now_us = 1_000
         self.room_bytes = 1 << 40
         self.batch_bytes_max = 4 << 20
-        for event in started(self.state, self.moment):
+        for event in started(self.state, self.context):
             self.happened(event)
 
     @property
-    def moment(self) -> DecisionContext:
+    def context(self) -> DecisionContext:
         return DecisionContext(
             self.now_us, self.next_offset, self.room_bytes, self.config, self.router, self.batch_bytes_max
         )
@@ -58,11 +58,11 @@ class World:
         self.events.append(event)
         self.state = apply(self.state, event)
         if isinstance(event, WIRING):
-            self.router.heard(event, self.state)
+            self.router.apply_event(event, self.state)
 
     def do(self, command: Command) -> list[Effect]:
         """Decide and apply, part by part."""
-        events, effects = decide(self.state, command, self.moment)
+        events, effects = decide(self.state, command, self.context)
         for event in events:
             self.happened(event)
             if hasattr(event, "queue"):
@@ -103,7 +103,7 @@ class World:
         self.happened(Settled(self.next_offset, self.now_us, queue, consumer, outcome, pack_words(words)))
         self.demand.touch(queue)
 
-    def deal(self, budget: int = 1000, bytes_max: int = 0, look: Look = look_at_nothing) -> list[Effect]:
+    def deal(self, budget: int = 1000, bytes_max: int = 0, look: Peek = peek_nothing) -> list[Effect]:
         """Dispatch once."""
         bytes_max = bytes_max or self.config.dispatch_bytes_max
         dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget, bytes_max, look)
@@ -113,7 +113,7 @@ class World:
         assert self.state == dealt.state or before is self.state
         return dealt.effects
 
-    def dealt(self, budget: int = 1000, bytes_max: int = 0, look: Look = look_at_nothing) -> dict[int, list[int]]:
+    def dealt(self, budget: int = 1000, bytes_max: int = 0, look: Peek = peek_nothing) -> dict[int, list[int]]:
         """Dispatch once; return the words that each consumer got, all of which have left now."""
         words: dict[int, list[int]] = {}
         for effect in self.deal(budget, bytes_max, look):

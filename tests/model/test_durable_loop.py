@@ -27,7 +27,7 @@ from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import totals_of
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.log.errors import LogFailed
 from tests.model.broker import Broker, Receiver
 from tests.model.history import words_on
@@ -48,7 +48,7 @@ OUTCOMES = st.sampled_from(
     ]
 )
 SUBSCRIBING = st.builds(
-    Subscribing, st.sampled_from(["", "s"]), st.booleans(), st.booleans(), st.booleans(), st.booleans()
+    SubscriptionRequest, st.sampled_from(["", "s"]), st.booleans(), st.booleans(), st.booleans(), st.booleans()
 )
 FINAL = (OutcomeKind.ACCEPTED, OutcomeKind.REJECTED)
 SIZES = st.lists(st.one_of(st.integers(0, 300), st.integers(1400, 4000)), min_size=1, max_size=5)
@@ -122,7 +122,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
         self.broker.loop.submit(DetachProducer(makers.pop(pick % len(makers))))
 
     @rule(name=NAMES, asked=SUBSCRIBING, selector=st.sampled_from(["", "colour = 'red'"]), is_recalled=st.booleans())
-    def subscribe(self, name: str, asked: Subscribing, selector: str, *, is_recalled: bool) -> None:
+    def subscribe(self, name: str, asked: SubscriptionRequest, selector: str, *, is_recalled: bool) -> None:
         """Somebody listens to a topic that nobody sends to."""
         self.broker.loop.submit(
             AttachConsumer(

@@ -125,7 +125,7 @@ class Compactor:
             job,
             proposal,
             batch_bytes_max=log.config.batch_bytes_max,
-            throttle=self._give_way,
+            throttle=self._throttle,
         )
         if not is_checked:
             raise LogError("the broker stops")
@@ -137,9 +137,9 @@ class Compactor:
         if len(snapshots) < _SNAPSHOTS_MIN or snapshots[0].end != horizon:
             raise LogError(f"two snapshots are needed, the first of them at {horizon}: there are {len(snapshots)}")
         for one in (snapshots[0], snapshots[-1]):
-            read_whole(self._log.storage, self._log.directory, manifest, one, self._give_way)
+            read_whole(self._log.storage, self._log.directory, manifest, one, self._throttle)
 
-    def _give_way(self, _length: int) -> bool:
+    def _throttle(self, _length: int) -> bool:
         assert self._lane is not None
         return self._lane.pause(_PAUSE_S)
 

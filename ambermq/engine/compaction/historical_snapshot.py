@@ -112,9 +112,9 @@ class HistoricalSnapshot:
             raise LogError(f"history begins at {manifest.horizon.offset}, the snapshot ends at {snapshot.end}")
         if any(one.name == naming.name for one in manifest.snapshots):
             raise LogError(f"there is a snapshot {naming.name!r} already")
-        read_whole_file(log.storage, path, log_id=log.log_id, snapshot=snapshot, give_way=self._give_way)
+        read_whole_file(log.storage, path, log_id=log.log_id, snapshot=snapshot, throttle=self._throttle)
         return snapshot
 
-    def _give_way(self, _length: int) -> bool:
+    def _throttle(self, _length: int) -> bool:
         assert self._lane is not None
         return self._lane.pause(_PAUSE_S)

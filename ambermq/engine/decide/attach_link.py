@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ambermq.engine.address import NodeKind, parse_address, queue_address, topic_address
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
-from ambermq.engine.decide.end_nodes import ended, later
+from ambermq.engine.decide.end_nodes import context_after, end_nodes
 from ambermq.engine.decide.node_names import BARE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
 from ambermq.engine.decide.wiring import create_queue, new_queue
@@ -34,10 +34,10 @@ from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.publish_options import PublishOptions
 from ambermq.engine.model.queue_template import TEMPORARY
 from ambermq.engine.model.state import State
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.engine.model.vhost_mode import VhostMode
 
-__all__ = ["DECIDE_ATTACHING"]
+__all__ = ["LINK_DECISIONS"]
 
 
 class _Target(NamedTuple):
@@ -162,9 +162,10 @@ def _temporary_place(
     made = _temporary(state, wanted, context)
     if not wanted.is_topic:
         return SubscriptionPlace(made.node, made.events, [], address=made.address, owns=made.node)
-    name, at = temporary_name(made.node), later(context, made.events)
+    name, at = temporary_name(made.node), context_after(context, made.events)
     # It ends with the topic, which is nobody's but this link's so far.
-    volatile = replace(command, subscribing=Subscribing(is_no_local=command.subscribing.is_no_local))
+    request = SubscriptionRequest(is_no_local=command.subscription_request.is_no_local)
+    volatile = replace(command, subscription_request=request)
     place = subscribe(fold(state, made.events), name, volatile, at)
     return place._replace(events=made.events + place.events, address=made.address, owns=made.node)
 
@@ -177,7 +178,7 @@ def _detach_producer(state: State, command: DetachProducer, context: DecisionCon
     if not producer.node:
         return events, []
     nodes = (producer.node, producer.owns)
-    more, effects = ended(fold(state, events), nodes, later(context, events), closed=(producer.owns,))
+    more, effects = end_nodes(fold(state, events), nodes, context_after(context, events), closed=(producer.owns,))
     return events + more, effects
 
 
@@ -194,13 +195,13 @@ def _detach_consumer(state: State, command: DetachConsumer, context: DecisionCon
     is_unsubscribed = command.is_closed and queue.id in state.subscriptions and queue.consumers == 1
     if not (queue.lifetime or consumer.owns or is_unsubscribed):
         return events, []
-    after, at = fold(state, events), later(context, events)
-    doomed = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
-    more, effects = ended(after, (queue.id, consumer.owns), at, closed=(consumer.owns,), doomed=doomed)
+    after, at = fold(state, events), context_after(context, events)
+    deleted = (queue.id,) if is_unsubscribed and not queue.lifetime else ()
+    more, effects = end_nodes(after, (queue.id, consumer.owns), at, closed=(consumer.owns,), deleted=deleted)
     return events + more, effects
 
 
-DECIDE_ATTACHING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+LINK_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     AttachProducer: _attach_producer,
     DetachProducer: _detach_producer,
     AttachConsumer: _attach_consumer,

@@ -15,9 +15,9 @@ from ambermq.engine.patterns.pattern import check_pattern
 from ambermq.engine.selectors.fields import fault_of
 from ambermq.engine.selectors.selector import parse_selector
 
-__all__ = ["CALLED", "check_argument", "check_called", "check_names"]
+__all__ = ["ARGUMENT_NAMES", "check_argument", "check_argument_name", "check_names"]
 
-CALLED: Final = {
+ARGUMENT_NAMES: Final = {
     MuxerKind.DESTINATION: "destination",
     MuxerKind.WILD_DESTINATION: "pattern",
     MuxerKind.PROPERTY: "conditions",
@@ -40,10 +40,10 @@ _WANTS: Final = {
 }
 
 
-def check_called(muxer: Muxer, called: str) -> None:
-    """Raise Refused where whoever asked takes the muxer for one of another class; `called` is empty or as in CALLED."""
-    if called and called != CALLED.get(muxer.kind):
-        _refuse(muxer, f"{_WANTS[muxer.kind]}; {called} was given")
+def check_argument_name(muxer: Muxer, argument_name: str) -> None:
+    """Raise Refused where whoever asked takes the muxer for one of another class."""
+    if argument_name and argument_name != ARGUMENT_NAMES.get(muxer.kind):
+        _refuse(muxer, f"{_WANTS[muxer.kind]}; {argument_name} was given")
 
 
 def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> None:

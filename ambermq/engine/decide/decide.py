@@ -6,8 +6,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
-
 from ambermq.engine.commands import (
     Command,
     EndLinks,
@@ -19,14 +17,14 @@ from ambermq.engine.commands import (
     ResetHost,
     Settle,
 )
-from ambermq.engine.decide.attach_link import DECIDE_ATTACHING
+from ambermq.engine.decide.attach_link import LINK_DECISIONS
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.delete_subscription import DECIDE_UNSUBSCRIBING
-from ambermq.engine.decide.end_nodes import DECIDE_ENDING, ended, ended_at_start, later, links_ended
-from ambermq.engine.decide.explain_route import DECIDE_EXPLAINING
+from ambermq.engine.decide.delete_subscription import SUBSCRIPTION_DECISIONS
+from ambermq.engine.decide.end_nodes import END_DECISIONS, context_after, end_links, end_nodes, end_nodes_at_start
+from ambermq.engine.decide.explain_route import EXPLAIN_DECISIONS
 from ambermq.engine.decide.publish import publish
-from ambermq.engine.decide.update import DECIDE_UPDATING
-from ambermq.engine.decide.wiring import DECIDE_WIRING, existing_queue, predeclared
+from ambermq.engine.decide.update import UPDATE_DECISIONS
+from ambermq.engine.decide.wiring import WIRING_DECISIONS, existing_queue, predeclared
 from ambermq.engine.effects import (
     Answered,
     Effect,
@@ -69,9 +67,9 @@ def started(state: State, context: DecisionContext) -> list[Event]:
     """
     events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode)]
     state = fold(state, events)
-    events += ended_at_start(state, later(context, events))
+    events += end_nodes_at_start(state, context_after(context, events))
     state = fold(state, events[1:])
-    return events + predeclared(state, later(context, events))
+    return events + predeclared(state, context_after(context, events))
 
 
 def _settle(state: State, command: Settle, context: DecisionContext) -> Decision:
@@ -95,7 +93,7 @@ def _emptied(state: State, event: Event, queue: Queue, context: DecisionContext,
     """Return an event that may have taken a queue's last message, and the end of the queue where it is that."""
     if not queue.lifetime:
         return [event], effects
-    more, answers = ended(apply(state, event), (queue.id,), later(context, [event]))
+    more, answers = end_nodes(apply(state, event), (queue.id,), context_after(context, [event]))
     return [event, *more], [*effects, *answers]
 
 
@@ -110,12 +108,12 @@ def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) ->
 
 def _reset_host(state: State, command: ResetHost, context: DecisionContext) -> Decision:
     events: list[Event] = [Reset(context.next_offset, context.now_us)]
-    events += predeclared(EMPTY_STATE.having(mode=state.mode), replace(context, next_offset=context.next_offset + 1))
+    events += predeclared(EMPTY_STATE.with_fields(mode=state.mode), context_after(context, events))
     messages = sum(queue.depth for queue in state.queues.values())
     answer = Answered(command.key, {"queues": len(state.queues), "messages": messages})
     why = ("amqp:resource-deleted", "the virtual host was reset")
     links = EndLinks(tuple(state.consumers), tuple(state.producers), why, (answer,))
-    return events, links_ended(links, context)
+    return events, end_links(links, context)
 
 
 def _record_compaction(_state: State, command: RecordCompaction, context: DecisionContext) -> Decision:
@@ -152,10 +150,10 @@ _DECIDE: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     ReportDamage: _report_damage,
     RecordCompaction: _record_compaction,
     Inspect: _inspect,
-    **DECIDE_ATTACHING,
-    **DECIDE_WIRING,
-    **DECIDE_ENDING,
-    **DECIDE_EXPLAINING,
-    **DECIDE_UNSUBSCRIBING,
-    **DECIDE_UPDATING,
+    **LINK_DECISIONS,
+    **WIRING_DECISIONS,
+    **END_DECISIONS,
+    **EXPLAIN_DECISIONS,
+    **SUBSCRIPTION_DECISIONS,
+    **UPDATE_DECISIONS,
 }

@@ -10,12 +10,12 @@ from typing import Any
 
 from ambermq.engine.commands import DeleteSubscription
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.end_nodes import ended
+from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
 
-__all__ = ["DECIDE_UNSUBSCRIBING", "subscription_named"]
+__all__ = ["SUBSCRIPTION_DECISIONS", "subscription_named"]
 
 _TOLD_MAX = 5
 
@@ -49,9 +49,9 @@ def _delete_subscription(state: State, command: DeleteSubscription, context: Dec
         name = state.subscriptions[queue.id].name
         raise Refused("amqp:precondition-failed", f"subscription {name!r:.80} has {queue.consumers} receivers")
     answer = Answered(command.key, {"messages": queue.depth})
-    return ended(state, (queue.id,), context, doomed=(queue.id,), then=(answer,))
+    return end_nodes(state, (queue.id,), context, deleted=(queue.id,), then=(answer,))
 
 
-DECIDE_UNSUBSCRIBING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+SUBSCRIPTION_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     DeleteSubscription: _delete_subscription
 }

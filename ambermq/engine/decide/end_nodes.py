@@ -22,25 +22,25 @@ from ambermq.engine.events import Event
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.state import State
 
-__all__ = ["DECIDE_ENDING", "ended", "ended_at_start", "later", "links_ended"]
+__all__ = ["END_DECISIONS", "context_after", "end_links", "end_nodes", "end_nodes_at_start"]
 
 _ALL: Final = 1 << 62
 """More changes than there can be."""
 
 
-def ended(
+def end_nodes(
     state: State,
     nodes: Iterable[int],
     context: DecisionContext,
     *,
     closed: Collection[int] = (),
-    doomed: Collection[int] = (),
+    deleted: Collection[int] = (),
     then: Iterable[Effect] = (),
     changes_max: int = 0,
 ) -> Decision:
     """Return what ends of queues and muxers that something happened to; `state` is that at the offset of `context`.
 
-    `closed` are those whose own link, which had them made, is gone; `doomed` are deleted, whatever their end is. `then`
+    `closed` are those whose own link, which had them made, is gone; `deleted` are deleted in any case. `then`
     is what leaves when all is done. A part is `changes_max` changes, by default those that a tick takes; what is more
     is Unfinished, the last of the effects.
     """
@@ -48,11 +48,11 @@ def ended(
     ahead = deque(dict.fromkeys(nodes))
     while ahead:
         node = ahead[0]
-        if _is_over(part.state, node, is_closed=node in closed, is_doomed=node in doomed) and (
+        if _is_over(part.state, node, is_closed=node in closed, is_deleted=node in deleted) and (
             part.changes_left <= 0 or not part.take(node)
         ):
             # None is left that is not ahead: who passes on and has an end does so by what goes with a core.
-            rest = EndNodes(tuple(dict.fromkeys(ahead)), tuple(closed), tuple(doomed), tuple(then))
+            rest = EndNodes(tuple(dict.fromkeys(ahead)), tuple(closed), tuple(deleted), tuple(then))
             return part.events, [*part.effects, Unfinished(rest)]
         ahead.popleft()
         # Though looked at already: each lives by the links that it has now.
@@ -61,14 +61,14 @@ def ended(
     return part.events, [*part.effects, *then]
 
 
-def ended_at_start(state: State, context: DecisionContext) -> list[Event]:
+def end_nodes_at_start(state: State, context: DecisionContext) -> list[Event]:
     """Return what ends when the broker starts: no link is left, and none of before comes back."""
     nodes = [queue.id for queue in state.queues.values() if queue.lifetime]
     nodes += [muxer.id for muxer in state.muxers.values() if muxer.options.lifetime]
-    return ended(state, sorted(nodes), context, closed=frozenset(nodes), changes_max=_ALL)[0]
+    return end_nodes(state, sorted(nodes), context, closed=frozenset(nodes), changes_max=_ALL)[0]
 
 
-def links_ended(links: EndLinks, context: DecisionContext) -> list[Effect]:
+def end_links(links: EndLinks, context: DecisionContext) -> list[Effect]:
     """Return what tells of links that are gone already, as many as a tick takes; the rest is Unfinished."""
     changes_max = context.config.tick_changes_max
     consumers = links.consumers[:changes_max]
@@ -80,20 +80,20 @@ def links_ended(links: EndLinks, context: DecisionContext) -> list[Effect]:
     return [*effects, Unfinished(EndLinks(*left, links.why, links.then))] if any(left) else [*effects, *links.then]
 
 
-def later(context: DecisionContext, events: list[Event]) -> DecisionContext:
+def context_after(context: DecisionContext, events: list[Event]) -> DecisionContext:
     """Return the context after events of one record each."""
     return replace(context, next_offset=context.next_offset + len(events))
 
 
 def _end_nodes(state: State, command: EndNodes, context: DecisionContext) -> Decision:
-    return ended(state, command.nodes, context, closed=command.closed, doomed=command.doomed, then=command.then)
+    return end_nodes(state, command.nodes, context, closed=command.closed, deleted=command.deleted, then=command.then)
 
 
 def _end_links(_state: State, command: EndLinks, context: DecisionContext) -> Decision:
-    return [], links_ended(command, context)
+    return [], end_links(command, context)
 
 
-def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bool:
+def _is_over(state: State, node: int, *, is_closed: bool, is_deleted: bool) -> bool:
     """Return whether a queue or muxer that is there is to go: it has come to its end, or is deleted."""
     queue, muxer = state.queues.get(node), state.muxers.get(node)
     if queue is not None:
@@ -103,7 +103,7 @@ def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bo
         lifetime, links, depth, is_used = muxer.options.lifetime, len(muxer.attachments), 0, False
     else:
         return False
-    if is_doomed:
+    if is_deleted:
         return True
     links += len(state.links.get(node, ()))
     match lifetime:
@@ -119,7 +119,7 @@ def _is_over(state: State, node: int, *, is_closed: bool, is_doomed: bool) -> bo
             return not links and not depth
 
 
-DECIDE_ENDING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+END_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     EndNodes: _end_nodes,
     EndLinks: _end_links,
 }

@@ -22,7 +22,7 @@ from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Hop
 from ambermq.engine.selectors.fields import ABSENT, Fields
 
-__all__ = ["DECIDE_EXPLAINING", "Explained", "explain"]
+__all__ = ["EXPLAIN_DECISIONS", "Explained", "explain"]
 
 
 class Explained(NamedTuple):
@@ -95,4 +95,4 @@ def _explain_route(state: State, command: ExplainRoute, context: DecisionContext
     return [], [Answered(command.key, command.read(state, explained))]
 
 
-DECIDE_EXPLAINING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {ExplainRoute: _explain_route}
+EXPLAIN_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {ExplainRoute: _explain_route}

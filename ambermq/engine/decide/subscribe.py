@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ambermq.engine.commands import AttachConsumer
 from ambermq.engine.decide.attachment_arguments import check_argument
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
-from ambermq.engine.decide.end_nodes import later
+from ambermq.engine.decide.end_nodes import context_after
 from ambermq.engine.decide.node_names import subscription_name, topic_muxer
 from ambermq.engine.decide.teardown import Teardown
 from ambermq.engine.decide.wiring import check_room, new_queue
@@ -64,21 +64,21 @@ def subscribe(state: State, topic: str, command: AttachConsumer, context: Decisi
             events, effects = _robbed(state, found, context)
         if is_same:
             return SubscriptionPlace(found, events, effects, wanted)
-        part = Teardown(fold(state, events), later(context, events), context.config.tick_changes_max)
+        part = Teardown(fold(state, events), context_after(context, events), context.config.tick_changes_max)
         is_gone = part.take(found)
         events, effects = events + part.events, effects + part.effects
         if not is_gone:
             # What would be refused in the end is refused now, while nothing has changed.
-            _made(part.state, wanted, later(context, events))
+            _made(part.state, wanted, context_after(context, events))
             return SubscriptionPlace(found, events, effects, wanted, is_unfinished=True)
         state = part.state
     queue = context.next_offset + len(events)
-    return SubscriptionPlace(queue, events + _made(state, wanted, later(context, events)), effects, wanted)
+    return SubscriptionPlace(queue, events + _made(state, wanted, context_after(context, events)), effects, wanted)
 
 
 def recall(state: State, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
     """Return a durable subscription that a receiver names without saying what it is. Raises Refused."""
-    asked = command.subscribing
+    asked = command.subscription_request
     container, name = None if asked.is_global else command.container, asked.name or command.link
     if container == "":
         raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}: the container's id is empty")
@@ -104,7 +104,7 @@ def compiled(text: str, context: DecisionContext) -> Selector | None:
 
 
 def _wanted(topic: str, command: AttachConsumer) -> Subscription:
-    asked = command.subscribing
+    asked = command.subscription_request
     return Subscription(
         topic,
         asked.name or command.link,

@@ -22,7 +22,7 @@ from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.muxer import Muxer, Options
 from ambermq.engine.model.state import State
 
-__all__ = ["DECIDE_UPDATING"]
+__all__ = ["UPDATE_DECISIONS"]
 
 _MUXER_INSTEAD: Final = "declare another muxer, and move the attachments"
 
@@ -69,7 +69,7 @@ def _answered(state: State, events: list[Event], command: UpdateQueue | UpdateMu
     return events, [Answered(command.key, {**command.read(fold(state, events)), "updated": bool(events)})]
 
 
-DECIDE_UPDATING: Final[dict[type, Callable[[State, Any, DecisionContext], Decision]]] = {
+UPDATE_DECISIONS: Final[dict[type, Callable[[State, Any, DecisionContext], Decision]]] = {
     UpdateQueue: _update_queue,
     UpdateMuxer: _update_muxer,
 }

@@ -14,9 +14,9 @@ from typing import Any
 from ambermq.engine.address import MUXER_MEMBER, queue_name
 from ambermq.engine.commands import AttachMember, DeclareMuxer, DeclareQueue, DeleteMuxer, DeleteQueue, DetachMember
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.attachment_arguments import check_argument, check_called, check_names
+from ambermq.engine.decide.attachment_arguments import check_argument, check_argument_name, check_names
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
-from ambermq.engine.decide.end_nodes import ended
+from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.node_names import BARE, check_ungiven
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import PatternError, Refused
@@ -32,7 +32,7 @@ from ambermq.engine.patterns.pattern import check_separator
 from ambermq.engine.routing.chain_length import chain_length
 
 __all__ = [
-    "DECIDE_WIRING",
+    "WIRING_DECISIONS",
     "check_creatable",
     "check_options",
     "check_room",
@@ -161,7 +161,7 @@ def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[in
         muxer = state.muxer_named(one.muxer)
         if muxer is None:
             raise Refused("amqp:not-found", f"template {name!r} attaches to muxer {one.muxer!r}, which does not exist")
-        check_called(muxer, one.called)
+        check_argument_name(muxer, one.argument_name)
         check_argument(muxer, one.argument, config)
         check_names(muxer, one.argument)
         found.append((muxer.id, one.argument))
@@ -189,7 +189,7 @@ def _delete_queue(state: State, command: DeleteQueue, context: DecisionContext) 
     if command.if_empty and queue.depth:
         raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
     answer = Answered(command.key, {"messages": queue.depth})
-    return ended(state, (queue.id,), context, doomed=(queue.id,), then=(answer,))
+    return end_nodes(state, (queue.id,), context, deleted=(queue.id,), then=(answer,))
 
 
 def _declare_muxer(state: State, command: DeclareMuxer, context: DecisionContext) -> Decision:
@@ -216,14 +216,14 @@ def _delete_muxer(state: State, command: DeleteMuxer, context: DecisionContext) 
     if muxer.name in (QUEUE_MUXER, TOPIC_MUXER):
         raise Refused("amqp:not-allowed", f"muxer {muxer.name!r} is predeclared: addresses need it")
     producers = len(state.links.get(muxer.id, ()))
-    if command.if_unused and (producers or context.router.muxers_before(state, muxer.id)):
-        before = len(context.router.muxers_before(state, muxer.id))
+    if command.if_unused and (producers or context.router.upstream_muxers(state, muxer.id)):
+        before = len(context.router.upstream_muxers(state, muxer.id))
         used = f"{producers} producers and {before} muxers that pass on to it"
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
     if command.if_empty and muxer.attachments:
         raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
     answer = Answered(command.key, {"attachments": len(muxer.attachments)})
-    return ended(state, (muxer.id,), context, doomed=(muxer.id,), then=(answer,))
+    return end_nodes(state, (muxer.id,), context, deleted=(muxer.id,), then=(answer,))
 
 
 def _attach_member(state: State, command: AttachMember, context: DecisionContext) -> Decision:
@@ -231,14 +231,14 @@ def _attach_member(state: State, command: AttachMember, context: DecisionContext
         existing_muxer(state, command.muxer, context.config),
         member_id(state, command.member, context.config),
     )
-    check_called(muxer, command.called)
+    check_argument_name(muxer, command.argument_name)
     check_argument(muxer, command.argument, context.config)
     if context.router.find(state, muxer.id, member, command.argument) is not None:
         return [], [Answered(command.key, {"created": False})]
     check_names(muxer, command.argument)
     check_room(state, context, 1)
     if member in state.muxers:
-        way = context.router.way(state, member, muxer.id)
+        way = context.router.path(state, member, muxer.id)
         if way:
             names = " -> ".join(state.muxers[one].name for one in (muxer.id, *way))
             raise Refused("amqp:not-allowed", f"messages would go round: {names}")
@@ -250,8 +250,8 @@ def _attach_member(state: State, command: AttachMember, context: DecisionContext
 def _check_chain(state: State, muxer: Muxer, member: int, context: DecisionContext) -> None:
     """Raise Refused where messages would pass too many muxers one after the other."""
     router, length_max = context.router, context.config.chain_muxers_max
-    before = chain_length(muxer.id, partial(router.muxers_before, state))
-    length = before + chain_length(member, partial(router.muxers_behind, state))
+    before = chain_length(muxer.id, partial(router.upstream_muxers, state))
+    length = before + chain_length(member, partial(router.downstream_muxers, state))
     if length > length_max:
         why = f"messages would pass {length} muxers one after the other, {before} of them up to {muxer.name!r}"
         raise Refused("amqp:resource-limit-exceeded", f"{why}: at most {length_max} (chain_muxers_max)")
@@ -263,7 +263,7 @@ def _detach_member(state: State, command: DetachMember, context: DecisionContext
         found = muxer.attachments.get(command.attachment)
     else:
         member = member_id(state, command.member, context.config)
-        check_called(muxer, command.called)
+        check_argument_name(muxer, command.argument_name)
         found = context.router.find(state, muxer.id, member, command.argument)
     if found is None:
         raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} that way")
@@ -334,7 +334,7 @@ def _told_muxer(kind: MuxerKind, options: Options) -> str:
     return ", ".join(parts)
 
 
-DECIDE_WIRING: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+WIRING_DECISIONS: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     DeclareQueue: _declare_queue,
     DeleteQueue: _delete_queue,
     DeclareMuxer: _declare_muxer,

@@ -112,7 +112,7 @@ class Demand:
             self.dirty[queue] = None
 
     def unpark(self) -> None:
-        """Look again at the queues of which messages had to be read."""
+        """Peek again at the queues of which messages had to be read."""
         parked, self.parked = self.parked, {}
         for queue in parked:
             self.touch(queue)

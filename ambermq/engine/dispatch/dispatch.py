@@ -22,7 +22,7 @@ from typing import final
 from msgspec import Struct
 
 from ambermq.engine.dispatch.demand import Demand, Want
-from ambermq.engine.dispatch.selector_scan import Look, SelectorScan
+from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
 from ambermq.engine.events import Acquired, Event, Settled
 from ambermq.engine.fold.apply import acquired, settled
@@ -34,12 +34,12 @@ from ambermq.engine.model.state import State
 from ambermq.engine.selectors.fields import Fields
 from ambermq.log.format.record import AUX_MAX
 
-__all__ = ["Dispatch", "dispatch", "look_at_nothing"]
+__all__ = ["Dispatch", "dispatch", "peek_nothing"]
 
 _consumer_of = attrgetter("consumer")
 
 
-def look_at_nothing(_queue: int, words: Sequence[int], _entries: Sequence[Entry | None]) -> list[Fields | None]:
+def peek_nothing(_queue: int, words: Sequence[int], _entries: Sequence[Entry | None]) -> list[Fields | None]:
     """Return that no message can be read: nobody who selects gets any."""
     return [None for _ in words]
 
@@ -51,14 +51,14 @@ def dispatch(
     next_offset: int,
     budget: int,
     bytes_max: int,
-    look: Look = look_at_nothing,
-    looks_max: int = 200,
+    peek: Peek = peek_nothing,
+    peeks_max: int = 200,
 ) -> "Dispatch":
     """Deal at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message beyond them.
 
-    `next_offset` is that of the first event. At most `looks_max` messages are looked at for those who select.
+    `next_offset` is that of the first event. At most `peeks_max` messages are looked at for those who select.
     """
-    dealt = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, look, looks_max)
+    dealt = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max)
     for queue_id in list(islice(demand.dirty, budget)):
         if dealt.budget <= 0 or dealt.bytes_left <= 0:
             break
@@ -95,8 +95,8 @@ class Dispatch(Struct):
     budget: int
     """Deliveries that are left to deal."""
     bytes_left: int
-    look: Look
-    looks: int
+    peek: Peek
+    peeks_left: int
     """Messages that may still be looked at."""
     events: list[Event] = []
     effects: list[Effect] = []
@@ -130,12 +130,12 @@ class Dispatch(Struct):
                 continue
             scan = want.scan
             assert scan is not None
-            while want.credit > 0 and (words := scan.ahead(queue, self.looks or 1)):
-                if self.looks <= 0 or self.is_spent:
+            while want.credit > 0 and (words := scan.ahead(queue, self.peeks_left or 1)):
+                if self.peeks_left <= 0 or self.is_spent:
                     has_more = True
                     break
                 entries = [queue.entries.get(word >> 16) for word in words]
-                fields = self.look(queue.id, words, entries)
+                fields = self.peek(queue.id, words, entries)
                 if fields is None:
                     self.demand.parked[queue.id] = None
                     break
@@ -151,7 +151,7 @@ class Dispatch(Struct):
     ) -> Queue:
         """Deal those of the messages that a consumer with credit wants, as far as that goes."""
         for word, entry, fields in seen:
-            self.looks -= 1
+            self.peeks_left -= 1
             scan.pass_by(word, entry)
             is_wanted = fields is not None and scan.selector.matches(fields)
             if is_wanted and want.consumer not in (entry.excluded if entry else ()) and scan.take(queue, word):

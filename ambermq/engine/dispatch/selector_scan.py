@@ -20,9 +20,9 @@ from ambermq.engine.selectors.fields import Added, Fields
 from ambermq.engine.selectors.selector import Selector
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
-__all__ = ["Counted", "Look", "SelectorScan"]
+__all__ = ["Counted", "Peek", "SelectorScan"]
 
-Look = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
+Peek = Callable[[int, Sequence[int], Sequence[Entry | None]], Sequence[Fields | None] | None]
 """A queue's id, words and their columns -> what is asked of the messages, of the first ones at least; None each that
 cannot be read, None instead where they must wait."""
 

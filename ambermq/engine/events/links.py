@@ -7,7 +7,7 @@ from msgspec import Struct, json
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
 from ambermq.engine.events.story import Choice
-from ambermq.engine.model.publish_options import PLAIN_SENDING, PublishOptions
+from ambermq.engine.model.publish_options import DEFAULT_PUBLISH_OPTIONS, PublishOptions
 
 __all__ = ["ConsumerAttached", "ConsumerDetached", "ProducerAttached", "ProducerDetached"]
 
@@ -24,7 +24,7 @@ class ProducerAttached(Struct):
     """The destination of its messages; empty if each message names its own."""
     container: str
     link: str
-    sending: PublishOptions = PLAIN_SENDING
+    sending: PublishOptions = DEFAULT_PUBLISH_OPTIONS
     node: int = 0
     """The queue or muxer that it sends to, if that one has a lifetime; else 0."""
     owns: int = 0
@@ -44,14 +44,14 @@ _decode_producer: Final = json.Decoder(_ProducerMeta).decode
 
 
 def _producer_meta(event: ProducerAttached) -> bytes:
-    sending = None if event.sending == PLAIN_SENDING else event.sending
+    sending = None if event.sending == DEFAULT_PUBLISH_OPTIONS else event.sending
     names = (event.destination, event.container, event.link, event.node, event.owns)
     return encode_json(_ProducerMeta(sending, *names))
 
 
 def _read_producer(offset: int, time_us: int, row: tuple[int, ...], meta: bytes) -> ProducerAttached:
     keys = _decode_producer(meta)
-    names = (keys.destination, keys.container, keys.link, keys.sending or PLAIN_SENDING, keys.node, keys.owns)
+    names = (keys.destination, keys.container, keys.link, keys.sending or DEFAULT_PUBLISH_OPTIONS, keys.node, keys.owns)
     return ProducerAttached(offset, time_us, row[5], *names)
 
 

@@ -69,7 +69,7 @@ def _published(state: State, event: Published) -> State:
         queue = state.queues.get(queue_id)
         if queue is None:
             continue
-        queue = queue.pushed(event.words, event.size)
+        queue = queue.push(event.words, event.size)
         if event.chunks:
             queue = queue.with_entry(event.offset, Entry(chunks=event.chunks))
         state = replace(state, time_us=event.time_us, queues=state.queues.set(queue_id, queue))
@@ -80,7 +80,7 @@ def _published_to_many(state: State, event: Published) -> State:
     """Return the same as for few, at a quarter of the price: the map of queues is copied once."""
     queues = state.queues.mutate()
     spread(queues, event, event.queues)
-    return state.having(time_us=event.time_us, queues=queues.finish())
+    return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
 def acquired(state: State, event: Acquired) -> State:
@@ -106,9 +106,9 @@ def _started(state: State, event: Started) -> State:
     with queues.mutate() as mutation:
         for queue_id, queue in queues.items():
             if queue.acquired or queue.consumers:
-                mutation[queue_id] = replace(queue.all_consumers_gone(), consumers=0)
+                mutation[queue_id] = replace(queue.release_all(), consumers=0)
         queues = mutation.finish()
-    return state.having(
+    return state.with_fields(
         epoch=event.epoch,
         time_us=event.time_us,
         queues=queues,
@@ -121,7 +121,7 @@ def _started(state: State, event: Started) -> State:
 
 
 def _queue_declared(state: State, event: QueueDeclared) -> State:
-    return state.having(
+    return state.with_fields(
         time_us=event.time_us,
         queues=state.queues.set(event.offset, new_queue(event.offset, event.name, event.settings, event.lifetime)),
         queue_names=state.queue_names.set(event.name, event.offset),
@@ -140,10 +140,10 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
     gone = state.receivers.get(event.queue)
     if gone is not None:
         consumers, receivers = _without(state.consumers, gone), state.receivers.delete(event.queue)
-        state = state.having(consumers=consumers, receivers=receivers)
+        state = state.with_fields(consumers=consumers, receivers=receivers)
     if event.queue in state.subscriptions:
         state = _unsubscribed(state, event.queue)
-    return _without_producers(state, event.queue).having(
+    return _without_producers(state, event.queue).with_fields(
         time_us=event.time_us,
         queues=state.queues.delete(event.queue),
         queue_names=_without_name(state.queue_names, queue.name, event.queue),
@@ -152,7 +152,7 @@ def _queue_deleted(state: State, event: QueueDeleted) -> State:
 
 def _unsubscribed(state: State, queue: int) -> State:
     subscription = state.subscriptions[queue]
-    return state.having(
+    return state.with_fields(
         subscriptions=state.subscriptions.delete(queue),
         subscription_queues=_without_name(state.subscription_queues, subscription.key, queue),
         no_locals=_without(state.no_locals, [queue]),
@@ -168,7 +168,7 @@ def _without_producers(state: State, node: int) -> State:
     for producer in gone:
         for other in state.producers[producer].nodes:
             links = _unlinked(links, other, producer)
-    return state.having(producers=_without(state.producers, gone), links=links)
+    return state.with_fields(producers=_without(state.producers, gone), links=links)
 
 
 def _linked(links: "PersistentMap[int, Links]", node: int, link: int) -> "PersistentMap[int, Links]":
@@ -184,7 +184,7 @@ def _unlinked(links: "PersistentMap[int, Links]", node: int, link: int) -> "Pers
 
 def _muxer_declared(state: State, event: MuxerDeclared) -> State:
     muxer = Muxer(event.offset, event.name, event.kind, event.options, PersistentMap())
-    return state.having(
+    return state.with_fields(
         time_us=event.time_us,
         muxers=state.muxers.set(event.offset, muxer),
         muxer_names=state.muxer_names.set(event.name, event.offset),
@@ -195,7 +195,9 @@ def _muxer_updated(state: State, event: MuxerUpdated) -> State:
     muxer = state.muxers.get(event.muxer)
     if muxer is None:
         return state
-    return state.having(time_us=event.time_us, muxers=state.muxers.set(muxer.id, replace(muxer, options=event.options)))
+    return state.with_fields(
+        time_us=event.time_us, muxers=state.muxers.set(muxer.id, replace(muxer, options=event.options))
+    )
 
 
 def _attached(state: State, event: Attached) -> State:
@@ -203,7 +205,7 @@ def _attached(state: State, event: Attached) -> State:
     if muxer is None:
         return state
     muxers = state.muxers.set(muxer.id, muxer.attach(Attachment(event.offset, event.member, event.argument)))
-    return state.having(time_us=event.time_us, muxers=muxers)
+    return state.with_fields(time_us=event.time_us, muxers=muxers)
 
 
 def _detached(state: State, event: Detached) -> State:
@@ -213,7 +215,7 @@ def _detached(state: State, event: Detached) -> State:
     gone = [event.attachment] if event.attachment else _attachments_like(muxer, event)
     for attachment in gone:
         muxer = muxer.detach(attachment)
-    return state.having(time_us=event.time_us, muxers=state.muxers.set(muxer.id, muxer))
+    return state.with_fields(time_us=event.time_us, muxers=state.muxers.set(muxer.id, muxer))
 
 
 def _attachments_like(muxer: Muxer, event: Detached) -> list[int]:
@@ -226,7 +228,7 @@ def _muxer_deleted(state: State, event: MuxerDeleted) -> State:
     muxer = state.muxers.get(event.muxer)
     if muxer is None:
         return state
-    return _without_producers(state, muxer.id).having(
+    return _without_producers(state, muxer.id).with_fields(
         time_us=event.time_us,
         muxers=state.muxers.delete(muxer.id),
         muxer_names=state.muxer_names.delete(muxer.name),
@@ -238,7 +240,7 @@ def _drawn(state: State, event: Drawn) -> State:
     if event.muxer not in state.muxers:
         return state
     draws = state.draws.set(event.muxer, state.draws.get(event.muxer, 0) + event.count)
-    return state.having(time_us=event.time_us, draws=draws)
+    return state.with_fields(time_us=event.time_us, draws=draws)
 
 
 def _producer_attached(state: State, event: ProducerAttached) -> State:
@@ -247,28 +249,28 @@ def _producer_attached(state: State, event: ProducerAttached) -> State:
     for node in producer.nodes:
         links = _linked(links, node, producer.id)
     producers = state.producers.set(producer.id, producer)
-    return state.having(time_us=event.time_us, producers=producers, links=links)
+    return state.with_fields(time_us=event.time_us, producers=producers, links=links)
 
 
 def _producer_detached(state: State, event: ProducerDetached) -> State:
     producer = state.producers.get(event.producer)
     if producer is None:
-        return state.having(time_us=event.time_us)
+        return state.with_fields(time_us=event.time_us)
     links = state.links
     for node in producer.nodes:
         links = _unlinked(links, node, producer.id)
-    return state.having(time_us=event.time_us, producers=state.producers.delete(producer.id), links=links)
+    return state.with_fields(time_us=event.time_us, producers=state.producers.delete(producer.id), links=links)
 
 
 def _consumer_attached(state: State, event: ConsumerAttached) -> State:
     names = (event.queue, event.container, event.link, event.selector, event.owns)
-    state = state.having(
+    state = state.with_fields(
         time_us=event.time_us, consumers=state.consumers.set(event.offset, Consumer(event.offset, *names))
     )
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
-    state = state.having(receivers=_linked(state.receivers, queue.id, event.offset))
+    state = state.with_fields(receivers=_linked(state.receivers, queue.id, event.offset))
     return state.with_queue(replace(queue, consumers=queue.consumers + 1), event.time_us)
 
 
@@ -276,43 +278,43 @@ def _consumer_detached(state: State, event: ConsumerDetached) -> State:
     consumer = state.consumers.get(event.consumer)
     if consumer is None:
         return state
-    state = state.having(time_us=event.time_us, consumers=state.consumers.delete(consumer.id))
+    state = state.with_fields(time_us=event.time_us, consumers=state.consumers.delete(consumer.id))
     queue = state.queues.get(consumer.queue)
     if queue is None:
         return state
-    state = state.having(receivers=_unlinked(state.receivers, queue.id, consumer.id))
-    queue = queue.consumer_gone(consumer.id, MODIFIED_FAILED)
+    state = state.with_fields(receivers=_unlinked(state.receivers, queue.id, consumer.id))
+    queue = queue.release_consumer(consumer.id, MODIFIED_FAILED)
     return state.with_queue(replace(queue, consumers=queue.consumers - 1), event.time_us)
 
 
 def _purged(state: State, event: Purged) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.purged(event.before), event.time_us)
+    return state if queue is None else state.with_queue(queue.purge(event.before), event.time_us)
 
 
 def _damaged(state: State, event: Damaged) -> State:
     queue = state.queues.get(event.queue)
-    return state if queue is None else state.with_queue(queue.parked(event.words), event.time_us)
+    return state if queue is None else state.with_queue(queue.remove_damaged(event.words), event.time_us)
 
 
 def _subscribed(state: State, event: Subscribed) -> State:
     if event.queue not in state.queues:
         return state
     subscription = event.subscription
-    state = state.having(time_us=event.time_us, subscriptions=state.subscriptions.set(event.queue, subscription))
+    state = state.with_fields(time_us=event.time_us, subscriptions=state.subscriptions.set(event.queue, subscription))
     if subscription.key is not None:
-        state = state.having(subscription_queues=state.subscription_queues.set(subscription.key, event.queue))
+        state = state.with_fields(subscription_queues=state.subscription_queues.set(subscription.key, event.queue))
     if subscription.is_no_local and subscription.container is not None:
-        state = state.having(no_locals=state.no_locals.set(event.queue, subscription.container))
+        state = state.with_fields(no_locals=state.no_locals.set(event.queue, subscription.container))
     return state
 
 
 def _reset(state: State, event: Reset) -> State:
-    return EMPTY_STATE.having(epoch=state.epoch, time_us=event.time_us, mode=state.mode)
+    return EMPTY_STATE.with_fields(epoch=state.epoch, time_us=event.time_us, mode=state.mode)
 
 
 def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
-    return state.having(time_us=event.time_us)
+    return state.with_fields(time_us=event.time_us)
 
 
 def _without_name(names: "PersistentMap[Any, int]", name: object, one: int) -> "PersistentMap[Any, int]":

@@ -25,7 +25,7 @@ def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterabl
     for queue_id in reached:
         queue = queues.get(queue_id)
         if queue is not None:
-            queue = queue.pushed(event.words, event.size)
+            queue = queue.push(event.words, event.size)
             queues[queue_id] = queue.with_entry(event.offset, Entry(chunks=event.chunks)) if event.chunks else queue
 
 
@@ -56,4 +56,4 @@ class WideFanout:
         spread(self._queues, self.event, self.event.queues[start : self._reached])
         if self._reached < len(self.event.queues):
             return None
-        return state.having(time_us=self.event.time_us, queues=self._queues.finish())
+        return state.with_fields(time_us=self.event.time_us, queues=self._queues.finish())

@@ -367,7 +367,7 @@ class DurableLoop:
             if event.outcome.kind in _GIVES_BACK:
                 self.demand.touch(event.queue)
         elif isinstance(event, WIRING):
-            self.router.heard(event, self.state)
+            self.router.apply_event(event, self.state)
 
     def _take_back(self, consumer: int) -> bytes:
         """Forget a consumer's wishes; return the words that were dealt to it and have not left."""

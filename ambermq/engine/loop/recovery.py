@@ -16,7 +16,7 @@ from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.engine.records.index_keys import touches_of
 from ambermq.engine.records.reader import events_of
 from ambermq.engine.routing.router import FieldsOf, no_fields
-from ambermq.engine.snapshots.files import Found, newest_snapshot
+from ambermq.engine.snapshots.files import NewestSnapshot, newest_snapshot
 from ambermq.log.errors import DamageError, LogError
 from ambermq.log.manifest.manifest import forget_lost, manifest_path
 from ambermq.log.recovery.recovery import Recovery
@@ -63,7 +63,7 @@ def recover(
     """
     state = fold_log(recovery, progress, report)
     if not state.epoch:
-        state = state.having(mode=mode)
+        state = state.with_fields(mode=mode)
     lost = [(lost.first_offset, lost.next_offset) for lost in recovery.manifest.lost]
     loop = DurableLoop(recovery.log(touches_of=touches_of), state, config, fields_of)
     loop.start(now_us, lost)
@@ -73,7 +73,7 @@ def recover(
     return loop
 
 
-def _newest(recovery: Recovery, report: Report | None) -> Found:
+def _newest(recovery: Recovery, report: Report | None) -> NewestSnapshot:
     """Return the snapshot to begin with, none that lies above the log's end."""
     manifest = recovery.manifest
     found = newest_snapshot(recovery.storage, recovery.directory, manifest, end_max=recovery.valid_end)

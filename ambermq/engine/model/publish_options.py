@@ -5,7 +5,7 @@ from typing import final
 
 from msgspec import Struct
 
-__all__ = ["PLAIN_SENDING", "PublishOptions", "Unroutable"]
+__all__ = ["DEFAULT_PUBLISH_OPTIONS", "PublishOptions", "Unroutable"]
 
 
 class Unroutable(IntEnum):
@@ -29,4 +29,4 @@ class PublishOptions(Struct, frozen=True, omit_defaults=True):
     """Each message names what it is for: its destination, or all of its address where the producer has no muxer."""
 
 
-PLAIN_SENDING = PublishOptions()
+DEFAULT_PUBLISH_OPTIONS = PublishOptions()

@@ -106,7 +106,7 @@ class Queue(Struct, frozen=True):
         """Messages available and acquired."""
         return self.ready.count + self.returned.count + self.acquired_count
 
-    def pushed(self, words: bytes, size: int) -> "Queue":
+    def push(self, words: bytes, size: int) -> "Queue":
         """Return the queue with these new entries at its tail; `size` is what their words account for."""
         return replace(
             self,
@@ -239,12 +239,12 @@ class Queue(Struct, frozen=True):
             exclusions -= bool(entry.excluded)
         return entries.finish(), exclusions
 
-    def consumer_gone(self, consumer: int, outcome: Outcome) -> "Queue":
+    def release_consumer(self, consumer: int, outcome: Outcome) -> "Queue":
         """Return the queue with all that a consumer held given back by `outcome`."""
         held = self.acquired.get(consumer)
         return self if held is None else self.settle(consumer, held.to_bytes(), outcome)
 
-    def all_consumers_gone(self) -> "Queue":
+    def release_all(self) -> "Queue":
         """Return the queue with all that anybody held given back, each with one more failed delivery."""
         if not self.acquired:
             return self
@@ -252,7 +252,7 @@ class Queue(Struct, frozen=True):
         taken = b"".join([held.to_bytes() for held in self.acquired.values()])
         return self._given_back(taken, PersistentMap(), 0, MODIFIED_FAILED)
 
-    def purged(self, before: int) -> "Queue":
+    def purge(self, before: int) -> "Queue":
         """Return the queue without the available entries whose offset is below `before`."""
         if max(_last_entry(self.ready), _last_entry(self.returned)) < before:
             return self._emptied()
@@ -283,7 +283,7 @@ class Queue(Struct, frozen=True):
             counters=self.counters.plus("purged", self.available),
         )
 
-    def parked(self, words: bytes) -> "Queue":
+    def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it holds, wherever: their messages cannot be read."""
         from_held, acquired = self._without_held(words)
         from_ready, ready = self.ready.remove(words)

@@ -29,7 +29,7 @@ class TemplateAttachment:
 
     muxer: str
     argument: Argument = None
-    called: str = ""
+    argument_name: str = ""
     """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ambermq.engine.model.muxer import Muxer
-from ambermq.engine.model.publish_options import PLAIN_SENDING, PublishOptions
+from ambermq.engine.model.publish_options import DEFAULT_PUBLISH_OPTIONS, PublishOptions
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.subscription import Key, Subscription
 from ambermq.engine.model.vhost_mode import VhostMode
@@ -48,7 +48,7 @@ class Producer:
     """What its messages are for; empty where each of them says it."""
     container: str
     link: str
-    sending: PublishOptions = PLAIN_SENDING
+    sending: PublishOptions = DEFAULT_PUBLISH_OPTIONS
     node: int = 0
     """The queue or muxer with an end that it sends to, 0 for others."""
     owns: int = 0
@@ -91,7 +91,7 @@ class State(Struct, frozen=True):
         """Return the state with another version of one queue."""
         return replace(self, time_us=time_us, queues=self.queues.set(queue.id, queue))
 
-    def having(self, **changes: object) -> "State":
+    def with_fields(self, **changes: object) -> "State":
         """Return the state with some fields replaced."""
         return replace(self, **changes)
 

@@ -9,14 +9,14 @@ from typing import final
 
 from msgspec import Struct
 
-__all__ = ["PLAIN_SUBSCRIBING", "Key", "Subscribing", "Subscription"]
+__all__ = ["DEFAULT_SUBSCRIPTION_REQUEST", "Key", "Subscription", "SubscriptionRequest"]
 
 Key = tuple[str | None, str, bool, bool]
 """Container (None: global), name, shared, volatile."""
 
 
 @final
-class Subscribing(Struct, frozen=True):
+class SubscriptionRequest(Struct, frozen=True):
     """How a peer wants to subscribe, where its address turns out to be that of a topic."""
 
     name: str = ""
@@ -29,7 +29,7 @@ class Subscribing(Struct, frozen=True):
     """What its own container sends does not come."""
 
 
-PLAIN_SUBSCRIBING = Subscribing()
+DEFAULT_SUBSCRIPTION_REQUEST = SubscriptionRequest()
 
 
 @final

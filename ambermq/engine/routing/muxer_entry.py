@@ -16,35 +16,35 @@ __all__ = ["IndexedMuxer"]
 class IndexedMuxer:
     """The index of one muxer's attachments; `attachments` are those that it stands for."""
 
-    __slots__ = ("attachments", "index", "passes_to")
+    __slots__ = ("attachments", "index", "member_muxers")
 
     def __init__(self, muxer: Muxer, muxers: "PersistentMap[int, Muxer]", *, cached_max: int) -> None:
         """Index all attachments; `muxers` tells which members are muxers."""
         self.attachments = muxer.attachments
         self.index = MuxerIndex(muxer.kind, separator=muxer.options.separator, cached_max=cached_max)
-        self.passes_to: Counter[int] = Counter()
+        self.member_muxers: Counter[int] = Counter()
         """Muxers that are members, and by how many attachments."""
         # A map has no order, and an index that takes up an older one late moves the numbers of all younger ones.
         for attachment in sorted(muxer.attachments.values(), key=attrgetter("id")):
             self._add(attachment, muxers)
 
-    def attached(self, attachment: Attachment, muxer: Muxer, muxers: "PersistentMap[int, Muxer]") -> None:
+    def attach(self, attachment: Attachment, muxer: Muxer, muxers: "PersistentMap[int, Muxer]") -> None:
         """Take one more attachment; `muxer` has it already."""
         self._add(attachment, muxers)
         self.attachments = muxer.attachments
 
-    def detached(self, attachment: int, muxer: Muxer) -> None:
+    def detach(self, attachment: int, muxer: Muxer) -> None:
         """Let an attachment go; `muxer` has it no more."""
         gone = self.attachments.get(attachment)
         if gone is not None:
             self.index.remove(gone)
-            if gone.member in self.passes_to:
-                self.passes_to[gone.member] -= 1
-                if not self.passes_to[gone.member]:
-                    del self.passes_to[gone.member]
+            if gone.member in self.member_muxers:
+                self.member_muxers[gone.member] -= 1
+                if not self.member_muxers[gone.member]:
+                    del self.member_muxers[gone.member]
         self.attachments = muxer.attachments
 
     def _add(self, attachment: Attachment, muxers: "PersistentMap[int, Muxer]") -> None:
         self.index.add(attachment)
         if attachment.member in muxers:
-            self.passes_to[attachment.member] += 1
+            self.member_muxers[attachment.member] += 1

@@ -87,7 +87,7 @@ class ReverseWiring:
         places = sorted(islice(self._places_of(member), at_most), key=_ID.__and__)
         return [found for one in places if (found := _found(state, one)) is not None]
 
-    def muxers_before(self, state: State, member: int) -> set[int]:
+    def upstream_muxers(self, state: State, member: int) -> set[int]:
         """Return the muxers that a member is attached to."""
         return {muxer for one in self._places_of(member) if (muxer := one >> _ID_BITS) in state.muxers}
 

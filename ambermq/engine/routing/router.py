@@ -32,7 +32,7 @@ class FieldsOf(Protocol):
 
 
 WIRING = (Attached, Detached, MuxerDeleted, Reset)
-"""The events that `heard` wants."""
+"""The events that `apply_event` wants."""
 
 
 class _NoFields:
@@ -88,7 +88,7 @@ class Router:
             self._index_of(state, muxer)
         self._known_members(state)
 
-    def heard(self, event: Event, state: State) -> None:
+    def apply_event(self, event: Event, state: State) -> None:
         """Keep up with an event of WIRING; `state` is that after it."""
         if type(event) is Attached:
             muxer = state.muxers.get(event.muxer)
@@ -96,7 +96,7 @@ class Router:
             if muxer is not None:
                 attachment = muxer.attachments[event.offset]
                 if indexed is not None:
-                    indexed.attached(attachment, muxer, state.muxers)
+                    indexed.attach(attachment, muxer, state.muxers)
                 else:
                     # From the first one on: the first message for a new muxer waits for no index of all of them.
                     self._index_of(state, muxer)
@@ -107,7 +107,7 @@ class Router:
             indexed = self._indexed.get(event.muxer)
             if muxer is not None and indexed is not None:
                 gone = indexed.attachments.get(event.attachment)
-                indexed.detached(event.attachment, muxer)
+                indexed.detach(event.attachment, muxer)
                 if self._members is not None and gone is not None:
                     self._members.remove(muxer.id, gone)
             else:
@@ -167,8 +167,8 @@ class Router:
             indexed = self._index_of(state, one)
             attachments = indexed.index.match(destination, fields)
             yield Hop(one.id, passed=True, attachments=attachments)
-            if indexed.passes_to:
-                onward = dict.fromkeys(one.member for one in attachments if one.member in indexed.passes_to)
+            if indexed.member_muxers:
+                onward = dict.fromkeys(one.member for one in attachments if one.member in indexed.member_muxers)
                 fresh = [member for member in onward if member not in visited]
                 visited.update(fresh)
                 ahead += reversed(fresh)
@@ -189,23 +189,23 @@ class Router:
         """Return what a queue or muxer is attached by, as (muxer, attachment), in order of id; `at_most` so many."""
         return self._known_members(state).attachments_of(state, member, at_most=at_most)
 
-    def muxers_before(self, state: State, member: int) -> set[int]:
+    def upstream_muxers(self, state: State, member: int) -> set[int]:
         """Return the muxers that pass on to a queue or muxer."""
-        return self._known_members(state).muxers_before(state, member)
+        return self._known_members(state).upstream_muxers(state, member)
 
-    def muxers_behind(self, state: State, muxer: int) -> Collection[int]:
+    def downstream_muxers(self, state: State, muxer: int) -> Collection[int]:
         """Return the muxers that a muxer passes on to."""
-        return [one for one in self._index_of(state, state.muxers[muxer]).passes_to if one in state.muxers]
+        return [one for one in self._index_of(state, state.muxers[muxer]).member_muxers if one in state.muxers]
 
-    def way(self, state: State, start: int, goal: int) -> list[int]:
+    def path(self, state: State, start: int, goal: int) -> list[int]:
         """Return muxers from `start` to `goal`, each passing on to the next; empty where none does."""
         came_from: dict[int, int] = {start: 0}
         ahead = [start]
         while ahead:
             muxer = ahead.pop()
             if muxer == goal:
-                return _way_back(came_from, goal)
-            for onward in self._index_of(state, state.muxers[muxer]).passes_to:
+                return _path_to(came_from, goal)
+            for onward in self._index_of(state, state.muxers[muxer]).member_muxers:
                 if onward not in came_from and onward in state.muxers:
                     came_from[onward] = muxer
                     ahead.append(onward)
@@ -247,7 +247,7 @@ def _draw(state: State, muxer: Muxer, draws: dict[int, int]) -> bool:
     return passes(muxer.options.seed, muxer.name, number, muxer.options.probability)
 
 
-def _way_back(came_from: dict[int, int], goal: int) -> list[int]:
+def _path_to(came_from: dict[int, int], goal: int) -> list[int]:
     way, muxer = [], goal
     while muxer:
         way.append(muxer)

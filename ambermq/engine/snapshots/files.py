@@ -1,7 +1,7 @@
 """Snapshot files: a state written to one, read from one, and the newest that can be believed.
 
 Rule 1. A file is synced when `write_snapshot` returns; that its name is durable, and named, is its writer's business.
-Rule 2. Writing is slow on purpose where somebody runs beside: `give_way` is asked after each block. What is written is
+Rule 2. Writing is slow on purpose where somebody runs beside: `throttle` is asked after each block. What is written is
         synced every 2 MiB, since a long sync delays those of the log, and leaves the page cache then, so that the next
         pages are warm ones: pages that the machine has not used lately stop a processor for milliseconds.
 Rule 3. What is read is held against what the manifest says of it: log, end and time. Any doubt is a DamageError, or a
@@ -31,8 +31,8 @@ from ambermq.snapshot.block_file import (
 )
 
 __all__ = [
-    "Found",
-    "WritingStopped",
+    "NewestSnapshot",
+    "WriteCancelled",
     "check_snapshot",
     "header_of",
     "load_snapshot",
@@ -45,16 +45,16 @@ __all__ = [
 _SYNC_BYTES: Final = 2 << 20
 _END_POSITION: Final = 32
 
-GiveWay = Callable[[int], bool]
-"""give_way(bytes just written) -> whether to stop; it may wait as long as it likes."""
+Throttle = Callable[[int], bool]
+"""throttle(bytes just written) -> whether to stop; it may wait as long as it likes."""
 
 
-class WritingStopped(Exception):
-    """`give_way` has said so: what was written is worth nothing."""
+class WriteCancelled(Exception):
+    """`throttle` has said so: what was written is worth nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NewestSnapshot:
     """The newest snapshot that can be believed."""
 
     snapshot: Snapshot | None
@@ -66,15 +66,15 @@ class Found:
 
 
 def write_snapshot(
-    storage: Storage, path: str, state: State, *, log_id: bytes, end: int, give_way: GiveWay = lambda _: False
+    storage: Storage, path: str, state: State, *, log_id: bytes, end: int, throttle: Throttle = lambda _: False
 ) -> int:
     """Write `state`, the fold of all events below `end`, to a new file, synced; return the file's size.
 
-    Raises OSError, and WritingStopped; the file is there then, and to be unlinked.
+    Raises OSError, and WriteCancelled; the file is there then, and to be unlinked.
     """
     file = storage.open(path, create=True)
     try:
-        size = _write(file, state, Header(state.epoch, log_id, end, state.time_us), give_way)
+        size = _write(file, state, Header(state.epoch, log_id, end, state.time_us), throttle)
         file.sync()
         file.drop_cache(0, 0)
     finally:
@@ -82,7 +82,7 @@ def write_snapshot(
     return size
 
 
-def _write(file: File, state: State, header: Header, give_way: GiveWay) -> int:
+def _write(file: File, state: State, header: Header, throttle: Throttle) -> int:
     writer = BlockWriter(crc32c)
     position = synced = 0
     for buffers in writer.all(header, image_of(state)):
@@ -93,8 +93,8 @@ def _write(file: File, state: State, header: Header, give_way: GiveWay) -> int:
             file.datasync()
             file.drop_cache(synced, position - synced)
             synced = position
-        if give_way(written):
-            raise WritingStopped
+        if throttle(written):
+            raise WriteCancelled
     return position
 
 
@@ -157,13 +157,13 @@ def check_snapshot(storage: Storage, directory: str, manifest: Manifest, snapsho
     load_snapshot(storage, directory, manifest, snapshot, checksum=SampledChecksum())
 
 
-def read_whole(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, give_way: GiveWay) -> None:
+def read_whole(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, throttle: Throttle) -> None:
     """Read a snapshot's file and check its every byte, a block at a time, without making a state of it.
 
-    Raises DamageError and ForeignError, and WritingStopped where `give_way` says so.
+    Raises DamageError and ForeignError, and WriteCancelled where `throttle` says so.
     """
     path = snapshot_path(directory, snapshot.file_id)
-    read_whole_file(storage, path, log_id=manifest.log_id, snapshot=snapshot, give_way=give_way)
+    read_whole_file(storage, path, log_id=manifest.log_id, snapshot=snapshot, throttle=throttle)
 
 
 def header_of(storage: Storage, path: str) -> tuple[Header, int]:
@@ -179,15 +179,15 @@ def header_of(storage: Storage, path: str) -> tuple[Header, int]:
         file.close()
 
 
-def read_whole_file(storage: Storage, path: str, *, log_id: bytes, snapshot: Snapshot, give_way: GiveWay) -> None:
+def read_whole_file(storage: Storage, path: str, *, log_id: bytes, snapshot: Snapshot, throttle: Throttle) -> None:
     """Do as `read_whole` with the file at `path`."""
     try:
         file = storage.open(path)
         try:
             _check_header(file, path, log_id=log_id, snapshot=snapshot)
             for block in read_blocks(file.read, crc32c):
-                if give_way(sum(map(len, block.parts))):
-                    raise WritingStopped
+                if throttle(sum(map(len, block.parts))):
+                    raise WriteCancelled
         finally:
             file.close()
     except BlockFault as fault:
@@ -196,7 +196,9 @@ def read_whole_file(storage: Storage, path: str, *, log_id: bytes, snapshot: Sna
         raise DamageError(path, 0, "a file that can be read", str(error)) from error
 
 
-def newest_snapshot(storage: Storage, directory: str, manifest: Manifest, *, end_max: int | None = None) -> Found:
+def newest_snapshot(
+    storage: Storage, directory: str, manifest: Manifest, *, end_max: int | None = None
+) -> NewestSnapshot:
     """Return the newest snapshot that can be believed, none that ends above `end_max`, and what is wrong with newer.
 
     A damaged one is never silently passed over: the caller tells the faults.
@@ -208,8 +210,8 @@ def newest_snapshot(storage: Storage, directory: str, manifest: Manifest, *, end
         except (DamageError, ForeignError) as fault:
             faults.append(fault)
         else:
-            return Found(snapshot, state, faults)
-    return Found(None, None, faults)
+            return NewestSnapshot(snapshot, state, faults)
+    return NewestSnapshot(None, None, faults)
 
 
 def _newest_first(manifest: Manifest, end_max: int | None) -> Iterator[Snapshot]:

@@ -21,7 +21,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import NOW, Answered, Effect, RefusedCommand
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.state import State
-from ambermq.engine.snapshots.files import WritingStopped, write_snapshot
+from ambermq.engine.snapshots.files import WriteCancelled, write_snapshot
 from ambermq.engine.snapshots.retention import base_of, lasting, prunable
 from ambermq.log.manifest.manifest import Snapshot, forget_snapshots, snapshots_path
 from ambermq.log.manifest.snapshot_placement import Placement, sweep, temporary_path
@@ -282,12 +282,12 @@ class Snapshotter:
         if free_bytes < needed_bytes:
             raise OSError(errno.ENOSPC, f"about {needed_bytes} bytes are needed, {free_bytes} are free")
         try:
-            return write_snapshot(storage, path, state, log_id=log.log_id, end=snapshot.end, give_way=self._give_way)
-        except (OSError, WritingStopped):
+            return write_snapshot(storage, path, state, log_id=log.log_id, end=snapshot.end, throttle=self._throttle)
+        except (OSError, WriteCancelled):
             sweep(storage, log.directory)
             raise
 
-    def _give_way(self, written_bytes: int) -> bool:
+    def _throttle(self, written_bytes: int) -> bool:
         assert self._lane is not None
         rate = self._config.snapshot_bytes_per_s
         return self._lane.pause(max(_PAUSE_S, written_bytes / rate if rate else 0))

@@ -359,7 +359,7 @@ class _Parts:
             Muxer(one.id, one.name, one.kind, one.options, _map_of(self.attachments.get(one.id, {})))
             for one in self.muxers
         ]
-        return EMPTY_STATE.having(
+        return EMPTY_STATE.with_fields(
             epoch=head.epoch,
             time_us=head.time_us,
             mode=VhostMode.AUTOMATIC if head.mode is msgspec.UNSET else head.mode,

@@ -395,7 +395,7 @@ class ConnectionGateway:
                 link.name,
                 terms.is_settled,
                 terms.selector,
-                terms.subscribing,
+                terms.subscription_request,
                 terms.dynamic,
                 terms.is_recalled,
             )

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ambermq.engine.address import member_address
 from ambermq.engine.commands import AttachMember, Command, DetachMember, Inspect
-from ambermq.engine.decide.attachment_arguments import CALLED
+from ambermq.engine.decide.attachment_arguments import ARGUMENT_NAMES
 from ambermq.engine.errors import Refused
 from ambermq.engine.model.attachment import Argument, Attachment, Condition
 from ambermq.engine.model.muxer import Muxer
@@ -47,7 +47,7 @@ def attachment_attributes(state: State, muxer: Muxer, attachment: Attachment) ->
     row: dict[str, Any] = dict.fromkeys(ATTACHMENT_ATTRIBUTES)
     row |= {"name": str(attachment.id), "id": attachment.id, "muxer": muxer.name, "class": muxer.kind.text}
     row["member"] = _member(state, attachment.member)
-    called = CALLED.get(muxer.kind)
+    called = ARGUMENT_NAMES.get(muxer.kind)
     if called is not None:
         row[called] = argument_value(attachment.argument)
     return row

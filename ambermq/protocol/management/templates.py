@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from ambermq.engine.commands import Command, Inspect
-from ambermq.engine.decide.attachment_arguments import CALLED
+from ambermq.engine.decide.attachment_arguments import ARGUMENT_NAMES
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
 from ambermq.engine.model.state import State
 from ambermq.protocol.management.attachments import argument_value
@@ -31,8 +31,8 @@ def _attributes(template: QueueTemplate) -> dict[str, Any]:
 
 
 def _attachment(attachment: TemplateAttachment) -> dict[str, Any]:
-    has_argument = attachment.called in CALLED.values()
-    argument = {attachment.called: argument_value(attachment.argument)} if has_argument else {}
+    name = attachment.argument_name
+    argument = {name: argument_value(attachment.argument)} if name in ARGUMENT_NAMES.values() else {}
     return {"muxer": attachment.muxer, **argument}
 
 

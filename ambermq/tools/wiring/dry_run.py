@@ -50,7 +50,7 @@ class DryRun:
         self.templates = templates
         shapes: dict[str, Any] = {name: limits[name] for name in _SHAPES if name in limits}
         self._config = replace(_COUNTLESS, templates=templates, **shapes)
-        self.state = EMPTY_STATE.having(mode=mode)
+        self.state = EMPTY_STATE.with_fields(mode=mode)
         self.router = Router()
         self._end = 0
         self._happened(started(self.state, self._moment(self._config)))
@@ -100,7 +100,7 @@ class DryRun:
             self.state = apply(self.state, event)
             self._end = event.offset + 1
             if isinstance(event, WIRING):
-                self.router.heard(event, self.state)
+                self.router.apply_event(event, self.state)
 
 
 def templates_of(rows: Iterable[Mapping[str, Any]]) -> QueueTemplates:

@@ -359,7 +359,7 @@ def test_a_reset_ends_every_link_and_declares_the_wiring_again() -> None:
         MuxerDeclared(at + 1, 1_000, QUEUE_MUXER, MuxerKind.DESTINATION),
         MuxerDeclared(at + 2, 1_000, TOPIC_MUXER, MuxerKind.WILD_DESTINATION),
     ]
-    assert world.state == World().state.having(
+    assert world.state == World().state.with_fields(
         muxers=world.state.muxers, muxer_names=world.state.muxer_names, time_us=1_000
     )
 
@@ -423,7 +423,7 @@ def test_queues_get_their_way_back_where_the_muxer_was_lost() -> None:
     world = World()
     world.producer("a")
     world.producer("b")
-    lost = world.state.having(muxers=PersistentMap(), muxer_names=PersistentMap())
+    lost = world.state.with_fields(muxers=PersistentMap(), muxer_names=PersistentMap())
     events = started(lost, world.context)
     assert [type(event) for event in events] == [Started, MuxerDeclared, Attached, Attached, MuxerDeclared]
     state = fold(lost, events)

@@ -12,7 +12,7 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.state import EMPTY_STATE
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from tests.engine.decide.test_subscribe import DURABLE, leave, subscribe
 from tests.engine.world import World
 
@@ -34,7 +34,10 @@ def refused(world: World, name: str, **fields: Any) -> tuple[str, str]:
 def test_a_name_means_one_subscription_or_none() -> None:
     """Its own name, with the container where several have it, or the name of its queue."""
     world = World()
-    mine, yours = subscribe(world, subscribing=DURABLE), subscribe(world, container="you", subscribing=DURABLE)
+    mine, yours = (
+        subscribe(world, subscription_request=DURABLE),
+        subscribe(world, container="you", subscription_request=DURABLE),
+    )
     assert subscription_named(world.state, "s", "me") == mine
     assert subscription_named(world.state, "s", "you") == yours
     assert subscription_named(world.state, f"$subscription.{yours}") == yours
@@ -52,7 +55,7 @@ def test_one_that_is_not_used_goes_with_all_it_is_made_of(selector: str) -> None
     """Its queue, its attachments, and the muxer of its selector."""
     world = World()
     before = (len(world.state.queues), len(world.state.muxers))
-    queue = subscribe(world, subscribing=DURABLE, selector=selector)
+    queue = subscribe(world, subscription_request=DURABLE, selector=selector)
     leave(world, queue)
     (answer,) = delete(world, "s")
     assert answer == Answered("key", {"messages": 0})
@@ -68,7 +71,7 @@ def test_one_that_is_not_used_goes_with_all_it_is_made_of(selector: str) -> None
 def test_one_that_is_used_goes_only_by_force() -> None:
     """Its receivers are ended then."""
     world = World()
-    queue = subscribe(world, subscribing=DURABLE)
+    queue = subscribe(world, subscription_request=DURABLE)
     assert refused(world, "s") == ("amqp:precondition-failed", "subscription 's' has 1 receivers")
     ended, answer = delete(world, "s", force=True)
     assert isinstance(ended, ConsumerEnded)
@@ -84,14 +87,14 @@ def test_a_temporary_topic_that_lived_by_it_goes_too() -> None:
     made = world.do(AttachProducer("key", "", "me", "l", dynamic=Dynamic(Lifetime.NO_LINKS, is_topic=True)))[-1]
     assert isinstance(made, ProducerReady)
     name = made.address.removeprefix("/topics/")
-    queue = subscribe(world, name, subscribing=Subscribing("s"))
+    queue = subscribe(world, name, subscription_request=SubscriptionRequest("s"))
     topic = world.state.muxer_named(name)
     assert topic is not None
     (producer,) = world.state.producers.values()
     assert producer.node == topic.id
     delete(world, f"$subscription.{queue}", force=True)
     assert world.state.muxer_named(name) is not None, "it has a producer still"
-    queue = subscribe(world, name, subscribing=Subscribing("s"))
+    queue = subscribe(world, name, subscription_request=SubscriptionRequest("s"))
     leave_producer(world, producer.id)
     assert world.state.muxer_named(name) is not None, "it has a subscription still"
     delete(world, f"$subscription.{queue}", force=True)
@@ -104,7 +107,9 @@ def test_so_it_does_where_the_queue_is_deleted(selector: str) -> None:
     world = World()
     made = world.do(AttachProducer("key", "", "me", "l", dynamic=Dynamic(Lifetime.NO_LINKS, is_topic=True)))[-1]
     assert isinstance(made, ProducerReady)
-    queue = subscribe(world, made.address.removeprefix("/topics/"), subscribing=Subscribing("s"), selector=selector)
+    queue = subscribe(
+        world, made.address.removeprefix("/topics/"), subscription_request=SubscriptionRequest("s"), selector=selector
+    )
     leave_producer(world, made.producer)
     effects = world.do(DeleteQueue("key", f"/queues/$subscription.{queue}"))
     assert effects[-1] == Answered("key", {"messages": 0})
@@ -119,7 +124,9 @@ def test_so_it_does_where_that_takes_several_ticks(selector: str, changes_max: i
     world = World(EngineConfig(tick_changes_max=changes_max))
     made = world.do(AttachProducer("key", "", "me", "l", dynamic=Dynamic(Lifetime.NO_LINKS, is_topic=True)))[-1]
     assert isinstance(made, ProducerReady)
-    queue = subscribe(world, made.address.removeprefix("/topics/"), subscribing=Subscribing("s"), selector=selector)
+    queue = subscribe(
+        world, made.address.removeprefix("/topics/"), subscription_request=SubscriptionRequest("s"), selector=selector
+    )
     name = f"/queues/$subscription.{queue}"
     for number in range(4):
         world.do(AttachMember("key", "TOPIC", name, f"number.{number}"))

@@ -24,7 +24,7 @@ from ambermq.engine.model.entry_word import pack_words
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.engine.model.state import EMPTY_STATE, Consumer, Producer, State
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from tests.engine.histories import lived
 from tests.engine.world import World
 
@@ -209,7 +209,7 @@ def test_a_start_ends_what_lived_by_links() -> None:
         producer(world, dynamic=Dynamic(lifetime))
         producer(world, dynamic=Dynamic(lifetime, is_topic=True))
     consumer(world, "/topics/a")
-    consumer(world, "/topics/b", subscribing=Subscribing("kept", is_durable=True))
+    consumer(world, "/topics/b", subscription_request=SubscriptionRequest("kept", is_durable=True))
     for event in started(world.state, world.context):
         world.happened(event)
     left = sorted(world.state.queues.values(), key=lambda queue: queue.id)
@@ -223,7 +223,7 @@ def test_a_start_ends_what_lived_by_links() -> None:
 def test_deleting_a_subscriptions_queue_ends_it() -> None:
     """By hand as by its receiver: the muxer of its selector goes too."""
     world = World()
-    one = consumer(world, "/topics/a", selector="b = 1", subscribing=Subscribing("s", is_durable=True))
+    one = consumer(world, "/topics/a", selector="b = 1", subscription_request=SubscriptionRequest("s", is_durable=True))
     queue = world.state.queues[world.state.consumers[one.consumer].queue]
     world.do(DeleteQueue("key", f"/queues/{queue.name}"))
     assert is_sound(world.state)

@@ -132,7 +132,7 @@ def test_more_queues_than_a_batch_holds_are_attached_again_where_a_repair_lost_t
     """A start that makes it anew is more than a batch."""
     rig = Rig()
     _fanning(rig, 300)
-    bare = rig.loop.state.having(muxers=PersistentMap(), muxer_names=PersistentMap())
+    bare = rig.loop.state.with_fields(muxers=PersistentMap(), muxer_names=PersistentMap())
     rig.loop.log.close()
     recovery = Recovery.open(rig.storage, DIRECTORY, COLD, rig.now_us)
     fold_log(recovery)

@@ -10,11 +10,11 @@ from ambermq.engine.commands import AttachConsumer, AttachProducer, DeleteSubscr
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.effects import Answered, ConsumerEnded, ConsumerReady, Effect, ProducerReady, RefusedCommand
 from ambermq.engine.events import Subscribed
-from ambermq.engine.model.subscription import Subscribing, Subscription
+from ambermq.engine.model.subscription import Subscription, SubscriptionRequest
 from tests.engine.world import World
 
-DURABLE = Subscribing("s", is_durable=True)
-SHARED = Subscribing("s", is_durable=True, is_shared=True)
+DURABLE = SubscriptionRequest("s", is_durable=True)
+SHARED = SubscriptionRequest("s", is_durable=True, is_shared=True)
 
 
 def subscribe(world: World, topic: str = "t", container: str = "me", **fields: Any) -> int:
@@ -56,8 +56,8 @@ def test_keys_are_tuples(one: tuple[str, str, bool, bool], other: tuple[str, str
     world = World()
     queues = []
     for container, name, is_shared, is_global in (one, other):
-        asked = Subscribing(name or "link", is_durable=True, is_shared=is_shared, is_global=is_global)
-        effect = attach(world, container=container, subscribing=asked)[-1]
+        asked = SubscriptionRequest(name or "link", is_durable=True, is_shared=is_shared, is_global=is_global)
+        effect = attach(world, container=container, subscription_request=asked)[-1]
         queues.append(world.state.consumers[effect.consumer].queue if type(effect) is ConsumerReady else 0)
     keys = [(None if is_global else container, name or "link") for container, name, _, is_global in (one, other)]
     nameless = [container == "" for container, _ in keys]
@@ -84,57 +84,57 @@ def test_a_volatile_one_belongs_to_its_link() -> None:
 def test_who_has_no_name_has_nothing_by_name(is_durable: bool, is_shared: bool) -> None:
     """Neither made, nor found in an older log, nor recalled: others without a name are not the same."""
     world = World()
-    asked = Subscribing("s", is_durable, is_shared)
-    condition, said = refused(world, container="", subscribing=asked)
+    asked = SubscriptionRequest("s", is_durable, is_shared)
+    condition, said = refused(world, container="", subscription_request=asked)
     assert (condition, "container-id" in said) == ("amqp:invalid-field", True)
     older = Subscription("t", "s", "", is_shared, not is_durable)
     queue = subscribe(world)
     world.happened(Subscribed(world.next_offset, world.now_us, queue, older))
-    assert refused(world, container="", subscribing=asked)[0] == "amqp:invalid-field"
-    recall = AttachConsumer("key", "", "", "link", subscribing=Subscribing("s"), is_recalled=True)
+    assert refused(world, container="", subscription_request=asked)[0] == "amqp:invalid-field"
+    recall = AttachConsumer("key", "", "", "link", subscription_request=SubscriptionRequest("s"), is_recalled=True)
     (unknown,) = world.do(recall)
     assert type(unknown) is RefusedCommand
     assert unknown.condition == "amqp:not-found"
     assert world.do(DeleteSubscription("key", "s", "", force=True))[-1] == Answered("key", {"messages": 0})
-    subscribe(world, container="", subscribing=Subscribing("s", is_durable, is_shared, is_global=True))
+    subscribe(world, container="", subscription_request=SubscriptionRequest("s", is_durable, is_shared, is_global=True))
 
 
 def test_a_durable_one_is_left_and_found_again() -> None:
     """With its messages; a link that is closed for good ends it."""
     world = World()
-    queue = subscribe(world, subscribing=DURABLE)
+    queue = subscribe(world, subscription_request=DURABLE)
     leave(world, queue)
     world.publish(world.producer("/topics/t"), 5)
-    assert subscribe(world, subscribing=DURABLE) == queue
+    assert subscribe(world, subscription_request=DURABLE) == queue
     assert world.state.queues[queue].depth == 1
     leave(world, queue, is_closed=True)
     assert not world.state.subscriptions
-    assert subscribe(world, subscribing=DURABLE) != queue
+    assert subscribe(world, subscription_request=DURABLE) != queue
 
 
 def test_the_newest_link_has_what_is_not_shared() -> None:
     """The other one is ended as stolen."""
     world = World()
-    queue = subscribe(world, subscribing=DURABLE)
-    ended, ready = attach(world, subscribing=DURABLE)
+    queue = subscribe(world, subscription_request=DURABLE)
+    ended, ready = attach(world, subscription_request=DURABLE)
     assert type(ended) is ConsumerEnded
     assert ended.condition == "amqp:link:stolen"
     assert type(ready) is ConsumerReady
     assert world.state.queues[queue].consumers == 1
 
 
-NO_LOCAL = Subscribing("s", is_durable=True, is_no_local=True)
+NO_LOCAL = SubscriptionRequest("s", is_durable=True, is_no_local=True)
 
 
-@pytest.mark.parametrize("change", [("u", {}), ("t", {"selector": "a = 1"}), ("t", {"subscribing": NO_LOCAL})])
+@pytest.mark.parametrize("change", [("u", {}), ("t", {"selector": "a = 1"}), ("t", {"subscription_request": NO_LOCAL})])
 def test_what_is_asked_otherwise_is_made_anew(change: tuple[str, dict[str, Any]]) -> None:
     """Topic, selector or no-local: the queue that there was is gone with its messages."""
     world = World()
-    queue = subscribe(world, subscribing=DURABLE)
+    queue = subscribe(world, subscription_request=DURABLE)
     leave(world, queue)
     world.publish(world.producer("/topics/t"), 5)
     topic, fields = change
-    other = subscribe(world, topic, **{"subscribing": DURABLE, **fields})
+    other = subscribe(world, topic, **{"subscription_request": DURABLE, **fields})
     assert set(world.state.queues) == {other}
     assert not world.state.queues[other].depth
     assert world.state.subscriptions[other].topic == topic
@@ -143,18 +143,18 @@ def test_what_is_asked_otherwise_is_made_anew(change: tuple[str, dict[str, Any]]
 def test_a_shared_one_in_use_stays_as_it_is() -> None:
     """Another topic is refused while anybody receives; when nobody does it is made anew."""
     world = World()
-    queue = subscribe(world, subscribing=SHARED)
-    assert subscribe(world, subscribing=SHARED) == queue
-    assert refused(world, "u", subscribing=SHARED)[0] == "amqp:resource-locked"
+    queue = subscribe(world, subscription_request=SHARED)
+    assert subscribe(world, subscription_request=SHARED) == queue
+    assert refused(world, "u", subscription_request=SHARED)[0] == "amqp:resource-locked"
     leave(world, queue)
-    assert subscribe(world, "u", subscribing=SHARED) != queue
+    assert subscribe(world, "u", subscription_request=SHARED) != queue
 
 
 def test_a_link_of_several_ends_nothing() -> None:
     """Closed for good, it leaves a shared subscription to the others; the last one ends it."""
     world = World()
-    queue = subscribe(world, subscribing=SHARED)
-    subscribe(world, subscribing=SHARED)
+    queue = subscribe(world, subscription_request=SHARED)
+    subscribe(world, subscription_request=SHARED)
     first = min(world.state.consumers)
     world.do(DetachConsumer(first, is_closed=True))
     assert queue in world.state.subscriptions
@@ -165,9 +165,9 @@ def test_a_link_of_several_ends_nothing() -> None:
 def test_who_names_no_topic_is_told_it() -> None:
     """Shared or not, by container or global; what is in use elsewhere is locked, what is not there not found."""
     world = World()
-    for asked in (DURABLE, Subscribing("g", True, True, True), Subscribing("h", True, True)):
-        queue = subscribe(world, selector="a = 1", subscribing=asked)
-        command = AttachConsumer("key", "", "me", "link", subscribing=asked, is_recalled=True)
+    for asked in (DURABLE, SubscriptionRequest("g", True, True, True), SubscriptionRequest("h", True, True)):
+        queue = subscribe(world, selector="a = 1", subscription_request=asked)
+        command = AttachConsumer("key", "", "me", "link", subscription_request=asked, is_recalled=True)
         if asked.is_shared:
             (locked,) = world.do(command)
             assert type(locked) is RefusedCommand
@@ -176,7 +176,7 @@ def test_who_names_no_topic_is_told_it() -> None:
         (ready,) = world.do(command)
         assert type(ready) is ConsumerReady
         assert ready.subscription == world.state.subscriptions[queue]
-    (none,) = world.do(AttachConsumer("key", "", "you", "link", subscribing=DURABLE, is_recalled=True))
+    (none,) = world.do(AttachConsumer("key", "", "you", "link", subscription_request=DURABLE, is_recalled=True))
     assert type(none) is RefusedCommand
     assert none.condition == "amqp:not-found"
 
@@ -184,8 +184,8 @@ def test_who_names_no_topic_is_told_it() -> None:
 def test_the_own_containers_messages_stay_away() -> None:
     """From a no-local subscription alone, and by container, not by link."""
     world = World()
-    closed = subscribe(world, container="container", subscribing=Subscribing("n", is_no_local=True))
-    others = subscribe(world, container="you", subscribing=Subscribing("o", is_no_local=True))
+    closed = subscribe(world, container="container", subscription_request=SubscriptionRequest("n", is_no_local=True))
+    others = subscribe(world, container="you", subscription_request=SubscriptionRequest("o", is_no_local=True))
     open_ = subscribe(world, container="container")
     world.publish(world.producer("/topics/t"), 5)
     assert [world.state.queues[queue].depth for queue in (closed, others, open_)] == [0, 1, 1]
@@ -194,7 +194,7 @@ def test_the_own_containers_messages_stay_away() -> None:
 def test_who_has_no_name_hears_everybody() -> None:
     """No-local leaves out nothing of nameless containers, be it asked for now or said by an older log."""
     world = World()
-    nameless = subscribe(world, container="", subscribing=Subscribing("n", is_no_local=True))
+    nameless = subscribe(world, container="", subscription_request=SubscriptionRequest("n", is_no_local=True))
     older = subscribe(world, container="")
     said = Subscription("t", "link", "", is_volatile=True, is_no_local=True)
     world.happened(Subscribed(world.next_offset, world.now_us, older, said))

@@ -40,7 +40,7 @@ from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.state import EMPTY_STATE
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from tests.engine.decide.test_end_nodes import is_sound
 from tests.engine.decide.test_subscribe import DURABLE, attach, leave, subscribe
 from tests.engine.histories import lived
@@ -115,7 +115,7 @@ def test_parts_come_to_what_the_whole_comes_to(seed: int, steps: int, changes_ma
 def test_a_subscription_that_is_cut_while_it_ends_receives(selector: str, parts: int) -> None:
     """A kill between any two parts leaves it with its own wiring, or nothing of it; each part is a tick at most."""
     rig = Rig(config=EngineConfig(tick_changes_max=_CHANGES_MAX))
-    (ready,) = rig.do(AttachConsumer("key", "/topics/t", "me", "s", selector=selector, subscribing=DURABLE))
+    (ready,) = rig.do(AttachConsumer("key", "/topics/t", "me", "s", selector=selector, subscription_request=DURABLE))
     assert type(ready) is ConsumerReady
     queue = rig.loop.state.consumers[ready.consumer].queue
     name = f"/queues/$subscription.{queue}"
@@ -279,7 +279,7 @@ def test_a_subscription_is_made_anew_when_the_old_one_has_gone_in_parts() -> Non
     """The receiver gets the new one; who had the old one is ended in the first part."""
     world = _with_many(tick_changes_max=10)
     (old,) = world.state.subscriptions
-    counts, effects = _parts(world, AttachConsumer("key", "/topics/other", "me", "link", subscribing=DURABLE))
+    counts, effects = _parts(world, AttachConsumer("key", "/topics/other", "me", "link", subscription_request=DURABLE))
     assert len(counts) == 4
     assert max(counts) <= 10 + _CORE + 6
     (new,) = world.state.subscriptions
@@ -293,7 +293,9 @@ def test_what_could_not_be_made_anew_is_refused_before_anything_has_gone() -> No
     """A refusal says that nothing has changed."""
     world = _with_many(tick_changes_max=10, attachments_max=33)
     before = world.state
-    (refused,) = world.do(AttachConsumer("key", "/topics/other", "me", "link", selector="a = 1", subscribing=DURABLE))
+    (refused,) = world.do(
+        AttachConsumer("key", "/topics/other", "me", "link", selector="a = 1", subscription_request=DURABLE)
+    )
     assert type(refused) is RefusedCommand
     assert world.state == before
 
@@ -301,7 +303,7 @@ def test_what_could_not_be_made_anew_is_refused_before_anything_has_gone() -> No
 def _with_many(**limits: int) -> World:
     """A subscription that somebody has attached often besides."""
     world = World(EngineConfig(**limits))
-    queue = subscribe(world, subscribing=DURABLE)
+    queue = subscribe(world, subscription_request=DURABLE)
     world.do(DeclareMuxer("key", "more", MuxerKind.WILD_DESTINATION))
     for number in range(32):
         world.do(AttachMember("key", "more", f"/queues/$subscription.{queue}", f"number.{number}"))
@@ -313,6 +315,6 @@ def test_one_that_goes_with_its_last_link_in_parts_is_gone_when_it_is_asked_for(
     world = _with_many(tick_changes_max=10)
     (old,) = world.state.subscriptions
     leave(world, old, is_closed=True)
-    assert type(attach(world, "t", subscribing=Subscribing("s", is_durable=True))[-1]) is ConsumerReady
+    assert type(attach(world, "t", subscription_request=SubscriptionRequest("s", is_durable=True))[-1]) is ConsumerReady
     (new,) = world.state.subscriptions
     assert new > old

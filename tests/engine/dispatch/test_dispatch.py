@@ -439,7 +439,7 @@ def test_a_drain_on_a_queue_that_is_gone_is_answered() -> None:
     world = World()
     asks = world.consumer()
     queue = world.queue()
-    world.state = world.state.having(queues=world.state.queues.delete(queue.id))
+    world.state = world.state.with_fields(queues=world.state.queues.delete(queue.id))
     world.set_credit(asks, 5, draining=True)
     assert drained(world) == [asks]
 

@@ -187,7 +187,7 @@ class WalkMachine(RuleBasedStateMachine):
 
     @rule(count=st.one_of(st.integers(1, 9), st.sampled_from([1023, 1024, 1025, 3000])))
     def publish(self, count: int) -> None:
-        self.queue = self.queue.pushed(make_words(self.next_offset, [100] * count), 100 * count)
+        self.queue = self.queue.push(make_words(self.next_offset, [100] * count), 100 * count)
         self.next_offset += count
 
     @rule(count=st.one_of(st.integers(1, 9), st.integers(1, 4000)))
@@ -202,7 +202,7 @@ class WalkMachine(RuleBasedStateMachine):
 
     @rule(before=st.floats(0, 1))
     def purge(self, before: float) -> None:
-        self.queue = self.queue.purged(int(before * self.next_offset))
+        self.queue = self.queue.purge(int(before * self.next_offset))
 
     @rule(count=st.sampled_from([1, 200, 2000]), parts=st.integers(1, 9))
     def walk(self, count: int, parts: int) -> None:
@@ -242,14 +242,14 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bo
     for count in (10, 1000, 5000, 50_000):
         scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
         words = make_words(10, [100] * count)
-        queue = queue.pushed(words, 100 * count)
+        queue = queue.push(words, 100 * count)
         if came_back:
             queue = queue.acquire((7,), words).settle(7, words, RELEASED)
         while walked(scan, queue, count):
             pass
         for offset in range(10 + count, 15 + count):
             word = make_words(offset, [100])
-            queue = queue.pushed(word, 100)
+            queue = queue.push(word, 100)
             with mock.patch("ambermq.engine.dispatch.selector_scan.unpack_words", wraps=unpack_words) as reads:
                 costs.add(calls_of(lambda scan=scan, queue=queue: scan.ahead(queue, 200)))
             assert max(len(call.args[0]) for call in reads.call_args_list) == WORD_BYTES
@@ -262,7 +262,7 @@ def test_what_came_back_is_looked_at_again_whenever_it_has_changed() -> None:
     """It is looked through once as it is: after one more failure it is not as it was, though the words are the same."""
     scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
     words = make_words(10, [100, 100, 100])
-    queue = queue.pushed(words, 300)
+    queue = queue.push(words, 300)
     for _ in range(3):
         queue = queue.acquire((7,), words).settle(7, words, MODIFIED_FAILED)
         assert pack_words(walked(scan, queue, 5)) == words

@@ -205,7 +205,7 @@ def test_a_reference_to_what_is_gone_changes_nothing(event: Event) -> None:
     """Apply never refuses: an old log always replays."""
     before = fold(EMPTY_STATE, wiring())
     after = apply(before, event)
-    assert after.having(time_us=before.time_us) == before
+    assert after.with_fields(time_us=before.time_us) == before
 
 
 def test_a_deleted_queue_takes_its_consumers_and_its_name_with_it() -> None:
@@ -223,7 +223,7 @@ def test_a_reset_leaves_nothing_but_epoch_and_time() -> None:
     """Whatever was there: queues with messages, muxers, links."""
     words = make_words(100, [1])
     life = [*wiring(), Published(100, 9, (QUEUE,), 20, words, 1), Started(110, 10, 4)]
-    assert fold(EMPTY_STATE, [*life, Reset(120, 11)]) == EMPTY_STATE.having(epoch=4, time_us=11)
+    assert fold(EMPTY_STATE, [*life, Reset(120, 11)]) == EMPTY_STATE.with_fields(epoch=4, time_us=11)
 
 
 def test_a_start_ends_every_link_and_gives_everything_back() -> None:

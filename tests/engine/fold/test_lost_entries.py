@@ -19,7 +19,7 @@ _RANGES = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)).map(lambda
 
 def begun(world: World) -> State:
     """The state of a world whose broker has just started: nothing is acquired."""
-    return fold(world.state, started(world.state, world.moment))
+    return fold(world.state, started(world.state, world.context))
 
 
 def is_gone(queue: Queue, word: int, lost: list[tuple[int, int]]) -> bool:

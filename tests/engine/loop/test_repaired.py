@@ -20,7 +20,7 @@ from tests.engine.world import World, record_count
 _QUEUES = ("a", "b", "c", "d")
 
 
-def _moment(next_offset: int) -> DecisionContext:
+def _context(next_offset: int) -> DecisionContext:
     return DecisionContext(2_000, next_offset, 1 << 40, EngineConfig(), Router())
 
 
@@ -51,11 +51,11 @@ def test_a_start_that_was_cut_at_any_record_is_made_whole_by_the_next(lost: tupl
     kept: list[Event] = [event for event in world.events if not (type(event) is MuxerDeclared and event.name in lost)]
     bare = fold(EMPTY_STATE, kept)
     assert QUEUE_MUXER not in bare.muxer_names
-    first = started(bare, _moment(world.next_offset))
+    first = started(bare, _context(world.next_offset))
     assert sum(map(record_count, first)) == len(first) == 1 + len(lost) + len(_QUEUES)
     for cut in range(len(first) + 1):
         state = fold(bare, first[:cut])
-        again = fold(state, started(state, _moment(world.next_offset + cut)))
+        again = fold(state, started(state, _context(world.next_offset + cut)))
         assert _by_name(again) == sorted(_QUEUES)
         assert TOPIC_MUXER in again.muxer_names
 
@@ -64,15 +64,15 @@ def test_what_was_detached_by_hand_stays_so_at_a_start() -> None:
     """From QUEUE as it was declared first, and from one that a start has made anew."""
     world = _lived()
     world.do(DetachMember("key", QUEUE_MUXER, "d", "d"))
-    again = fold(world.state, started(world.state, _moment(world.next_offset)))
+    again = fold(world.state, started(world.state, _context(world.next_offset)))
     assert _by_name(again) == ["a", "b", "c"]
     remade = World()
     remade.state = fold(EMPTY_STATE, [event for event in _lived().events if type(event) is not MuxerDeclared])
     remade.next_offset = 1_000
-    for event in started(remade.state, remade.moment):
+    for event in started(remade.state, remade.context):
         remade.happened(event)
     remade.do(DetachMember("key", QUEUE_MUXER, "b", "b"))
-    again = fold(remade.state, started(remade.state, _moment(remade.next_offset)))
+    again = fold(remade.state, started(remade.state, _context(remade.next_offset)))
     assert _by_name(again) == ["a", "c", "d"]
 
 
@@ -94,7 +94,7 @@ def test_a_member_that_could_not_be_saved_is_shown_as_gone_and_detached_by_id() 
     assert type(answer) is Answered
     left = _muxer(world.state, "mine").attachments.values()
     assert sorted(world.state.queues[one.member].name for one in left) == ["a", "c", "d"]
-    events, (refused,) = decide(world.state, DetachMember("key", "mine", "", attachment=gone.id), world.moment)
+    events, (refused,) = decide(world.state, DetachMember("key", "mine", "", attachment=gone.id), world.context)
     assert not events
     assert type(refused) is not Answered
 
@@ -108,6 +108,6 @@ def test_the_attachments_that_a_start_makes_are_facts_of_their_own() -> None:
     """In order of the queues' age, which is how the next start knows where it was cut."""
     world = _lived()
     bare = fold(EMPTY_STATE, [event for event in world.events if type(event) is not MuxerDeclared])
-    members = [one.member for one in started(bare, _moment(world.next_offset)) if type(one) is Attached]
+    members = [one.member for one in started(bare, _context(world.next_offset)) if type(one) is Attached]
     assert members == sorted(members)
     assert len(members) == len(_QUEUES)

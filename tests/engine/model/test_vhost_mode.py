@@ -55,7 +55,7 @@ def test_nothing_is_predeclared(bare: World) -> None:
     """No muxer is there, and a queue that is declared is attached to none; so at every start, and after a reset."""
     assert not bare.state.muxers
     assert len(bare.events) == 2
-    for event in started(bare.state, bare.moment):
+    for event in started(bare.state, bare.context):
         bare.happened(event)
     assert (bare.state.epoch, bare.state.mode, len(bare.state.muxers)) == (2, VhostMode.ADVANCED, 0)
     bare.do(ResetHost("key"))
@@ -146,7 +146,7 @@ def test_the_mode_is_in_a_snapshot(mode: VhostMode) -> None:
 def test_the_first_start_says_the_mode() -> None:
     """Later ones repeat what the state says, so a log that has lost its first record still knows."""
     world = World(mode=VhostMode.ADVANCED)
-    (first,) = started(world.state, world.moment)
+    (first,) = started(world.state, world.context)
     assert first == Started(1, world.now_us, 2, VhostMode.ADVANCED)
     draft = Draft(LogConfig(), next_offset=1)
     assert write_event(draft, first) == 1

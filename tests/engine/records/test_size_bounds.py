@@ -31,7 +31,7 @@ from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.engine.model.outcome import ACCEPTED, Outcome, OutcomeKind
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.queue_template import QueueTemplate, QueueTemplates, TemplateAttachment
-from ambermq.engine.model.subscription import Subscribing
+from ambermq.engine.model.subscription import SubscriptionRequest
 from ambermq.engine.records.size_bounds import largest_record
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
@@ -171,7 +171,7 @@ def _wired_with_long_names(rig: _Tight) -> None:
         AttachMember("key", name, name, conditions),
         AttachProducer("key", f"/muxers/{'%22' * 60}/{_LINK}", _LINK, _LINK),
         AttachConsumer("key", "/topics/" + "%22" * 60, _LINK, _LINK, selector="'" + "\x01" * 50 + "'=a",
-                       subscribing=Subscribing(_LINK, is_durable=True, is_shared=True)),
+                       subscription_request=SubscriptionRequest(_LINK, is_durable=True, is_shared=True)),
     )  # fmt: skip
     assert len(rig.loop.state.subscriptions) == len(rig.loop.state.producers) - 1 == 1
     rig.do_behind(DeleteMuxer("key", name))

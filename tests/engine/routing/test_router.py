@@ -151,7 +151,7 @@ def test_messages_never_go_round(kinds: list[MuxerKind], edges: list[tuple[int, 
     for number in range(_MUXERS):
         muxer = world.state.muxer_names[f"m{number}"]
         for onward in _members(world.state, muxer):
-            assert not world.router.way(world.state, onward, muxer)
+            assert not world.router.path(world.state, onward, muxer)
 
 
 def _members(state: State, muxer: int) -> Iterator[int]:

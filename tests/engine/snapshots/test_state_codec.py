@@ -38,7 +38,7 @@ def filled(count: int, *, queue_count: int = 1, step: int = 1) -> State:
     for number in range(queue_count):
         queue = new_queue(number, f"queue {number}", Settings())
         words = b"".join(make_words(1000 + index * step, [100]) for index in range(count))
-        state = state.with_queue(queue.pushed(words, 100 * count), 5)
+        state = state.with_queue(queue.push(words, 100 * count), 5)
     return state
 
 

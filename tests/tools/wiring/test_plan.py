@@ -286,4 +286,4 @@ def test_templates_come_as_the_broker_tells_them() -> None:
     row = {"name": "t", "pattern": "t.#", "messages_max": 4, "attach": attach}
     template = templates_of([row]).for_queue("t.x")
     assert (template.name, template.settings.messages_max) == ("t", 4)
-    assert [(one.muxer, one.called) for one in template.attach] == [("m", ""), ("n", "conditions")]
+    assert [(one.muxer, one.argument_name) for one in template.attach] == [("m", ""), ("n", "conditions")]

@@ -18,7 +18,7 @@ from ambermq.engine.effects import ConsumerReady, ProducerReady
 from ambermq.engine.errors import SelectorError
 from ambermq.engine.model.lifetime import Dynamic
 from ambermq.engine.model.publish_options import Unroutable
-from ambermq.engine.model.subscription import PLAIN_SUBSCRIBING, Subscribing, Subscription
+from ambermq.engine.model.subscription import DEFAULT_SUBSCRIPTION_REQUEST, Subscription, SubscriptionRequest
 from ambermq.engine.selectors.selector import parse_selector
 from ambermq.protocol.amqp10.errors import LinkFault
 from ambermq.protocol.amqp10.performatives.classes import Attach, Coordinator, DeliveryState, Source, Target
@@ -99,7 +99,7 @@ class ConsumingTerms:
     at: At | None = None
     """The moment to browse, None for the present."""
     selector: str = ""
-    subscribing: Subscribing = PLAIN_SUBSCRIBING
+    subscription_request: SubscriptionRequest = DEFAULT_SUBSCRIPTION_REQUEST
     dynamic: Dynamic | None = None
     """The node that is made for it, instead of an address."""
     is_recalled: bool = False
@@ -141,7 +141,7 @@ def consuming_terms(
     source = attach.source
     if source is None:
         asked = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
-        return _terms(attach, "", Source(), subscribing=asked, is_recalled=True)
+        return _terms(attach, "", Source(), subscription_request=asked, is_recalled=True)
     dynamic = _dynamic(source)
     address = "" if dynamic is not None else _typed(_address(source.address, "source"), source.capabilities)
     if not address and dynamic is None:
@@ -199,14 +199,14 @@ def _subscription_terms(
     is_durable = dynamic is None and bool(source.durable) and source.expiry_policy == TerminusExpiryPolicy.NEVER
     asked = _subscribing(attach.name, source.capabilities, is_durable=is_durable)
     is_no_local = bool(selection.no_locals) and not asked.is_global
-    asked = Subscribing(asked.name, asked.is_durable, asked.is_shared, asked.is_global, is_no_local)
+    asked = SubscriptionRequest(asked.name, asked.is_durable, asked.is_shared, asked.is_global, is_no_local)
     known = _NODE_CAPABILITIES | _SUBSCRIPTION_CAPABILITIES
     filters = [*selection.selectors, *(selection.no_locals if is_no_local else ())]
     given = _given(source, dynamic, _honoured(source.capabilities, known), filters)
     given.distribution_mode = source.distribution_mode
     given.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
     given.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
-    return _terms(attach, address, given, selector=selection.selector, subscribing=asked, dynamic=dynamic)
+    return _terms(attach, address, given, selector=selection.selector, subscription_request=asked, dynamic=dynamic)
 
 
 def _terms(attach: Attach, address: str, given: Source, **fields: Any) -> ConsumingTerms:
@@ -249,11 +249,11 @@ def _recalled_source(subscription: Subscription) -> Source:
     )
 
 
-def _subscribing(link: str, capabilities: Collection[str], *, is_durable: bool) -> Subscribing:
+def _subscribing(link: str, capabilities: Collection[str], *, is_durable: bool) -> SubscriptionRequest:
     """Return what a link's name and capabilities say of a subscription."""
     is_shared, is_global = "shared" in capabilities, "global" in capabilities
     name = _JMS_SUFFIX.sub("", link) if is_shared else link
-    return Subscribing(name, is_durable, is_shared, is_global)
+    return SubscriptionRequest(name, is_durable, is_shared, is_global)
 
 
 def _dynamic(terminus: Source | Target) -> Dynamic | None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ambermq.engine.effects import ConsumerReady, ProducerReady
 from ambermq.engine.model.lifetime import Dynamic, Lifetime
 from ambermq.engine.model.publish_options import Unroutable
-from ambermq.engine.model.subscription import Subscribing, Subscription
+from ambermq.engine.model.subscription import Subscription, SubscriptionRequest
 from ambermq.protocol.amqp10.performatives.classes import Attach, DeleteOnNoLinks, Source, Target
 from ambermq.protocol.amqp10.types.values import Described, Map, Symbol, ULong
 from ambermq.protocol.gateway.links.attach_terms import Refusal, consuming_terms, producing_terms
@@ -54,8 +54,8 @@ def sending(**target: Any) -> Attach:
 def test_a_shared_subscription_is_named_before_the_suffix(link: str, name: str) -> None:
     """As Qpid JMS writes it; the name of one that is not shared is the link's, whatever it looks like."""
     shared = receiving(link, address="/topics/t", capabilities=("shared",))
-    assert consuming_terms(shared).subscribing.name == name
-    assert consuming_terms(receiving(link, address="/topics/t")).subscribing.name == link
+    assert consuming_terms(shared).subscription_request.name == name
+    assert consuming_terms(receiving(link, address="/topics/t")).subscription_request.name == link
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_a_shared_subscription_is_named_before_the_suffix(link: str, name: str) 
 def test_durable_is_what_is_durable_and_never_expires(durable: int, expiry: str, is_durable: bool) -> None:
     """And is told as it is; a queue's source is none, whatever is asked for."""
     terms = consuming_terms(receiving(address="/topics/t", durable=durable, expiry_policy=expiry))
-    assert terms.subscribing.is_durable is is_durable
+    assert terms.subscription_request.is_durable is is_durable
     assert (terms.source.durable, terms.source.expiry_policy) == ((2, "never") if is_durable else (0, "link-detach"))
     queue = consuming_terms(receiving(address="q", durable=durable, expiry_policy=expiry))
-    assert (queue.source.durable, queue.subscribing) == (0, Subscribing())
+    assert (queue.source.durable, queue.subscription_request) == (0, SubscriptionRequest())
 
 
 def test_copies_of_a_topic_are_a_subscription() -> None:
@@ -90,7 +90,7 @@ def test_filters_that_apply_are_told() -> None:
     ):
         terms = consuming_terms(receiving(address=address, capabilities=capabilities, filter=filters))
         assert terms.source.filter == applied
-        assert terms.subscribing.is_no_local is (applied is both)
+        assert terms.subscription_request.is_no_local is (applied is both)
     assert consuming_terms(receiving(address="q", filter=Map(((1, SELECTOR), ([], NO_LOCAL))))).source.filter == Map(
         ((1, SELECTOR),)
     )
@@ -100,7 +100,7 @@ def test_a_nameless_container_is_told_that_no_local_does_not_apply() -> None:
     """It has no messages of its own; a selector beside it applies."""
     filters = {Symbol("a"): SELECTOR, Symbol("b"): NO_LOCAL}
     terms = consuming_terms(receiving(address="/topics/t", filter=filters), is_nameless=True)
-    assert (terms.source.filter, terms.subscribing.is_no_local) == ({Symbol("a"): SELECTOR}, False)
+    assert (terms.source.filter, terms.subscription_request.is_no_local) == ({Symbol("a"): SELECTOR}, False)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_no_source_asks_for_what_has_the_name() -> None:
     """By desired capabilities it is shared or global; the answer says what it is."""
     terms = consuming_terms(receiving("s|global", ("shared", "global")))
     assert terms.is_recalled
-    assert terms.subscribing == Subscribing("s", True, True, True)
+    assert terms.subscription_request == SubscriptionRequest("s", True, True, True)
     known = Subscription("a.#", "s", None, True, False, "a = 1")
     source = terms.source_of(ConsumerReady("key", 1, subscription=known))
     assert (source.address, source.durable, source.expiry_policy) == ("/topics/a.#", 2, "never")
