@@ -1,13 +1,13 @@
-"""Addresses, in one grammar (docs/addresses.md).
+"""The grammar of addresses (docs/addresses.md).
 
-NAME                        the queue of that name, by way of the muxer QUEUE
+NAME                        the queue of that name, reached through the muxer QUEUE
 /queues/NAME                the same, percent-encoded, so that any name can be written
-/muxers/NAME/DESTINATION    a muxer, for a destination: all that follows the slash, as it is
-/muxers/NAME                a muxer; each message says in `to` or `subject` what it is for
-/topics/NAME                the muxer TOPIC for the destination NAME; to receive, a subscription to it
-$..., NAME/$...             reserved; the broker's own nodes, answered by the gateway before the engine is asked, and
-                            what other brokers have beside a queue, which nobody would answer here
-/...                        a path of ours; unknown ones are not found and never created
+/muxers/NAME/DESTINATION    a muxer and a destination: all text after the slash, not decoded
+/muxers/NAME                a muxer; each message names its destination in `to` or `subject`
+/topics/NAME                the muxer TOPIC and the destination NAME; for a receiver, a subscription to NAME
+$..., NAME/$...             reserved: nodes of the broker, which the gateway answers before the engine, and nodes that
+                            other brokers have beside a queue, which do not exist here
+/...                        other paths are not found and never created
 """
 
 import re
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MUXER_MEMBER: Final = "muxer:"
-"""Before the name of an attachment's member that is a muxer, where queues are named by their addresses."""
+"""The prefix of a member that is a muxer. Without the prefix a member is the address of a queue."""
 
 _QUEUES: Final = "/queues/"
 _MUXERS: Final = "/muxers/"
@@ -39,7 +39,7 @@ _BROKEN_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class NodeKind(Enum):
-    """What an address means."""
+    """The kinds of node that an address can name."""
 
     QUEUE = "queue"
     MUXER = "muxer"
@@ -47,19 +47,19 @@ class NodeKind(Enum):
 
 
 class Address(NamedTuple):
-    """An address that was understood."""
+    """A parsed address."""
 
     kind: NodeKind
     name: str
-    """Of the queue, muxer or topic, decoded."""
+    """The decoded name of the queue, muxer or topic."""
     destination: str | None = None
-    """Of a muxer's address, None where it names none."""
+    """The destination after the name of a muxer, None if there is none."""
 
 
 def parse_address(address: str, *, name_bytes_max: int) -> Address:
-    """Return what an address means.
+    """Return the parsed form of an address.
 
-    Raises Refused: amqp:not-found for a path or reserved name that is not ours, amqp:invalid-field for a bad name.
+    Raises Refused: amqp:not-found for an unknown path or a reserved name, amqp:invalid-field for a bad name.
     """
     if address.startswith(_QUEUES):
         name = _last_part(address, _QUEUES, "queue")
@@ -81,7 +81,7 @@ def parse_address(address: str, *, name_bytes_max: int) -> Address:
 
 
 def queue_name(address: str, *, name_bytes_max: int) -> str:
-    """Return the queue name that an address means. Raises Refused as `parse_address`, and where it means no queue."""
+    """Return the queue name in an address. Raises Refused as `parse_address` does, and if the node is not a queue."""
     parsed = parse_address(address, name_bytes_max=name_bytes_max)
     if parsed.kind is not NodeKind.QUEUE:
         raise Refused("amqp:not-found", f"{address!r:.80} is the address of a {parsed.kind.value}, not of a queue")
@@ -89,23 +89,23 @@ def queue_name(address: str, *, name_bytes_max: int) -> str:
 
 
 def queue_address(name: str) -> str:
-    """Return the address of a queue, whatever its name."""
+    """Return the address of a queue; it is valid for any name."""
     return _QUEUES + quote(name, safe="$")
 
 
 def member_address(name: str) -> str:
-    """Return the address of a queue as people write it: its name, where that means the queue and nothing else."""
+    """Return the short address of a queue: its name, if that names the queue and nothing else."""
     is_plain = name and name.isprintable() and not name.startswith(("/", MUXER_MEMBER)) and not _is_reserved(name)
     return name if is_plain else queue_address(name)
 
 
 def muxer_address(name: str) -> str:
-    """Return the address of a muxer whose messages say themselves what they are for."""
+    """Return the address of a muxer, without a destination."""
     return _MUXERS + quote(name, safe="")
 
 
 def topic_address(name: str) -> str:
-    """Return the address of a topic, whatever its name."""
+    """Return the address of a topic; it is valid for any name."""
     return _TOPICS + quote(name, safe="$*#")
 
 
@@ -121,14 +121,14 @@ def _last_part(address: str, path: str, what: str) -> str:
 
 
 def _decoded(rest: str, address: str) -> str:
-    """Undo the percent-encoding; what is not one is refused, else two addresses would mean one queue."""
+    """Return the text without percent-encoding. A bad escape is refused, else two addresses would name one queue."""
     if broken := _BROKEN_ESCAPE.search(rest):
         found = rest[broken.start() : broken.start() + 3]
-        raise Refused("amqp:invalid-field", f"address {address!r:.80}: {found!r} is no percent escape: write % as %25")
+        raise Refused("amqp:invalid-field", f"address {address!r:.80}: bad percent escape {found!r}; write % as %25")
     try:
         return unquote(rest, errors="strict")
     except UnicodeDecodeError as error:
-        raise Refused("amqp:invalid-field", f"address {address!r:.80}: its escapes are no UTF-8") from error
+        raise Refused("amqp:invalid-field", f"address {address!r:.80}: its escapes are not UTF-8") from error
 
 
 def _checked(name: str, address: str, what: str, name_bytes_max: int) -> str:
@@ -139,5 +139,5 @@ def _checked(name: str, address: str, what: str, name_bytes_max: int) -> str:
             f"address {address!r:.80}: a {what}'s name has 1 to {name_bytes_max} bytes of UTF-8, this has {size}",
         )
     if not name.isprintable():
-        raise Refused("amqp:invalid-field", f"address {address!r:.80}: a {what}'s name holds printable characters only")
+        raise Refused("amqp:invalid-field", f"address {address!r:.80}: a {what}'s name has only printable characters")
     return name

@@ -1,11 +1,11 @@
 """Attachments by number.
 
-A number is a place in the order of id, so what is sorted by number is sorted by id, and the number of an attachment is
-found by bisection instead of being kept: 19 bytes an attachment.
+A number is an index in the order of ids, so a list sorted by number is sorted by id. Bisection finds the number of an
+attachment, so the number is not stored: 19 bytes per attachment.
 
-Rule 1. A removed attachment leaves a hole, which nobody fills but itself. When holes outnumber what is there, the
-        numbers close up.
-Rule 2. Whoever keeps numbers asks what `insert` and `close_up` return: None, or where each number has gone to.
+Rule 1. A removed attachment leaves a hole. Only the same attachment can fill it. If holes outnumber attachments,
+        `close_up` removes the holes.
+Rule 2. A caller that stores numbers must apply what `insert` and `close_up` return: None, or the new number of each.
 """
 
 from array import array
@@ -18,11 +18,11 @@ from ambermq.engine.model.attachment import Attachment
 __all__ = ["AttachmentNumbers", "Moved"]
 
 Moved = Sequence[int]
-"""The new number of each old one, in the same order; of a hole, any."""
+"""The new number of each old number, in the same order. The value for a hole has no meaning."""
 
 _HOLES_MIN: Final = 64
 _HOLE: Final = Attachment(0, 0)
-"""Stands where an attachment was removed."""
+"""The value at the number of a removed attachment."""
 
 
 @final
@@ -35,7 +35,7 @@ class AttachmentNumbers:
         self._attachments: list[Attachment] = []
         self._ids = array("Q")
         self.needed: array[int] = array("H")
-        """By number: how many terms must be hit for the attachment to match."""
+        """By number: the count of terms that must be hit for the attachment to match."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class AttachmentNumbers:
         return tuple([attachments[number] for number in numbers])
 
     def number_of(self, attachment: Attachment) -> int:
-        """Return the number of an attachment that is here."""
+        """Return the number of an attachment in the table."""
         return bisect_left(self._ids, attachment.id)
 
     def present(self) -> tuple[Attachment, ...]:
@@ -55,7 +55,7 @@ class AttachmentNumbers:
         return tuple(one for one in self._attachments if one is not _HOLE)
 
     def insert(self, attachment: Attachment, needed: int) -> Moved | None:
-        """Give an attachment its number. Usually the highest, since ids grow; else those above it move on."""
+        """Insert an attachment. Its number is usually the highest, since ids grow; else higher numbers move by one."""
         number = self.number_of(attachment)
         is_last = number == len(self._ids)
         self._count += 1
@@ -70,13 +70,13 @@ class AttachmentNumbers:
         return None if is_last else array("I", [*range(number), *range(number + 1, len(self._ids))])
 
     def remove(self, number: int) -> None:
-        """Take an attachment away."""
+        """Remove the attachment of a number."""
         assert self._attachments[number] is not _HOLE
         self._attachments[number] = _HOLE
         self._count -= 1
 
     def close_up(self) -> Moved | None:
-        """Fill the holes, if there are many."""
+        """Remove the holes if there are many; return the new numbers, or None if nothing changed."""
         holes = len(self._ids) - self._count
         if holes <= max(_HOLES_MIN, self._count):
             return None

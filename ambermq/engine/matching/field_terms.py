@@ -1,17 +1,18 @@
-"""The terms of one field: that it is there, and each value or pattern that some attachment compares it with.
+"""The terms of one field: the presence of the field, and each value or pattern that an attachment compares it with.
 
-A term keeps what it hits: the attachment itself where it is the only one, else a set of numbers. So a term of its own,
-as most have where there are many, costs an attachment a place in a dict, whose key is the condition's own value.
+A term stores its hit: the attachment if there is only one, else a set of numbers. With many attachments most terms
+belong to one attachment. Such a term costs one entry of a dict, whose key is the value of the condition.
 
-What is equal: numbers by value, whatever their type, true and false only themselves, text text, whether string, symbol
-or char, binary binary, null null. NaN equals nothing, nor does a value of another type: a decimal, a uuid, a list.
+Equality: numbers are equal by value, of any numeric type. true and false equal only themselves. Text equals text, as
+string, symbol or char. Binary equals binary, null equals null. NaN, and a value of another type (a decimal, a uuid, a
+list), equal nothing.
 """
 
 from enum import Enum
 from typing import Any, final
 
 from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
-from ambermq.engine.matching.hit_set import Hits, count_of, excluding, including, numbers_in, pack, renumbered
+from ambermq.engine.matching.hit_set import Hits, count_of, insert_number, numbers_in, pack, remove_number, renumber
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.patterns.pattern_trie import PatternTrie
 
@@ -23,18 +24,18 @@ Hit = Attachment | Hits
 
 @final
 class Sign(Enum):
-    """Terms that are not written as the value that they stand for."""
+    """The keys of terms that are not plain values."""
 
     PRESENT = "present"
     TRUE = "true"
     FALSE = "false"
-    """A dict takes True for 1."""
+    """Not the bool itself, because a dict cannot tell True from 1."""
     NOTHING = "nothing"
-    """What equals nothing."""
+    """The key of a value that equals nothing."""
 
 
 Key = str | int | float | bytes | None | Sign
-"""A term of a field: a value as a dict may compare it, or that the field is there."""
+"""The key of a term: a value in a form that a dict can compare, or a Sign."""
 
 
 def key_of(value: Any) -> Key:
@@ -43,14 +44,14 @@ def key_of(value: Any) -> Key:
         return Sign.TRUE if value else Sign.FALSE
     if value is None or isinstance(value, (str, int)) or type(value) is bytes:
         return value
-    # A subclass of bytes is a decimal, which is no binary; NaN is the one number that differs from itself, but a dict
-    # would find the same object.
+    # A subclass of bytes is a decimal, not a binary. NaN is the one number that differs from itself, but a dict would
+    # find the same object.
     return value if isinstance(value, float) and value == value else Sign.NOTHING  # noqa: PLR0124
 
 
 @final
 class FieldTerms:
-    """What each term of a field hits. With a separator its values are patterns, over text alone."""
+    """The hit of each term of a field. With a separator the values are patterns, which match only text."""
 
     __slots__ = ("_exact", "_patterns", "_present")
 
@@ -60,11 +61,11 @@ class FieldTerms:
         self._patterns: PatternTrie[Hit] | None = None if separator is None else PatternTrie(separator)
 
     def is_empty(self) -> bool:
-        """Say whether no attachment asks for this field."""
+        """Return whether no attachment has a term of this field."""
         return self._present is None and not self._exact and not self._patterns
 
     def get(self, key: Key) -> Hit | None:
-        """Return what exactly this term hits."""
+        """Return the hit of exactly this term, None if there is none."""
         if key is Sign.PRESENT:
             return self._present
         if self._patterns is not None:
@@ -72,7 +73,7 @@ class FieldTerms:
         return self._exact.get(key)
 
     def match(self, value: Any) -> list[Hit]:
-        """Return what a value hits, by the terms that it satisfies."""
+        """Return the hits of the terms that a value satisfies."""
         if self._patterns is not None:
             hits = self._patterns.match(value) if isinstance(value, str) else []
         else:
@@ -83,33 +84,33 @@ class FieldTerms:
         return hits
 
     def add(self, key: Key, attachment: Attachment, numbers: AttachmentNumbers) -> None:
-        """Let a term hit an attachment; a pattern is a text."""
+        """Add an attachment to the hit of a term. The key of a pattern is a text."""
         hit = self.get(key)
         if hit is None:
             self._put(key, attachment)
         elif isinstance(hit, Attachment):
             self._put(key, pack(sorted((numbers.number_of(hit), numbers.number_of(attachment)))))
         else:
-            self._put(key, including(hit, numbers.number_of(attachment)))
+            self._put(key, insert_number(hit, numbers.number_of(attachment)))
 
     def remove(self, key: Key, attachment: Attachment, numbers: AttachmentNumbers) -> None:
-        """Let a term hit an attachment no more."""
+        """Remove an attachment from the hit of a term."""
         hit = self.get(key)
         assert hit is not None, f"no term {key!r} of attachment {attachment.id}"
         if isinstance(hit, Attachment):
             self._drop(key)
             return
-        hit = excluding(hit, numbers.number_of(attachment))
+        hit = remove_number(hit, numbers.number_of(attachment))
         self._put(key, numbers.at(numbers_in(hit))[0] if count_of(hit) == 1 else hit)
 
     def renumber(self, moved: Moved) -> None:
-        """Follow numbers to where they have gone."""
+        """Replace each number by its new number."""
         if isinstance(self._present, Hits):
-            self._present = renumbered(self._present, moved)
+            self._present = renumber(self._present, moved)
         table = self._exact if self._patterns is None else self._patterns
         for key, hit in table.items():
             if isinstance(hit, Hits):
-                self._put(key, renumbered(hit, moved))
+                self._put(key, renumber(hit, moved))
 
     def _put(self, key: Key, hit: Hit) -> None:
         if key is Sign.PRESENT:

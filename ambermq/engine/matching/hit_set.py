@@ -1,13 +1,13 @@
-"""Sets of attachment numbers, as small as they can be.
+"""Compact sets of attachment numbers, in two forms.
 
-    sparse   bytes: numbers of 4 bytes, ascending      a set of 3 costs 45 bytes
-    dense    DenseSet: a bit a number, from 0          where that takes less than 4 bytes a member
+    sparse   bytes: numbers of 4 bytes, ascending      a set of 3 numbers costs 45 bytes
+    dense    DenseSet: one bit for each number from 0  used if it takes less than 4 bytes for each member
 
-Dense alone would cost as much as the highest number says: 6,690 bytes an attachment where 100,000 are told apart by as
-many terms. Sparse alone would cost a join the length of its longest set.
+The size of a dense set depends on its highest number. If 100,000 attachments have 100,000 different terms, dense sets
+alone would cost 6,690 bytes per attachment. With sparse sets alone a join would cost the length of its longest set.
 
-Rule 1. `including` and `excluding` return the set to keep, which may be the one that they were given, changed.
-Rule 2. A set changes its form when the other one takes half the bytes, so it does not change back and forth.
+Rule 1. `insert_number` and `remove_number` return the set to store. It may be the argument itself, changed.
+Rule 2. A set changes its form only if the other form takes half the bytes, so it does not change back and forth.
 """
 
 import sys
@@ -19,15 +19,15 @@ from typing import Final, final
 __all__ = [
     "DenseSet",
     "Hits",
-    "among",
     "count_of",
-    "exactly",
-    "excluding",
-    "including",
+    "insert_number",
     "numbers_in",
+    "numbers_with_count",
     "pack",
     "planes_of",
-    "renumbered",
+    "remove_number",
+    "renumber",
+    "select_numbers",
 ]
 
 _WIDTH: Final = array("I").itemsize
@@ -44,13 +44,13 @@ class DenseSet:
         self._bits = bytearray()
         self._whole: int | None = None
         self.count = 0
-        """How many numbers there are."""
+        """The count of numbers."""
         for number in numbers:
             self.add(number)
 
     @property
     def size(self) -> int:
-        """How many bytes its bits take."""
+        """The count of bytes of its bits."""
         return len(self._bits)
 
     @property
@@ -61,7 +61,7 @@ class DenseSet:
         return self._whole
 
     def add(self, number: int) -> None:
-        """Include a number that it does not hold."""
+        """Add a number that is not in the set."""
         missing = (number >> 3) + 1 - len(self._bits)
         if missing > 0:
             self._bits += bytes(missing)
@@ -70,14 +70,14 @@ class DenseSet:
         self.count += 1
 
     def discard(self, number: int) -> None:
-        """Exclude a number that it holds."""
+        """Remove a number that is in the set."""
         self._bits[number >> 3] &= ~(1 << (number & 7))
         self._whole = None
         self.count -= 1
 
 
 Hits = bytes | DenseSet
-"""A set of numbers in the form that suits it."""
+"""A set of numbers in one of the two forms."""
 
 
 def pack(numbers: Iterable[int]) -> bytes:
@@ -86,31 +86,31 @@ def pack(numbers: Iterable[int]) -> bytes:
 
 
 def count_of(hits: Hits) -> int:
-    """Return how many numbers a set has."""
+    """Return the count of numbers in a set."""
     return hits.count if isinstance(hits, DenseSet) else len(hits) // _WIDTH
 
 
-def including(hits: Hits, number: int) -> Hits:
-    """Return the set with a number that it does not hold."""
+def insert_number(hits: Hits, number: int) -> Hits:
+    """Return the set with one more number, which is not in it."""
     if isinstance(hits, DenseSet):
         hits.add(number)
-        return _suited(hits)
+        return _compact_form(hits)
     place = bisect_left(memoryview(hits).cast("I"), number) * _WIDTH
     grown = hits[:place] + number.to_bytes(_WIDTH, sys.byteorder) + hits[place:]
-    return _suited(grown)
+    return _compact_form(grown)
 
 
-def excluding(hits: Hits, number: int) -> Hits:
-    """Return the set without a number that it holds."""
+def remove_number(hits: Hits, number: int) -> Hits:
+    """Return the set without a number, which is in it."""
     if isinstance(hits, DenseSet):
         hits.discard(number)
-        return _suited(hits)
+        return _compact_form(hits)
     place = bisect_left(memoryview(hits).cast("I"), number) * _WIDTH
     return hits[:place] + hits[place + _WIDTH :]
 
 
-def _suited(hits: Hits) -> Hits:
-    """Return a set in the form that suits it."""
+def _compact_form(hits: Hits) -> Hits:
+    """Return a set in its more compact form."""
     if isinstance(hits, DenseSet):
         is_thin = hits.count < _DENSE_COUNT_MIN // 2 or hits.count * _WIDTH * 2 < hits.size
         return pack(numbers_in(hits)) if is_thin else hits
@@ -121,13 +121,13 @@ def _suited(hits: Hits) -> Hits:
 
 
 def numbers_in(hits: Hits | int) -> Sequence[int]:
-    """Return the numbers of a set, or the places of the bits of an integer, ascending."""
+    """Return the numbers of a set, or the positions of the 1 bits of an integer, ascending."""
     if isinstance(hits, bytes):
         numbers = array("I")
         numbers.frombytes(hits)
         return numbers
     whole = hits.whole if isinstance(hits, DenseSet) else hits
-    # The text of an integer in base 2 is made and searched in C: 0.1 ms for 100,000 bits, 0.1 us for each that is 1.
+    # CPython makes and searches the base-2 text of an integer in C: 0.1 ms for 100,000 bits, 0.1 us for each 1 bit.
     digits = bin(whole)[:1:-1]
     places: list[int] = []
     place = digits.find("1")
@@ -137,14 +137,17 @@ def numbers_in(hits: Hits | int) -> Sequence[int]:
     return places
 
 
-def renumbered(hits: Hits, moved: Sequence[int]) -> Hits:
-    """Return the set with each number replaced by `moved[number]`, which keeps their order."""
+def renumber(hits: Hits, moved: Sequence[int]) -> Hits:
+    """Return the set with each number replaced by `moved[number]`; the replacement keeps the order."""
     numbers = [moved[number] for number in numbers_in(hits)]
-    return _suited(pack(numbers)) if isinstance(hits, bytes) else DenseSet(numbers)
+    return _compact_form(pack(numbers)) if isinstance(hits, bytes) else DenseSet(numbers)
 
 
 def planes_of(sets: Iterable[DenseSet]) -> list[int]:
-    """Count in how many sets each number lies, side by side: bit i of all counts is the integer at place i."""
+    """Return, for each number, the count of sets that contain it, as bit planes.
+
+    Bit N of the integer at index i is bit i of the count of number N. So all counts are added at once.
+    """
     planes: list[int] = []
     for one in sets:
         carry = one.whole
@@ -155,8 +158,8 @@ def planes_of(sets: Iterable[DenseSet]) -> list[int]:
     return planes
 
 
-def exactly(planes: Sequence[int], count: int) -> int:
-    """Return, as bits, the numbers that lie in just so many of the sets counted; a count above 0."""
+def numbers_with_count(planes: Sequence[int], count: int) -> int:
+    """Return, as bits, the numbers that are in exactly `count` of the counted sets; `count` is above 0."""
     if count >> len(planes):
         return 0
     bits = -1
@@ -165,8 +168,8 @@ def exactly(planes: Sequence[int], count: int) -> int:
     return bits
 
 
-def among(bits: int, numbers: Iterable[int]) -> list[int]:
-    """Return those of some numbers whose bit is 1."""
+def select_numbers(bits: int, numbers: Iterable[int]) -> list[int]:
+    """Return the numbers whose bit is 1."""
     octets = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
     size = len(octets)
     return [number for number in numbers if number >> 3 < size and octets[number >> 3] >> (number & 7) & 1]

@@ -1,4 +1,4 @@
-"""Answers that were found lately, as many and as large as allowed: the one asked for longest ago goes first."""
+"""A least-recently-used cache, bounded by the count and by the weight of its answers."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sized
@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar, final
 __all__ = ["LruCache", "recent_answers", "weight_of"]
 
 _WEIGHT_EACH: Final = 100
-"""An answer that is remembered may weigh so much in the middle: a pointer an attachment, and its question's text."""
+"""The mean weight allowed for one answer. Weight 1 is a pointer: one for each attachment, plus the key's text."""
 _POINTER_BYTES: Final = 8
 
 Key = TypeVar("Key", bound=Hashable)
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 @final
 class LruCache(Generic[Key, Answer]):
-    """A bounded table of answers by question, of which None is no answer."""
+    """A bounded table of answers by key. None is not a valid answer."""
 
     __slots__ = ("_answers", "_entries_max", "_weight", "_weight_max")
 
@@ -30,7 +30,7 @@ class LruCache(Generic[Key, Answer]):
         return len(self._answers)
 
     def get(self, key: Key) -> Answer | None:
-        """Return an answer that is still here."""
+        """Return the answer of a key, None if the cache does not have it."""
         known = self._answers.get(key)
         if known is None:
             return None
@@ -38,7 +38,7 @@ class LruCache(Generic[Key, Answer]):
         return known[0]
 
     def put(self, key: Key, answer: Answer, weight: int) -> None:
-        """Remember an answer that is not here; one that is heavier than all may be is not remembered."""
+        """Store an answer that is not in the cache. An answer above the maximum weight is not stored."""
         if weight > self._weight_max:
             return
         self._answers[key] = (answer, weight)
@@ -48,17 +48,17 @@ class LruCache(Generic[Key, Answer]):
             self._weight -= gone
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all answers."""
         if self._answers:
             self._answers.clear()
             self._weight = 0
 
 
 def recent_answers(cached_max: int) -> LruCache[Any, Any]:
-    """Return a table of so many answers of ordinary weight."""
+    """Return a cache for `cached_max` answers of ordinary weight."""
     return LruCache(cached_max, cached_max * _WEIGHT_EACH)
 
 
 def weight_of(text: str, answer: Sized) -> int:
-    """Return what it weighs that a text, which may come from a peer, leads to so much."""
+    """Return the weight of an answer and its key; the text of the key may come from a peer."""
     return 1 + len(answer) + len(text) // _POINTER_BYTES

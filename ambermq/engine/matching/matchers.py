@@ -1,6 +1,6 @@
-"""One class of muxer each: which terms an attachment's argument comes to, and which terms a message hits.
+"""A matcher for each class of muxer: the terms of an attachment's argument, and the terms that a message hits.
 
-Arguments were checked when they were declared. One that its class has no use for, such as a number for a pattern,
+Arguments are checked when they are declared. An argument that does not fit its class, such as a number for a pattern,
 matches nothing.
 """
 
@@ -18,7 +18,7 @@ from ambermq.engine.selectors.selector import Selector, parse_selector
 __all__ = ["Destinations", "Everything", "Matcher", "Patterns", "Properties", "Selectors"]
 
 _WHOLE: Final = ""
-"""The one field where terms have no names: the destination, or a selector's text."""
+"""The name of the only field if terms have no names: the destination, or the text of a selector."""
 
 
 class Matcher(ABC):
@@ -33,25 +33,25 @@ class Matcher(ABC):
         return len(self._index)
 
     def add(self, attachment: Attachment) -> None:
-        """Take an attachment up."""
+        """Add an attachment that is not in the index."""
         self._index.add(attachment, self._terms(attachment.argument))
 
     def remove(self, attachment: Attachment) -> None:
-        """Let an attachment go."""
+        """Remove an attachment that is in the index."""
         self._index.remove(attachment, self._terms(attachment.argument))
 
     @abstractmethod
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:
-        """Return the attachments that a message passes on by, in order of id."""
+        """Return the attachments that match a message, in order of id."""
 
     def _terms(self, argument: Argument) -> Collection[Term]:
-        """Return the distinct terms that must be hit."""
+        """Return the distinct terms that a message must hit."""
         return ((_WHOLE, argument if isinstance(argument, str) else Sign.NOTHING),)
 
 
 @final
 class Everything(Matcher):
-    """SIMPLE, and LOSSY before it draws."""
+    """The matcher of SIMPLE, and of LOSSY without its draw."""
 
     __slots__ = ("_all",)
 
@@ -60,17 +60,17 @@ class Everything(Matcher):
         self._all: tuple[Attachment, ...] | None = None
 
     def add(self, attachment: Attachment) -> None:
-        """Take an attachment up."""
+        """Add an attachment that is not in the index."""
         self._all = None
         super().add(attachment)
 
     def remove(self, attachment: Attachment) -> None:
-        """Let an attachment go."""
+        """Remove an attachment that is in the index."""
         self._all = None
         super().remove(attachment)
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
-        """Return all."""
+        """Return all attachments."""
         if self._all is None:
             self._all = self._index.present()
         return self._all
@@ -81,19 +81,19 @@ class Everything(Matcher):
 
 @final
 class Destinations(Matcher):
-    """DESTINATION."""
+    """The matcher of DESTINATION."""
 
     __slots__ = ()
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
-        """Return those attached for just this destination."""
+        """Return the attachments for exactly this destination."""
         field = self._index.field(_WHOLE)
         return self._index.any_of(field.match(destination)) if field is not None else ()
 
 
 @final
 class Patterns(Matcher):
-    """WILD DESTINATION. What destinations seen lately came to is remembered until wiring changes."""
+    """The matcher of WILD DESTINATION. It caches the matches of recent destinations until an attachment changes."""
 
     __slots__ = ("_recent",)
 
@@ -102,17 +102,17 @@ class Patterns(Matcher):
         self._recent: LruCache[str, tuple[Attachment, ...]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
-        """Take an attachment up."""
+        """Add an attachment that is not in the index."""
         self._recent.clear()
         super().add(attachment)
 
     def remove(self, attachment: Attachment) -> None:
-        """Let an attachment go."""
+        """Remove an attachment that is in the index."""
         self._recent.clear()
         super().remove(attachment)
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
-        """Return those whose pattern matches the destination."""
+        """Return the attachments whose pattern matches the destination."""
         known = self._recent.get(destination)
         if known is not None:
             return known
@@ -124,10 +124,10 @@ class Patterns(Matcher):
 
 @final
 class Properties(Matcher):
-    """PROPERTY, and with a separator WILD PROPERTY.
+    """The matcher of PROPERTY, and with a separator of WILD PROPERTY.
 
-    Until wiring changes it is remembered what was hit together lately, by identity, since a set that was hit stays
-    where it is so long; and which patterns texts seen lately match.
+    Two caches are valid until an attachment changes. One has the join of each recent combination of hits, by the
+    identity of the sets: a set does not move before that. The other has the patterns that recent texts match.
     """
 
     __slots__ = ("_is_wild", "_joined", "_texts")
@@ -139,17 +139,17 @@ class Properties(Matcher):
         self._texts: LruCache[tuple[str, str], list[Hit]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
-        """Take an attachment up."""
-        self._forget()
+        """Add an attachment that is not in the index."""
+        self._clear_caches()
         super().add(attachment)
 
     def remove(self, attachment: Attachment) -> None:
-        """Let an attachment go."""
-        self._forget()
+        """Remove an attachment that is in the index."""
+        self._clear_caches()
         super().remove(attachment)
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
-        """Return those all of whose conditions hold."""
+        """Return the attachments whose conditions all hold."""
         if fields is None:
             return ()
         hits: list[Hit] = []
@@ -181,7 +181,7 @@ class Properties(Matcher):
             self._texts.put((name, value), known, weight_of(value, known))
         return known
 
-    def _forget(self) -> None:
+    def _clear_caches(self) -> None:
         self._joined.clear()
         self._texts.clear()
 
@@ -196,7 +196,7 @@ class Properties(Matcher):
 
 @final
 class Selectors(Matcher):
-    """SELECTOR. Attachments with the same text share one selector, which is evaluated once a message."""
+    """The matcher of SELECTOR. Attachments with the same text share one selector, evaluated once per message."""
 
     __slots__ = ("_selectors",)
 
@@ -205,14 +205,14 @@ class Selectors(Matcher):
         self._selectors: dict[str, Selector] = {}
 
     def add(self, attachment: Attachment) -> None:
-        """Take an attachment up; SelectorError where its text is none, and then nothing has changed."""
+        """Add an attachment. Raises SelectorError, without a change, if its text is not a selector."""
         text = attachment.argument
         if isinstance(text, str) and text not in self._selectors:
             self._selectors[text] = parse_selector(text)
         super().add(attachment)
 
     def remove(self, attachment: Attachment) -> None:
-        """Let an attachment go."""
+        """Remove an attachment that is in the index."""
         super().remove(attachment)
         text = attachment.argument
         field = self._index.field(_WHOLE)
@@ -220,7 +220,7 @@ class Selectors(Matcher):
             del self._selectors[text]
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
-        """Return those whose selector is true of the message."""
+        """Return the attachments whose selector is true for the message."""
         field = self._index.field(_WHOLE)
         if fields is None or field is None:
             return ()

@@ -1,7 +1,7 @@
-"""The attachments of one muxer, and which of them a message passes on by; docs/muxers.md has the table of classes.
+"""The index of one muxer's attachments; it finds those that match a message. docs/muxers.md has the table of classes.
 
-An index is derived from wiring and holds nothing that peers can make grow: what they send is looked up. What lately
-seen destinations and texts came to is remembered, `cached_max` of them, until an attachment comes or goes.
+The index is derived from the wiring, so messages cannot make it grow. Its caches have at most `cached_max` destinations
+and texts, and are cleared if an attachment is added or removed.
 """
 
 from typing import assert_never, final
@@ -16,7 +16,7 @@ __all__ = ["MuxerIndex"]
 
 @final
 class MuxerIndex:
-    """A muxer's attachments: taken up and let go one by one, in any order, cheapest in that of their ids."""
+    """An index of attachments. They are added and removed one by one; the order of ids is the cheapest."""
 
     __slots__ = ("_matcher",)
 
@@ -27,17 +27,17 @@ class MuxerIndex:
         return len(self._matcher)
 
     def add(self, attachment: Attachment) -> None:
-        """Take up an attachment that is not here; its argument was checked when it was declared."""
+        """Add an attachment that is not in the index. Its argument was checked when it was declared."""
         self._matcher.add(attachment)
 
     def remove(self, attachment: Attachment) -> None:
-        """Let go an attachment that is here."""
+        """Remove an attachment that is in the index."""
         self._matcher.remove(attachment)
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:
-        """Return the attachments that a message passes on by, in order of id.
+        """Return the attachments that match a message, in order of id.
 
-        Of a LOSSY muxer that is all of them: drawing is the router's. Without fields no property matches, no selector.
+        A LOSSY muxer matches all of them: the router draws. Without fields no property and no selector matches.
         """
         return self._matcher.match(destination, fields)
 

@@ -1,11 +1,11 @@
-"""The hit-set: terms looked up, what they hit joined and counted (the matching of the OpenAMQ design).
+"""An inverted index from terms to attachments (the matching of the OpenAMQ design).
 
-An attachment is kept under each of its terms and matches when all of them were hit. So a message costs a look at each
-field that wiring names, and then the length of what was hit, whatever the number of attachments.
+An attachment is stored under each of its terms, and matches if a message hits all of them. A message costs one lookup
+for each field that the wiring names, plus the length of the hits. The number of attachments does not matter.
 
-Rule 1. Sparse sets are counted number by number. Dense ones are only asked about what those brought up, since they
-        would cost as much as there are attachments.
-Rule 2. Attachments that have dense terms alone are brought up by nobody: they are counted side by side, as bits.
+Rule 1. The numbers of sparse sets are counted one by one. Dense sets are only tested for these numbers, because
+        counting them one by one would cost as much as there are attachments.
+Rule 2. An attachment with only dense terms is in no sparse set. Such attachments are counted all at once, as bits.
 """
 
 from collections import Counter, defaultdict
@@ -14,13 +14,13 @@ from typing import final
 
 from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
 from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign
-from ambermq.engine.matching.hit_set import DenseSet, among, exactly, numbers_in, planes_of
+from ambermq.engine.matching.hit_set import DenseSet, numbers_in, numbers_with_count, planes_of, select_numbers
 from ambermq.engine.model.attachment import Attachment
 
 __all__ = ["Term", "TermIndex"]
 
 Term = tuple[str, Key]
-"""The name of a field, and what is asked of it."""
+"""The name of a field and the key of the term."""
 
 
 @final
@@ -34,26 +34,26 @@ class TermIndex:
         self._numbers = AttachmentNumbers()
         self._fields: dict[str, FieldTerms] = {}
         self._alike: dict[int, DenseSet] = {}
-        """By how many terms they need: the numbers of attachments."""
+        """The numbers of attachments, by the count of their terms."""
         self.needs_one = True
-        """Whether every attachment needs one term, so each that was hit matches."""
+        """Whether every attachment has one term, so each hit is a match."""
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def add(self, attachment: Attachment, terms: Collection[Term]) -> None:
-        """Keep an attachment that is not here, under distinct terms."""
+        """Add an attachment that is not in the index, under its distinct terms."""
         self._renumber(self._numbers.insert(attachment, len(terms)))
         self._alike.setdefault(len(terms), DenseSet()).add(self._numbers.number_of(attachment))
         self.needs_one = self._alike.keys() <= {1}
-        for name, key in _kept(terms):
+        for name, key in _matchable(terms):
             if name not in self._fields:
                 self._fields[name] = FieldTerms(self._separator)
             self._fields[name].add(key, attachment, self._numbers)
 
     def remove(self, attachment: Attachment, terms: Collection[Term]) -> None:
-        """Let an attachment go, from the terms that it was added with."""
-        for name, key in _kept(terms):
+        """Remove an attachment from the terms that it was added with."""
+        for name, key in _matchable(terms):
             field = self._fields[name]
             field.remove(key, attachment, self._numbers)
             if field.is_empty():
@@ -67,11 +67,11 @@ class TermIndex:
         self._renumber(self._numbers.close_up())
 
     def fields(self) -> ItemsView[str, FieldTerms]:
-        """Return the fields that terms ask for."""
+        """Return the fields that have terms, by name."""
         return self._fields.items()
 
     def field(self, name: str) -> FieldTerms | None:
-        """Return the terms of one field."""
+        """Return the terms of one field, None if it has none."""
         return self._fields.get(name)
 
     def present(self) -> tuple[Attachment, ...]:
@@ -79,7 +79,7 @@ class TermIndex:
         return self._numbers.present()
 
     def any_of(self, hits: Sequence[Hit]) -> tuple[Attachment, ...]:
-        """Return the attachments that need one term and were hit, in order of id."""
+        """Return the attachments in the hits, in order of id; each has only one term."""
         if not hits:
             return ()
         if len(hits) == 1 and isinstance(hits[0], Attachment):
@@ -90,7 +90,7 @@ class TermIndex:
         return self._numbers.at(sorted(numbers))
 
     def all_of(self, hits: Sequence[Hit]) -> tuple[Attachment, ...]:
-        """Return the attachments all of whose terms were hit, in order of id."""
+        """Return the attachments whose terms were all hit, in order of id."""
         dense = [hit for hit in hits if isinstance(hit, DenseSet)]
         counts: Counter[int] = Counter()
         for hit in hits:
@@ -109,13 +109,13 @@ class TermIndex:
         return (self._numbers.number_of(hit),) if isinstance(hit, Attachment) else numbers_in(hit)
 
     def _found_with(self, dense: Sequence[DenseSet], missing: Mapping[int, Sequence[int]]) -> list[int]:
-        """Return those who miss as many terms as dense sets hold them, and those who need no other terms."""
+        """Return the numbers whose missing terms are all in dense sets, and those that have only dense terms."""
         planes = planes_of(dense)
         found: list[int] = []
         for count in range(1, len(dense) + 1):
             if count in missing or count in self._alike:
-                hit = exactly(planes, count)
-                found += among(hit, missing.get(count, ()))
+                hit = numbers_with_count(planes, count)
+                found += select_numbers(hit, missing.get(count, ()))
                 if count in self._alike:
                     found += numbers_in(hit & self._alike[count].whole)
         return found
@@ -129,6 +129,6 @@ class TermIndex:
             self._alike[needed] = DenseSet(moved[number] for number in numbers_in(alike))
 
 
-def _kept(terms: Iterable[Term]) -> list[Term]:
-    """Leave out what is never hit: an attachment that needs it never matches."""
+def _matchable(terms: Iterable[Term]) -> list[Term]:
+    """Return the terms without those that are never hit: their attachments never match."""
     return [term for term in terms if term[1] is not Sign.NOTHING]

@@ -1,6 +1,7 @@
-"""Attachments: who receives what a muxer passes on, and which messages those are.
+"""Attachments: the member that a muxer sends messages to, and the argument that selects these messages.
 
-Rule: an attachment never changes. Attaching alike again is the same attachment, another argument is another one.
+Rule: an attachment never changes. The same muxer, member and argument are the same attachment; another argument makes
+another one.
 """
 
 from typing import final
@@ -10,14 +11,14 @@ from msgspec import Struct
 __all__ = ["Argument", "Attachment", "Condition", "Value"]
 
 Value = bool | int | float | str | None
-"""What a property is compared with. Numbers compare by value, a string equals its symbol; null is a value."""
+"""A value that a property is compared with. Numbers compare by value, a string equals its symbol; null is a value."""
 
 
 @final
 class Condition(Struct, frozen=True, gc=False):
-    """One property that must be present, or present with a value; of a WILD PROPERTY muxer the value is a pattern.
+    """One property that must be present, or present with a value. For a WILD PROPERTY muxer the value is a pattern.
 
-    A name is that of an application property; `properties.NAME`, `annotations.NAME` and `header.NAME` name the others.
+    A plain name is an application property. `properties.NAME`, `annotations.NAME` and `header.NAME` are the others.
     """
 
     name: str
@@ -26,7 +27,8 @@ class Condition(Struct, frozen=True, gc=False):
 
 
 Argument = None | str | tuple[Condition, ...]
-"""By the muxer's class: none, a destination, a pattern, a selector's text, or conditions that must all hold."""
+"""The muxer's class decides: none, a destination, a pattern, the text of a selector, or conditions that must all hold.
+"""
 
 
 @final
@@ -34,7 +36,7 @@ class Attachment(Struct, frozen=True, gc=False):
     """One member of a muxer."""
 
     id: int
-    """The offset of the record that made it."""
+    """The offset of the event Attached that created it."""
     member: int
-    """The id of the queue or muxer that messages are passed on to."""
+    """The id of the queue or muxer that receives the messages."""
     argument: Argument = None

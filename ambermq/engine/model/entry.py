@@ -1,4 +1,4 @@
-"""What is known of a queue entry beyond its word. Most entries never have any of it and pay nothing."""
+"""The columns of a queue entry: what is known of it beyond its word. Most entries have none and cost nothing."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ __all__ = ["PLAIN", "Entry", "merge_annotations"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The columns of an entry that was acquired once, or whose message is stored in chunks."""
+    """The columns of an entry that was acquired before, or whose message is stored in chunks."""
 
     count: int = 0
     """Failed deliveries so far: AMQP's delivery-count."""
     excluded: tuple[int, ...] = ()
-    """Consumers that said undeliverable-here, oldest first."""
+    """Consumers that set undeliverable-here, oldest first."""
     annotations: tuple[tuple[bytes, bytes], ...] = ()
     """Message annotations that outcomes have added: pairs of encoded key and encoded value, sorted by key."""
     chunks: tuple[int, ...] = ()
-    """Offsets of the chunk records that hold the message before its publish record's own body."""
+    """Offsets of the chunk records. They hold the message up to its last part, which is in the publish record."""
 
     def modified(self, outcome: Outcome, consumer: int, *, exclusions_max: int, annotations_bytes_max: int) -> "Entry":
         """Return the entry after a `modified` outcome from `consumer`."""
@@ -35,7 +35,7 @@ PLAIN = Entry()
 def merge_annotations(
     old: tuple[tuple[bytes, bytes], ...], new: tuple[tuple[bytes, bytes], ...], *, bytes_max: int
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Return both, the new value where a key is in both; the old ones alone where that would exceed `bytes_max`."""
+    """Return the union; for a key in both the new value wins. Return only `old` if the union exceeds `bytes_max`."""
     if not new:
         return old
     merged = tuple(sorted({**dict(old), **dict(new)}.items()))

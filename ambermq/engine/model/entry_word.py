@@ -1,10 +1,10 @@
-"""A queue entry is one u64 word: the offset of the record that put it there, and a code of its size.
+"""A queue entry is one u64 word: the offset of its publish record, and a code of its message's size.
 
     bits 63..16  offset   48 bits: the entry's identity; words sort by it
-    bits 15..11  exponent  5 bits  | size = mantissa << exponent, rounded up when it was made, so the same value is
-    bits 10..0   mantissa 11 bits  | added and subtracted and byte counts never drift
+    bits 15..11  exponent  5 bits  | size = mantissa << exponent, rounded up when the word is made; the same value is
+    bits 10..0   mantissa 11 bits  | added and subtracted, so byte counts never drift
 
-Runs of words travel packed: `bytes` of little-endian u64, as they lie in queues and in records.
+Runs of words are packed: `bytes` of little-endian u64. Queues and records hold them in this form.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def size_of(word: int) -> int:
 
 
 def entry_of(word: int) -> int:
-    """Return the offset of the record that put the entry on its queue."""
+    """Return the offset of the publish record of an entry."""
     return word >> _CODE_BITS
 
 
@@ -59,7 +59,7 @@ def make_words(first: int, sizes: Sequence[int]) -> bytes:
 
 
 def make_run(first: int, sizes: Sequence[int]) -> tuple[bytes, int]:
-    """Return the same words, and the bytes that they account for together."""
+    """Return the words of `make_words`, and the sum of the bytes that they account for."""
     # The code of a small size is the size.
     is_exact = max(sizes, default=0) <= _MANTISSA
     codes = sizes if is_exact else map(size_code, sizes)
@@ -95,7 +95,7 @@ def total_size(words: bytes) -> int:
     if length == WORD_BYTES:
         word = int.from_bytes(words, "little")
         return (word & _MANTISSA) << (word >> 11 & 31)
-    # Most runs are of one size: their codes, the lowest two bytes of each word, are the same one over and over.
+    # In most runs all messages have one size: the code, the lowest two bytes, is the same in each word.
     low, high = words[::WORD_BYTES], words[1::WORD_BYTES]
     count = length // WORD_BYTES
     if count and low.count(low[0]) == count == high.count(high[0]):

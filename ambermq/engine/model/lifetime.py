@@ -1,6 +1,6 @@
-"""How long a node lives: for ever, or as the peer said that had it made (messaging, 3.5.10 to 3.5.13).
+"""The lifetime of a node: permanent, or the lifetime policy of the peer that created it (messaging, 3.5.10 to 3.5.13).
 
-What has an end is looked at where something happens that may be it; `engine.ending` decides.
+engine/decide/end_nodes.py checks a node with a lifetime policy after each event that may end it.
 """
 
 from enum import IntEnum
@@ -17,19 +17,19 @@ class Lifetime(IntEnum):
     PERMANENT = 0
     """Never."""
     ON_CLOSE = 1
-    """With the link that had it made."""
+    """With the link that created it."""
     NO_LINKS = 2
     """With its last link."""
     NO_MESSAGES = 3
-    """With its last message; with the link that had it made, where it never had one."""
+    """With its last message; with the link that created it, if it never had a message."""
     NO_LINKS_OR_MESSAGES = 4
-    """With the last of both."""
+    """When it has neither a link nor a message."""
 
 
 @final
 class Dynamic(Struct, frozen=True):
-    """A node that a peer wants and the broker names."""
+    """A request for a dynamic node: the broker creates it and chooses its name."""
 
     lifetime: Lifetime = Lifetime.ON_CLOSE
     is_topic: bool = False
-    """A muxer of its own that subscriptions attach to; else a queue."""
+    """True: a temporary topic, a muxer that subscriptions attach to. False: a temporary queue."""

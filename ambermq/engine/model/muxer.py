@@ -1,6 +1,6 @@
-"""Muxers: producers send to a muxer, queues and muxers attach to it, and its class says what passes on to whom.
+"""Muxers: producers send to a muxer, queues and muxers attach to it, and its class decides which messages they get.
 
-A muxer is what the log says of it; which attachments a message passes on by is matched in engine/routing.
+A `Muxer` holds what the log records. engine/routing finds the attachments that match a message.
 """
 
 from enum import IntEnum
@@ -15,7 +15,7 @@ from ambermq.snapshot.persistent_map import PersistentMap
 __all__ = ["PLAIN_KINDS", "QUEUE_MUXER", "TOPIC_MUXER", "Muxer", "MuxerKind", "Options"]
 
 QUEUE_MUXER: Final = "QUEUE"
-"""The predeclared muxer of class DESTINATION that routes by queue name: the way from a plain address to its queue."""
+"""The predeclared muxer of class DESTINATION. It routes a message with a plain address to the queue of that name."""
 TOPIC_MUXER: Final = "TOPIC"
 """The predeclared muxer of class WILD DESTINATION that subscriptions attach to."""
 
@@ -33,26 +33,26 @@ class MuxerKind(IntEnum):
 
     @property
     def text(self) -> str:
-        """The class as people write it, such as `wild-destination`."""
+        """The class in text form, such as `wild-destination`."""
         return self.name.lower().replace("_", "-")
 
 
 PLAIN_KINDS: Final = frozenset((MuxerKind.SIMPLE, MuxerKind.DESTINATION, MuxerKind.WILD_DESTINATION))
-"""These look at the destination alone: all messages of a run for one destination go the same way."""
+"""These classes compare only the destination, so all messages of a run for one destination have the same route."""
 
 
 @final
 class Options(Struct, frozen=True, omit_defaults=True):
-    """What is particular to a class. A later field is added with a default, so old records stay readable."""
+    """The options of single classes. A later field is added with a default, so old records stay readable."""
 
     separator: str = "."
-    """Of words, for the WILD classes."""
+    """The separator of words, for the WILD classes."""
     probability: float = 1.0
-    """Of passing a message on, for LOSSY."""
+    """The probability that a LOSSY muxer keeps a message."""
     seed: int = 0
-    """Of the draws, for LOSSY: the same seed and messages give the same choices."""
+    """The seed of the lossy draws: the same seed and messages give the same choices."""
     lifetime: Lifetime = Lifetime.PERMANENT
-    """A temporary topic ends by itself."""
+    """Not PERMANENT for a temporary topic."""
 
 
 @final
@@ -65,7 +65,7 @@ class Muxer(Struct, frozen=True):
     kind: MuxerKind
     options: Options
     attachments: "PersistentMap[int, Attachment]"
-    """By id, which is the order of attaching."""
+    """By id. The order of the ids is the order of attaching."""
 
     def attach(self, attachment: Attachment) -> "Muxer":
         """Return the muxer with one more attachment."""

@@ -17,19 +17,19 @@ class OutcomeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a consumer said of a run of deliveries."""
+    """The outcome of a run of deliveries, as the consumer set it."""
 
     kind: OutcomeKind
     delivery_failed: bool = False
     """modified: the delivery counts as an attempt."""
     undeliverable_here: bool = False
-    """modified: never again to the consumer that says so."""
+    """modified: the message never goes to this consumer again."""
     annotations: tuple[tuple[bytes, bytes], ...] = ()
     """modified: message annotations to merge, as pairs of encoded key and encoded value."""
     condition: str = ""
-    """rejected: the error condition given."""
+    """rejected: the condition of the consumer's error."""
     description: str = ""
-    """rejected: the error description given."""
+    """rejected: the description of the consumer's error."""
 
 
 ACCEPTED = Outcome(OutcomeKind.ACCEPTED)

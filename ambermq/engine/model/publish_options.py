@@ -1,4 +1,4 @@
-"""How a producer sends: what its messages are for, and what becomes of those that reach no queue."""
+"""The options of a producer: how its messages name their destination, and the outcome if a message reaches no queue."""
 
 from enum import IntEnum
 from typing import final
@@ -13,20 +13,20 @@ class Unroutable(IntEnum):
 
     RELEASE = 0
     REJECT = 1
-    """Asked for by the target capability REJECT_UNROUTABLE: rejected with amqp:not-found."""
+    """The target capability REJECT_UNROUTABLE requests it: rejected with amqp:not-found."""
     DISCARD = 2
-    """Asked for by the target capability DISCARD_UNROUTABLE: accepted, and gone."""
+    """The target capability DISCARD_UNROUTABLE requests it: accepted and dropped."""
 
 
 @final
 class PublishOptions(Struct, frozen=True, omit_defaults=True):
-    """What a producer asked for. A later field is added with a default, so old records stay readable."""
+    """The options of one producer. A later field is added with a default, so old records stay readable."""
 
     unroutable: Unroutable = Unroutable.RELEASE
     is_immediate: bool = False
-    """A message for queues that have no consumer counts as unroutable."""
+    """A message is unroutable if none of its queues has a consumer."""
     is_addressed: bool = False
-    """Each message names what it is for: its destination, or all of its address where the producer has no muxer."""
+    """Each message names its destination, or its whole address if the producer has no muxer."""
 
 
 DEFAULT_PUBLISH_OPTIONS = PublishOptions()

@@ -1,10 +1,10 @@
-"""A queue: which entries are available, acquired or gone. A value; each transition returns another.
+"""A queue: which entries are available, acquired or archived. A queue is a value; each transition returns another one.
 
-Rule 1. An entry is AVAILABLE in `ready` (never acquired yet) or in `returned` (was acquired, came back), or ACQUIRED by
-        one consumer; ARCHIVED ones are gone from here and live on in the log alone.
-Rule 2. `ready` and `returned` are ordered by entry; `returned` is served first: what came back goes out again in order.
-Rule 3. `entries` holds columns for the few entries that have any; it never outlives the entry.
-Rule 4. Words that a transition names and the queue does not hold are ignored: the caller gets back what was there.
+Rule 1. An entry is AVAILABLE in `ready` (never acquired) or in `returned` (acquired before, then given back), or it is
+        ACQUIRED by one consumer. An ARCHIVED entry is not in the queue; only the log still has it.
+Rule 2. `ready` and `returned` are ordered by entry. `returned` is served first.
+Rule 3. `entries` holds columns for the few entries that have any. The columns end with the entry.
+Rule 4. A transition ignores words that the queue does not hold.
 """
 
 from dataclasses import dataclass, fields
@@ -23,27 +23,27 @@ from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 
 __all__ = ["COUNT_MAX", "Counters", "Queue", "Settings", "new_queue"]
 
-# Part of the fold: an old log must give the same state, so these never change.
+# These limits are part of the fold. An old log must give the same state, so they never change.
 EXCLUSIONS_MAX = 64
 ANNOTATIONS_BYTES_MAX = 65_536
 COUNT_MAX: Final = (1 << 63) - 1
-"""The highest number of messages, or of anything else, that can be told: a long of AMQP, and of the log."""
+"""The highest count of messages or other things: the maximum of a long in AMQP and in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a queue goes by. A later field is added with a default, so old records stay readable."""
+    """The settings of a queue. A later field is added with a default, so old records stay readable."""
 
     template: str = "normal"
-    """The template that it was made from."""
+    """The name of the template that the queue was created from."""
     messages_max: int = 0
-    """Messages waiting at most; 0 for the engine's own limit."""
+    """The maximum length in messages; 0: the limit `queue_messages_max` of the engine."""
 
 
 @final
 @dataclass(slots=True)
 class Counters:
-    """What has happened on a queue since it was declared, in messages."""
+    """Counts of messages since the queue was declared."""
 
     published: int = 0
     acquired: int = 0
@@ -52,12 +52,12 @@ class Counters:
     released: int = 0
     """Released, and modified without delivery-failed."""
     failed: int = 0
-    """Modified with delivery-failed, and lost with their consumer."""
+    """Modified with delivery-failed, and given back because their consumer ended."""
     purged: int = 0
     damaged: int = 0
 
     def plus(self, name: str, count: int) -> "Counters":
-        """Return these counters with one of them moved on."""
+        """Return these counters with `count` added to one of them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values[name] += count
         return Counters(**values)
@@ -72,29 +72,29 @@ class Queue(Struct, frozen=True):
     name: str
     settings: Settings
     ready: PersistentQueue
-    """Words of entries that were never acquired."""
+    """Words of available entries that were never acquired."""
     returned: PersistentQueue
-    """Words of entries that came back."""
+    """Words of available entries that were acquired before."""
     acquired: "PersistentMap[int, PersistentQueue]"
-    """Consumer to the words that it holds, in the order it got them."""
+    """The words that each consumer holds, in the order of acquiring."""
     entries: "PersistentMap[int, Entry]"
-    """Entry offset to its columns."""
+    """Columns by the offset of the entry."""
     exclusions: int
-    """How many of `entries` exclude a consumer."""
+    """The number of `entries` that exclude a consumer."""
     size: int
     """Bytes of the messages available and acquired."""
     acquired_count: int
     """Messages acquired."""
     published: int
-    """Messages published, ever."""
+    """Messages published since the queue was declared."""
     delivered: int
-    """Messages acquired, ever."""
+    """Messages acquired since the queue was declared."""
     accepted: int
-    """Messages accepted, ever: the counters of the hot path stand here, the rest in `counters`."""
+    """Messages accepted since then. The counters of the hot path are fields of the queue, the others in `counters`."""
     counters: Counters
     lifetime: Lifetime = Lifetime.PERMANENT
     consumers: int = 0
-    """Links that receive from it."""
+    """The number of links that receive from it."""
 
     @property
     def available(self) -> int:
@@ -107,7 +107,7 @@ class Queue(Struct, frozen=True):
         return self.ready.count + self.returned.count + self.acquired_count
 
     def push(self, words: bytes, size: int) -> "Queue":
-        """Return the queue with these new entries at its tail; `size` is what their words account for."""
+        """Return the queue with new entries at its tail; `size` is the sum of the sizes in their words."""
         return replace(
             self,
             ready=self.ready.push(words),
@@ -120,7 +120,7 @@ class Queue(Struct, frozen=True):
         return replace(self, entries=self.entries.set(offset, entry))
 
     def acquire(self, consumers: tuple[int, ...], words: bytes) -> "Queue":
-        """Return the queue with available `words` dealt to `consumers`, one each in turn, beginning with the first."""
+        """Return the queue after `consumers` acquired available `words`, one each in turn, the first one first."""
         ready, returned = self.ready, self.returned
         if returned.count:
             taken, returned = returned.remove(words)
@@ -136,7 +136,7 @@ class Queue(Struct, frozen=True):
             held = acquired.get(consumers[0], EMPTY_QUEUE)
             acquired = acquired.set(consumers[0], held.push(taken))
         else:
-            acquired = self._dealt(consumers, taken)
+            acquired = self._distribute(consumers, taken)
         return replace(
             self,
             ready=ready,
@@ -146,11 +146,11 @@ class Queue(Struct, frozen=True):
             delivered=self.delivered + count,
         )
 
-    def _dealt(self, consumers: tuple[int, ...], words: bytes) -> "PersistentMap[int, PersistentQueue]":
+    def _distribute(self, consumers: tuple[int, ...], words: bytes) -> "PersistentMap[int, PersistentQueue]":
         view = memoryview(words).cast("Q")
         acquired = self.acquired.mutate()
-        for turn, consumer in enumerate(consumers):
-            share = bytes(view[turn :: len(consumers)])
+        for index, consumer in enumerate(consumers):
+            share = bytes(view[index :: len(consumers)])
             if share:
                 acquired[consumer] = acquired.get(consumer, EMPTY_QUEUE).push(share)
         return acquired.finish()
@@ -170,7 +170,7 @@ class Queue(Struct, frozen=True):
             return self._accepted(taken, acquired)
         if outcome.kind is OutcomeKind.REJECTED:
             return self._archived(taken, acquired, "rejected")
-        return self._given_back(taken, acquired, consumer, outcome)
+        return self._return_entries(taken, acquired, consumer, outcome)
 
     def _accepted(self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]") -> "Queue":
         count = len(taken) // WORD_BYTES
@@ -198,7 +198,7 @@ class Queue(Struct, frozen=True):
             counters=self.counters.plus(counter, count),
         )
 
-    def _given_back(
+    def _return_entries(
         self, taken: bytes, acquired: "PersistentMap[int, PersistentQueue]", consumer: int, outcome: Outcome
     ) -> "Queue":
         count = len(taken) // WORD_BYTES
@@ -218,7 +218,7 @@ class Queue(Struct, frozen=True):
     def _modified(self, taken: bytes, consumer: int, outcome: Outcome) -> "tuple[PersistentMap[int, Entry], int]":
         exclusions = self.exclusions
         entries = self.entries.mutate()
-        # Neighbours are mostly alike, such as all that a lost consumer had for the first time: they share one value.
+        # Neighbours mostly have equal columns, such as the first deliveries of a lost consumer: they share one value.
         known, after = None, PLAIN
         for word in unpack_words(taken):
             before = entries.get(word >> 16, PLAIN)
@@ -240,37 +240,37 @@ class Queue(Struct, frozen=True):
         return entries.finish(), exclusions
 
     def release_consumer(self, consumer: int, outcome: Outcome) -> "Queue":
-        """Return the queue with all that a consumer held given back by `outcome`."""
+        """Return the queue after `outcome` over all entries that a consumer holds."""
         held = self.acquired.get(consumer)
         return self if held is None else self.settle(consumer, held.to_bytes(), outcome)
 
     def release_all(self) -> "Queue":
-        """Return the queue with all that anybody held given back, each with one more failed delivery."""
+        """Return the queue with no acquired entry: all are available again, each with one more failed delivery."""
         if not self.acquired:
             return self
-        # In one go: putting back what a thousand consumers held, one after the other, would sort a thousand times.
+        # One merge for all consumers: a merge for each of a thousand consumers would sort a thousand times.
         taken = b"".join([held.to_bytes() for held in self.acquired.values()])
-        return self._given_back(taken, PersistentMap(), 0, MODIFIED_FAILED)
+        return self._return_entries(taken, PersistentMap(), 0, MODIFIED_FAILED)
 
     def purge(self, before: int) -> "Queue":
         """Return the queue without the available entries whose offset is below `before`."""
         if max(_last_entry(self.ready), _last_entry(self.returned)) < before:
-            return self._emptied()
+            return self._purge_all()
         from_returned, from_ready = _below(self.returned, before), _below(self.ready, before)
-        gone = from_returned + from_ready
-        entries, exclusions = self._without(gone) if self.entries else (self.entries, self.exclusions)
+        removed = from_returned + from_ready
+        entries, exclusions = self._without(removed) if self.entries else (self.entries, self.exclusions)
         return replace(
             self,
             ready=self.ready.pop(len(from_ready) // WORD_BYTES)[1],
             returned=self.returned.pop(len(from_returned) // WORD_BYTES)[1],
             entries=entries,
             exclusions=exclusions,
-            size=self.size - total_size(gone),
-            counters=self.counters.plus("purged", len(gone) // WORD_BYTES),
+            size=self.size - total_size(removed),
+            counters=self.counters.plus("purged", len(removed) // WORD_BYTES),
         )
 
-    def _emptied(self) -> "Queue":
-        # A million available entries are not looked at one by one: what stays is what is acquired, and that is bounded.
+    def _purge_all(self) -> "Queue":
+        # This does not visit the available entries, which may be millions: only acquired ones stay, and they are few.
         words = unpack_words(b"".join([held.to_bytes() for held in self.acquired.values()]))
         kept = {word >> 16: self.entries[word >> 16] for word in words if word >> 16 in self.entries}
         return replace(
@@ -284,20 +284,20 @@ class Queue(Struct, frozen=True):
         )
 
     def remove_damaged(self, words: bytes) -> "Queue":
-        """Return the queue without those of packed `words` that it holds, wherever: their messages cannot be read."""
+        """Return the queue without those of packed `words` that it holds, available or acquired: damaged messages."""
         from_held, acquired = self._without_held(words)
         from_ready, ready = self.ready.remove(words)
         from_returned, returned = self.returned.remove(words)
         from_available = from_returned + from_ready
         if not from_held and not from_available:
             return self
-        # As if all of them had been acquired: archiving counts them off again.
+        # `_archived` subtracts all of them from the acquired ones, so the available ones are added first.
         count = self.acquired_count + len(from_available) // WORD_BYTES
         without = replace(self, ready=ready, returned=returned, acquired_count=count)
         return Queue._archived(without, from_held + from_available, acquired, "damaged")
 
     def _without_held(self, words: bytes) -> "tuple[bytes, PersistentMap[int, PersistentQueue]]":
-        """Return those of packed `words` that consumers hold, and what the consumers hold without them."""
+        """Return those of packed `words` that consumers hold, and the words that each consumer holds without them."""
         found, acquired = b"", self.acquired
         for consumer, held in self.acquired.items():
             taken, left = held.remove(words)
@@ -308,7 +308,7 @@ class Queue(Struct, frozen=True):
 
 
 def _below(words: PersistentQueue, before: int) -> bytes:
-    """Return the packed words at the head of an ordered queue whose entries lie below an offset."""
+    """Return the packed words at the head of an ordered queue whose entries are below an offset."""
     runs = []
     for run in words.chunks():
         last = entry_of(int.from_bytes(run[-WORD_BYTES:], "little"))

@@ -1,8 +1,8 @@
-"""Queue templates: what a queue is made with, found by its name where nobody says more.
+"""Queue templates: the settings and attachments that a new queue gets.
 
-Rule 1. The first template whose pattern takes the queue's name is its template; where none does it is `normal`.
-Rule 2. One without a pattern is asked for by its own name alone.
-Rule 3. A template is used when a queue is made, and never again: what the queue was made with is in the log.
+Rule 1. The first template whose pattern matches the queue's name is used; if none matches, `normal` is.
+Rule 2. A template without a pattern is used only if a command names it.
+Rule 3. A template is used once, when a queue is created. The log records the settings that the queue got.
 """
 
 from dataclasses import dataclass, field
@@ -25,28 +25,28 @@ _SEPARATOR: Final = "."
 @final
 @dataclass(frozen=True, slots=True)
 class TemplateAttachment:
-    """A muxer that a new queue attaches to, besides QUEUE by its name."""
+    """A muxer that a new queue attaches to, in addition to QUEUE."""
 
     muxer: str
     argument: Argument = None
     argument_name: str = ""
-    """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
+    """The key that gave the argument, one of ARGUMENT_NAMES (attachment_arguments.py); empty: not given."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class QueueTemplate:
-    """What queues are made with."""
+    """The settings and attachments of new queues."""
 
     settings: Settings
-    """The properties of the queue; `settings.template` is the template's name."""
+    """The settings of the queue; `settings.template` is the template's name."""
     pattern: str = ""
-    """Of queue names, words between dots, as WILD DESTINATION has it; empty: by the template's name alone."""
+    """A pattern of queue names, words between dots, as in WILD DESTINATION; empty: used only by its name."""
     attach: tuple[TemplateAttachment, ...] = ()
 
     @property
     def name(self) -> str:
-        """The name, which the queue's settings keep."""
+        """The name. The settings of each queue made from the template contain it."""
         return self.settings.template
 
 
@@ -65,11 +65,11 @@ class QueueTemplates:
     """`normal`, `temporary` and `subscription` are always among them."""
 
     def named(self, name: str) -> QueueTemplate | None:
-        """Return a template by its name, None where there is none."""
+        """Return the template of a name, None if there is none."""
         return next((template for template in self.ordered if template.name == name), None)
 
     def for_queue(self, name: str) -> QueueTemplate:
-        """Return the template of a queue of whom nothing but the name is known."""
+        """Return the template of a queue by the queue's name."""
         parts = name.split(_SEPARATOR)
         if len(parts) <= WORDS_MAX:
             words = Words(parts)
@@ -81,7 +81,7 @@ class QueueTemplates:
         return normal
 
     def with_defaults(self) -> "QueueTemplates":
-        """Return these and, behind them, the predefined ones that none of these replaces."""
+        """Return these templates, followed by the predefined ones whose names are not among them."""
         names = {template.name for template in self.ordered}
         return QueueTemplates((*self.ordered, *(one for one in PREDEFINED.ordered if one.name not in names)))
 

@@ -1,4 +1,4 @@
-"""Entries that came back, kept in the order of their offsets: three released in any order return in theirs."""
+"""Returned entries in the order of their offsets: the order of the releases does not matter."""
 
 from bisect import bisect_left
 from typing import Final
@@ -9,15 +9,15 @@ from ambermq.snapshot.persistent_queue import PersistentQueue
 __all__ = ["merge_returned"]
 
 _SPLICED_SHARE: Final = 16
-"""A run is spliced in where it is less than such a part of what it lies among: a splice costs as much as sorting so
-many words."""
+"""A run is spliced in if it is less than 1/16 of the words that it goes between: one splice costs as much as sorting 16
+words."""
 
 
 def merge_returned(returned: PersistentQueue, words: bytes) -> PersistentQueue:
-    """Return the ordered queue with packed `words` (in any order) put where they belong.
+    """Return the ordered queue with packed `words` (in any order) merged in.
 
-    At either end, the usual places, this costs what the run costs; between others what stands before them is copied,
-    and so are those, but as bytes: consumers of one queue hold each a part of everywhere, and may go all together.
+    At either end, the usual case, the cost is that of the run. In between, the words before and among the run are
+    copied as bytes. This is fast enough if many consumers of one queue end together, each with words of every region.
     """
     if not words:
         return returned

@@ -16,7 +16,7 @@ from ambermq.snapshot.persistent_map import PersistentMap
 __all__ = ["EMPTY_STATE", "Consumer", "Links", "Producer", "State", "totals_of"]
 
 Links = PersistentMap[int, None]
-"""The ids of producers or consumers: what leads to one thing, so that it is not looked for among all."""
+"""The ids of the producers or consumers of one node. So the links of a node are found without a scan of all links."""
 
 
 @final
@@ -25,14 +25,14 @@ class Consumer:
     """A link on which a peer receives."""
 
     id: int
-    """The offset of the record that attached it."""
+    """The offset of the event ConsumerAttached."""
     queue: int
     container: str
     link: str
     selector: str = ""
-    """What it takes of a queue, empty for everything."""
+    """The text of its selector, empty for none."""
     owns: int = 0
-    """The queue or muxer that it had made, 0 for none."""
+    """The dynamic queue or muxer that was created for it, 0 for none."""
 
 
 @final
@@ -41,33 +41,33 @@ class Producer:
     """A link on which a peer sends."""
 
     id: int
-    """The offset of the record that attached it."""
+    """The offset of the event ProducerAttached."""
     muxer: int
-    """Where it sends to; 0 for the address that each message names."""
+    """The muxer that it sends to; 0 if each message names its address."""
     destination: str
-    """What its messages are for; empty where each of them says it."""
+    """The destination of its messages; empty if each message names its own."""
     container: str
     link: str
     sending: PublishOptions = DEFAULT_PUBLISH_OPTIONS
     node: int = 0
-    """The queue or muxer with an end that it sends to, 0 for others."""
+    """The queue or muxer that it sends to, if that has a lifetime policy; else 0."""
     owns: int = 0
-    """The one that it had made, 0 for none."""
+    """The dynamic queue or muxer that was created for it, 0 for none."""
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """What its link is one of: the muxer, and the queue with an end."""
+        """The nodes that count its link: its muxer, and its queue if that has a lifetime policy."""
         return tuple({self.muxer, self.node} - {0})
 
 
 @final
 class State(Struct, frozen=True):
-    """Everything that the log says is so; immutable."""
+    """The state of a virtual host after an event of its log; immutable."""
 
     epoch: int
-    """Starts of the broker so far."""
+    """The number of starts of the broker."""
     time_us: int
-    """The time of the last event; the engine's clock never runs behind it."""
+    """The time of the last event. The engine's clock is never before it."""
     queues: "PersistentMap[int, Queue]"
     queue_names: "PersistentMap[str, int]"
     muxers: "PersistentMap[int, Muxer]"
@@ -75,16 +75,16 @@ class State(Struct, frozen=True):
     consumers: "PersistentMap[int, Consumer]"
     producers: "PersistentMap[int, Producer]"
     draws: "PersistentMap[int, int]"
-    """LOSSY muxers to how many messages they have drawn for."""
+    """The number of draws of each LOSSY muxer."""
     subscriptions: "PersistentMap[int, Subscription]"
-    """By the queues that hold their messages."""
+    """By the id of the queue that holds their messages."""
     subscription_queues: "PersistentMap[Key, int]"
     no_locals: "PersistentMap[int, str]"
-    """Queues of subscriptions to the container whose messages do not come there."""
+    """For the queue of a no-local subscription: the container whose messages it does not get."""
     links: "PersistentMap[int, Links]"
-    """Muxers, and queues with an end, to the producers that send to them."""
+    """Producers by the muxer, or by the queue with a lifetime policy, that they send to."""
     receivers: "PersistentMap[int, Links]"
-    """Queues to their consumers."""
+    """Consumers by queue."""
     mode: VhostMode = VhostMode.AUTOMATIC
 
     def with_queue(self, queue: Queue, time_us: int) -> "State":
@@ -107,7 +107,7 @@ class State(Struct, frozen=True):
 
 
 def totals_of(state: State) -> dict[str, int]:
-    """Return how many `queues` there are, and their `messages` and `bytes`."""
+    """Return the number of `queues`, and the sum of their `messages` and `bytes`."""
     queues = state.queues.values()
     return {
         "queues": len(queues),

@@ -1,8 +1,8 @@
-"""Subscriptions: what a receiver asks of a topic, kept by the queue that holds its messages.
+"""Subscriptions: the request of a receiver to a topic. One queue holds the messages of each subscription.
 
-Rule 1. A subscription is found by its key, a tuple: never by texts that were joined.
-Rule 2. What is volatile and not shared belongs to one link alone: nobody looks for it, so it has no key.
-Rule 3. A subscription never changes: what asks for another topic, selector or no-local gets another one.
+Rule 1. A subscription is found by its key. The key is a tuple, so no two names can collide.
+Rule 2. A volatile subscription that is not shared belongs to one link. It is never looked up, so it has no key.
+Rule 3. A subscription never changes. A request with another topic, selector or no-local makes another one.
 """
 
 from typing import final
@@ -17,16 +17,16 @@ Key = tuple[str | None, str, bool, bool]
 
 @final
 class SubscriptionRequest(Struct, frozen=True):
-    """How a peer wants to subscribe, where its address turns out to be that of a topic."""
+    """How a receiver subscribes if its address names a topic."""
 
     name: str = ""
-    """Of the subscription; empty for the link's."""
+    """The name of the subscription; empty: the name of the link."""
     is_durable: bool = False
     is_shared: bool = False
     is_global: bool = False
-    """Whoever says its name has it; else only who has the same container id."""
+    """True: any container finds it by its name. False: only the same container does."""
     is_no_local: bool = False
-    """What its own container sends does not come."""
+    """It gets no messages of its own container."""
 
 
 DEFAULT_SUBSCRIPTION_REQUEST = SubscriptionRequest()
@@ -40,7 +40,7 @@ class Subscription(Struct, frozen=True, omit_defaults=True):
     """A pattern, words between dots; or the name of a temporary topic."""
     name: str
     container: str | None = None
-    """Who subscribed; None for a global one."""
+    """The container that subscribed; None for a global subscription."""
     is_shared: bool = False
     is_volatile: bool = False
     """It ends with its last link."""
@@ -49,7 +49,7 @@ class Subscription(Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> Key | None:
-        """What it is found by; None where it belongs to its link."""
+        """The key that finds it; None if it belongs to one link."""
         if self.is_volatile and not self.is_shared:
             return None
         return self.container, self.name, self.is_shared, self.is_volatile

@@ -1,9 +1,9 @@
-"""What a virtual host has before anybody wires it.
+"""The mode of a virtual host: which wiring it has without a declaration.
 
-    AUTOMATIC   the muxers QUEUE and TOPIC; an address makes its queue, which is attached to QUEUE by its name
-    ADVANCED    nothing, and nothing is made that nobody has declared: no plain addresses, no topics, no dynamic nodes
+    AUTOMATIC   the muxers QUEUE and TOPIC; an address creates its queue, which is attached to QUEUE by its name
+    ADVANCED    none; everything must be declared: no plain addresses, no topics, no dynamic nodes
 
-Rule: it is said by the first Started event and never changes; a reset keeps it.
+Rule: the first Started event records the mode. It never changes, and a reset keeps it.
 """
 
 from enum import IntEnum
@@ -14,21 +14,21 @@ __all__ = ["VhostMode", "mode_named"]
 
 
 class VhostMode(IntEnum):
-    """Of a virtual host. The numbers are on disk and never change meaning."""
+    """The modes of a virtual host. The numbers are on disk and never change meaning."""
 
     AUTOMATIC = 0
     ADVANCED = 1
 
     @property
     def text(self) -> str:
-        """As people write it."""
+        """The mode in text form, such as `automatic`."""
         return self.name.lower()
 
 
 def mode_named(text: object) -> VhostMode:
-    """Return a mode by what people call it. Raises Refused."""
+    """Return the mode of a text form. Raises Refused."""
     for mode in VhostMode:
         if text == mode.text:
             return mode
     known = " or ".join(mode.text for mode in VhostMode)
-    raise Refused("amqp:invalid-field", f"a virtual host's mode is {known}, found {text!r:.80}")
+    raise Refused("amqp:invalid-field", f"mode of a virtual host: expected {known}, found {text!r:.80}")

@@ -1,9 +1,9 @@
-"""Patterns: words between separators, of which `*` stands for any one and `#` for any number, none included.
+"""Patterns: words between separators. The word `*` matches any one word, `#` matches any number of words, also none.
 
-Rule 1. An empty word is a word: `a..b` has three, and `a.*.b` matches it. So does a text without any: `*` matches "".
-Rule 2. `*` and `#` stand alone: `a*` is refused, since a reader would take it for a prefix, which it is not.
-Rule 3. Words are what `str.split` makes of a text: a separator of several characters is found from the left.
-Rule 4. A text of more than WORDS_MAX words matches no pattern, not even `#`: a peer writes it, so it has a bound.
+Rule 1. An empty word is a word: `a..b` has three words, and `a.*.b` matches it. `*` matches the empty text.
+Rule 2. `*` and `#` are whole words. `a*` is refused, because it looks like a prefix match and is none.
+Rule 3. Words are the parts that `str.split` returns: a separator of several characters is found from the left.
+Rule 4. A text of more than WORDS_MAX words matches no pattern, not even `#`. A peer writes the text, so it is bounded.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ SEPARATOR_LENGTH_MAX: Final = 8
 
 
 def check_pattern(text: str, separator: str) -> None:
-    """Raise PatternError where a text is no pattern; `separator` is one already."""
+    """Raise PatternError if a text is not a valid pattern; `separator` is valid."""
     if not text:
         raise PatternError(text, "a pattern has at least one word: # matches everything", position=0)
     if len(text) > PATTERN_LENGTH_MAX:
@@ -51,16 +51,16 @@ def _check_word(text: str, word: str, position: int) -> None:
         return
     for wild in (ANY_WORD, ANY_WORDS):
         if wild in word:
-            reason = f"{wild} stands for whole words, so it is a word of its own; found {word[:40]!r}"
+            reason = f"{wild} stands for whole words: write it as a word of its own; found {word[:40]!r}"
             raise PatternError(text, reason, position=position + word.index(wild))
 
 
 def check_separator(separator: str) -> None:
-    """Raise PatternError where a text cannot separate words."""
+    """Raise PatternError if a text is not a valid separator."""
     if not 0 < len(separator) <= SEPARATOR_LENGTH_MAX:
         reason = f"a separator has 1 to {SEPARATOR_LENGTH_MAX} characters, this has {len(separator)}"
         raise PatternError(separator, reason, position=min(len(separator), SEPARATOR_LENGTH_MAX))
     for position, character in enumerate(separator):
         if character in {ANY_WORD, ANY_WORDS} or not character.isprintable():
-            reason = "a separator holds printable characters but * and #"
+            reason = "a separator has only printable characters, without * and #"
             raise PatternError(separator, reason, position=position)

@@ -1,8 +1,8 @@
-"""The words of a text, as the words of a pattern take them.
+"""The words of a text, and the match of a pattern as a nondeterministic automaton in one integer.
 
-All ways are gone at once: bit n of an integer says that n words may have been taken so far. A word moves those bits up
-by one that stand where it does, `*` moves all, and `#` sets all above the lowest. So a pattern takes one step a word,
-however many `#` it has, where trying one way after the other takes as many steps as there are ways.
+Bit n of `positions` is set if the pattern's words so far can match the first n words of the text. A plain word moves
+each bit up by one if the text has that word there, `*` moves all bits, and `#` sets all bits above the lowest. So a
+pattern takes one step for each of its words, also if it has many `#`. Backtracking would take exponentially many steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,38 +15,38 @@ __all__ = ["Words"]
 
 @final
 class Words:
-    """A text's words, and where each stands."""
+    """The words of a text, and the positions of each."""
 
-    __slots__ = ("_every", "_places", "all_taken")
+    __slots__ = ("_every", "_word_bits", "end")
 
     def __init__(self, words: Sequence[str]) -> None:
-        self.all_taken = 1 << len(words)
-        """The bit that says that no word is left; no bit is higher."""
-        self._every = (self.all_taken << 1) - 1
-        self._places: dict[str, int] = {}
+        self.end = 1 << len(words)
+        """The bit of the end of the text; no bit is higher."""
+        self._every = (self.end << 1) - 1
+        self._word_bits: dict[str, int] = {}
         for place, word in enumerate(words):
-            self._places[word] = self._places.get(word, 0) | 1 << place
+            self._word_bits[word] = self._word_bits.get(word, 0) | 1 << place
 
-    def match(self, pattern: Iterable[str], taken: int = 1) -> bool:
-        """Say whether the words of a pattern take all that is left."""
-        every, places = self._every, self._places
+    def match(self, pattern: Iterable[str], positions: int = 1) -> bool:
+        """Return whether the words of a pattern match the rest of the text from one of the given positions."""
+        every, word_bits = self._every, self._word_bits
         for word in pattern:
             if word == ANY_WORD:
-                taken = taken << 1 & every
+                positions = positions << 1 & every
             elif word == ANY_WORDS:
-                taken = every & -(taken & -taken)
+                positions = every & -(positions & -positions)
             else:
-                taken = (taken & places.get(word, 0)) << 1
-            if not taken:
+                positions = (positions & word_bits.get(word, 0)) << 1
+            if not positions:
                 return False
-        return taken >= self.all_taken
+        return positions >= self.end
 
-    def steps(self, taken: int) -> list[tuple[str, int]]:
-        """Return each word that a pattern may go on with, and what may be taken after it: never nothing."""
-        steps = [(ANY_WORDS, self._every & -(taken & -taken))]
-        if after := taken << 1 & self._every:
+    def steps(self, positions: int) -> list[tuple[str, int]]:
+        """Return each next word of a pattern that can still match, with the positions after it, which are never 0."""
+        steps = [(ANY_WORDS, self._every & -(positions & -positions))]
+        if after := positions << 1 & self._every:
             steps.append((ANY_WORD, after))
-            for word, places in self._places.items():
-                if taken & places and word not in {ANY_WORD, ANY_WORDS}:
-                    steps.append((word, (taken & places) << 1))
+            for word, word_bits in self._word_bits.items():
+                if positions & word_bits and word not in {ANY_WORD, ANY_WORDS}:
+                    steps.append((word, (positions & word_bits) << 1))
         return steps

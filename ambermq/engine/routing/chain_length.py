@@ -1,7 +1,7 @@
-"""How many muxers messages pass one after the other: the longest way from a muxer, in the one direction or the other.
+"""The length of the longest chain of muxers from one muxer, upstream or downstream.
 
-Rule: whoever walks wiring walks it with a list ahead, never by recursion. A log may hold longer ways than attaching
-allows today, and still routes.
+Rule: code that walks the wiring uses a stack of its own, never recursion. A log may have longer chains than the present
+limit allows, and they still route.
 """
 
 from collections.abc import Callable, Collection
@@ -10,9 +10,9 @@ __all__ = ["chain_length"]
 
 
 def chain_length(start: int, next_to: Callable[[int], Collection[int]]) -> int:
-    """Return the number of muxers on the longest way from `start`, itself counted.
+    """Return the number of muxers on the longest chain from `start`, with `start` itself.
 
-    `next_to` tells which follow a muxer. Each is asked once; they make no circle.
+    `next_to` returns the muxers that follow a muxer. It is called once for each; the muxers have no cycle.
     """
     lengths: dict[int, int] = {}
     ahead: list[tuple[int, Collection[int] | None]] = [(start, None)]

@@ -1,4 +1,4 @@
-"""The draws of LOSSY muxers: which messages pass is a function of seed, muxer and the number of the draw alone."""
+"""The lossy draw: a function of the seed, the name of the muxer and the number of the draw."""
 
 from hashlib import blake2b
 from struct import Struct
@@ -11,9 +11,9 @@ _WHOLE: Final = float(1 << 64)
 
 
 def passes(seed: int, muxer: str, number: int, probability: float) -> bool:
-    """Tell whether a message passes; `number` counts a muxer's draws from 0, `muxer` is its name.
+    """Return whether a LOSSY muxer keeps a message. `number` counts its draws from 0, `muxer` is its name.
 
-    By the name, so that the same wiring on another broker makes the same choices.
+    The name is used, not the id, so that the same wiring on another broker makes the same choices.
     """
     digest = blake2b(_KEY.pack(seed, number) + muxer.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") < probability * _WHOLE

@@ -1,4 +1,4 @@
-"""One muxer as routing sees it: what State says of it, an index of that, and the muxers that it passes on to."""
+"""One muxer of the router: its attachments in State, their index, and the muxers that it sends messages to."""
 
 from collections import Counter
 from operator import attrgetter
@@ -14,27 +14,27 @@ __all__ = ["IndexedMuxer"]
 
 @final
 class IndexedMuxer:
-    """The index of one muxer's attachments; `attachments` are those that it stands for."""
+    """The index of one muxer's attachments; `attachments` is the map that the index is built from."""
 
     __slots__ = ("attachments", "index", "member_muxers")
 
     def __init__(self, muxer: Muxer, muxers: "PersistentMap[int, Muxer]", *, cached_max: int) -> None:
-        """Index all attachments; `muxers` tells which members are muxers."""
+        """Index all attachments. A member is a muxer if `muxers` has its id."""
         self.attachments = muxer.attachments
         self.index = MuxerIndex(muxer.kind, separator=muxer.options.separator, cached_max=cached_max)
         self.member_muxers: Counter[int] = Counter()
-        """Muxers that are members, and by how many attachments."""
-        # A map has no order, and an index that takes up an older one late moves the numbers of all younger ones.
+        """The members that are muxers, each with the number of its attachments."""
+        # A map has no order. An index that gets an older attachment late renumbers all younger ones.
         for attachment in sorted(muxer.attachments.values(), key=attrgetter("id")):
             self._add(attachment, muxers)
 
     def attach(self, attachment: Attachment, muxer: Muxer, muxers: "PersistentMap[int, Muxer]") -> None:
-        """Take one more attachment; `muxer` has it already."""
+        """Add an attachment; `muxer` has it already."""
         self._add(attachment, muxers)
         self.attachments = muxer.attachments
 
     def detach(self, attachment: int, muxer: Muxer) -> None:
-        """Let an attachment go; `muxer` has it no more."""
+        """Remove an attachment; `muxer` does not have it any more."""
         gone = self.attachments.get(attachment)
         if gone is not None:
             self.index.remove(gone)

@@ -1,9 +1,8 @@
-"""What each queue or muxer is attached by: the other direction of the wiring in State.
+"""The attachments of each member: the wiring in State, indexed by queue or muxer.
 
-Rule 1. Most members have one attachment, which costs an entry of a dict and a number. Those of a member that has
-        several are found by a hash of muxer and argument: attaching one queue for a hundred thousand patterns compares
-        none of them with the others.
-Rule 2. Nothing is looked for in all muxers, since every subscription with a selector may have made one.
+Rule 1. Most members have one attachment, which costs one entry of a dict and one number. If a member has several, a
+        hash of muxer and argument finds one. So attaching one queue for 100,000 patterns compares none with the others.
+Rule 2. Nothing scans all muxers, because each subscription with a selector has a muxer.
 """
 
 from collections.abc import Iterable
@@ -17,21 +16,21 @@ from ambermq.engine.model.state import State
 __all__ = ["ReverseWiring"]
 
 _Several = dict[int, tuple[int, ...]]
-"""Hash of muxer and argument -> places of attachments, mostly one."""
+"""Places of attachments, mostly one, by the hash of muxer and argument."""
 
 _ID_BITS: Final = 64
 _ID: Final = (1 << _ID_BITS) - 1
-"""A place is the id of a muxer and that of an attachment in one number."""
+"""A place is the id of a muxer and the id of an attachment in one number."""
 
 
 @final
 class ReverseWiring:
-    """Attachments by member, of one virtual host; its length is their number."""
+    """The attachments of a virtual host by member; its length is their number."""
 
     __slots__ = ("_by_member", "_count")
 
     def __init__(self, state: State) -> None:
-        """Take all that State has."""
+        """Add all attachments of `state`."""
         self._by_member: dict[int, int | _Several] = {}
         self._count = 0
         for muxer in state.muxers.values():
@@ -42,7 +41,7 @@ class ReverseWiring:
         return self._count
 
     def add(self, state: State, muxer: int, attachment: Attachment) -> None:
-        """Take one more, which State has already."""
+        """Add an attachment, which `state` has already."""
         member, place = attachment.member, muxer << _ID_BITS | attachment.id
         self._count += 1
         known = self._by_member.get(member)
@@ -57,7 +56,7 @@ class ReverseWiring:
         known[key] = (*known.get(key, ()), place)
 
     def remove(self, muxer: int, attachment: Attachment) -> None:
-        """Let one go that is here."""
+        """Remove an attachment that is in the index."""
         member, place = attachment.member, muxer << _ID_BITS | attachment.id
         self._count -= 1
         known = self._by_member.get(member)
@@ -74,7 +73,7 @@ class ReverseWiring:
                 del self._by_member[member]
 
     def find(self, state: State, muxer: int, member: int, argument: Argument) -> Attachment | None:
-        """Return the attachment of a member to a muxer by an argument."""
+        """Return the attachment with this muxer, member and argument, None if there is none."""
         known = self._by_member.get(member, {})
         for place in (known,) if isinstance(known, int) else known.get(_key(muxer, argument), ()):
             found = _found(state, place)
@@ -83,7 +82,7 @@ class ReverseWiring:
         return None
 
     def attachments_of(self, state: State, member: int, *, at_most: int | None = None) -> list[tuple[int, Attachment]]:
-        """Return those of a member that this state has, as (muxer, attachment), in order of id; `at_most` so many."""
+        """Return a member's attachments in `state` as (muxer, attachment), in order of id, at most `at_most`."""
         places = sorted(islice(self._places_of(member), at_most), key=_ID.__and__)
         return [found for one in places if (found := _found(state, one)) is not None]
 
@@ -97,7 +96,7 @@ class ReverseWiring:
 
 
 def _alike(one: Argument, other: Argument) -> bool:
-    # True equals 1 in Python, and is another value to a condition.
+    # In Python True equals 1, but a condition tells them apart, so the texts are compared too.
     return one == other and argument_text(one) == argument_text(other)
 
 
@@ -106,7 +105,7 @@ def _key(muxer: int, argument: Argument) -> int:
 
 
 def _found(state: State, place: int) -> tuple[int, Attachment] | None:
-    """Return the muxer and the attachment at a place, None where this state has them not."""
+    """Return the muxer and the attachment of a place, None if `state` does not have them."""
     muxer = state.muxers.get(place >> _ID_BITS)
     attachment = None if muxer is None else muxer.attachments.get(place & _ID)
     return None if muxer is None or attachment is None else (muxer.id, attachment)

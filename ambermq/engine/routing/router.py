@@ -1,9 +1,9 @@
-"""From a muxer to queues: which of them a message reaches, each once, in the order of attaching.
+"""The router: the queues that a message reaches from a muxer, each once, in the order of attaching.
 
-Rule 1. Routing is a function of the wiring in State, the message, and the draws that State counts. The indexes are
-        derived: kept up by the events of wiring as they happen, and made anew where they stand for something else.
-Rule 2. A muxer is visited once a message, whatever the number of ways to it: a LOSSY one draws once.
-Rule 3. What is remembered by destination is bounded, and dropped as a whole when the wiring changes.
+Rule 1. A route depends only on the wiring in State, the message, and the draws that State counts. The indexes are
+        derived: the events of the wiring update them, and an index that does not match State is built again.
+Rule 2. A message visits a muxer once, also if several paths lead to it. So a LOSSY muxer draws once.
+Rule 3. The cache of routes by destination is bounded. A change of the wiring clears it.
 """
 
 from collections.abc import Collection, Iterator
@@ -25,14 +25,14 @@ __all__ = ["WIRING", "FieldsOf", "Hop", "Route", "Router", "no_fields"]
 
 
 class FieldsOf(Protocol):
-    """Reads out of a message's bytes what matching may ask of it, no more than is asked for."""
+    """A reader of message bytes. It decodes only the fields that matching reads."""
 
     def __call__(self, body: Buffer, added: Added = (), /) -> Fields:
-        """Return the fields of a message, with annotations that were added to it meanwhile."""
+        """Return the fields of a message, with the annotations that outcomes have added."""
 
 
 WIRING = (Attached, Detached, MuxerDeleted, Reset)
-"""The events that `apply_event` wants."""
+"""The events that `apply_event` accepts."""
 
 
 class _NoFields:
@@ -42,54 +42,54 @@ class _NoFields:
 
 
 def no_fields(_body: Buffer, _added: Added = (), /) -> Fields:
-    """Return the fields of a message that has none."""
+    """Return fields that are all absent."""
     return _NoFields()
 
 
 class Hop(NamedTuple):
-    """One muxer on a message's way, for who wants to know why."""
+    """One muxer on the path of a message, for explanations."""
 
     muxer: int
     passed: bool
-    """False where a LOSSY muxer has dropped it."""
+    """False if a LOSSY muxer dropped the message."""
     attachments: tuple[Attachment, ...]
-    """Those that it passed on by."""
+    """The attachments that match."""
 
 
 class Route(NamedTuple):
-    """Where one message goes."""
+    """The route of one message."""
 
     queues: tuple[int, ...]
     drawn: tuple[int, ...]
-    """LOSSY muxers that drew for it."""
+    """The LOSSY muxers that drew for it."""
     is_lost: bool
-    """Whether one of them dropped it, on one way at least."""
+    """Whether at least one of them dropped it."""
 
 
 @final
 class Router:
-    """The routes of one virtual host. One thread calls it, with states that follow each other."""
+    """The router of one virtual host. One thread calls it, with consecutive states."""
 
     __slots__ = ("_cached_max", "_fields_of", "_indexed", "_members", "_muxers", "_routes")
 
     def __init__(self, fields_of: FieldsOf = no_fields, *, cached_max: int = 10_000) -> None:
-        """`cached_max`: destinations remembered, of each muxer and of all together."""
+        """`cached_max` is the maximum of cached destinations, of each muxer and of the router."""
         self._fields_of = fields_of
         self._cached_max = cached_max
         self._indexed: dict[int, IndexedMuxer] = {}
         self._members: ReverseWiring | None = None
         self._muxers: PersistentMap[int, Muxer] | None = None
         self._routes: LruCache[tuple[int, str], tuple[int, ...] | Literal[False]] = recent_answers(cached_max)
-        """By muxer and destination; False where the messages themselves must be seen."""
+        """By muxer and destination; False if the route depends on each message."""
 
     def prepare(self, state: State) -> None:
-        """Index all muxers now, before anybody waits for it."""
+        """Index all muxers, so that no message waits for it later."""
         for muxer in state.muxers.values():
             self._index_of(state, muxer)
         self._known_members(state)
 
     def apply_event(self, event: Event, state: State) -> None:
-        """Keep up with an event of WIRING; `state` is that after it."""
+        """Update the indexes for an event of WIRING; `state` is the state after it."""
         if type(event) is Attached:
             muxer = state.muxers.get(event.muxer)
             indexed = self._indexed.get(event.muxer)
@@ -98,7 +98,7 @@ class Router:
                 if indexed is not None:
                     indexed.attach(attachment, muxer, state.muxers)
                 else:
-                    # From the first one on: the first message for a new muxer waits for no index of all of them.
+                    # The index is built at the first attachment, so the first message does not wait for it.
                     self._index_of(state, muxer)
                 if self._members is not None:
                     self._members.add(state, muxer.id, attachment)
@@ -106,10 +106,10 @@ class Router:
             muxer = state.muxers.get(event.muxer)
             indexed = self._indexed.get(event.muxer)
             if muxer is not None and indexed is not None:
-                gone = indexed.attachments.get(event.attachment)
+                removed = indexed.attachments.get(event.attachment)
                 indexed.detach(event.attachment, muxer)
-                if self._members is not None and gone is not None:
-                    self._members.remove(muxer.id, gone)
+                if self._members is not None and removed is not None:
+                    self._members.remove(muxer.id, removed)
             else:
                 self._members = None
         elif type(event) is MuxerDeleted:
@@ -121,7 +121,7 @@ class Router:
             self._members = None
 
     def plain_route(self, state: State, muxer: int, destination: str) -> tuple[int, ...] | None:
-        """Return the queues of every message for a destination; None where the messages themselves must be seen."""
+        """Return the queues of every message for a destination; None if the route depends on each message."""
         if state.muxers is not self._muxers:
             self._muxers = state.muxers
             self._routes.clear()
@@ -136,7 +136,7 @@ class Router:
     def route(
         self, state: State, muxer: int, destination: str, fields: Fields | None, drawn: dict[int, int] | None = None
     ) -> Route:
-        """Return the route of one message; `drawn` counts the draws of LOSSY muxers that State does not know yet."""
+        """Return the route of one message; `drawn` counts draws of LOSSY muxers that are not in `state` yet."""
         draws = {} if drawn is None else drawn
         queues: dict[int, None] = {}
         lossy: list[int] = []
@@ -154,11 +154,11 @@ class Router:
     def hops(
         self, state: State, muxer: int, destination: str, fields: Fields | None, draws: dict[int, int] | None
     ) -> Iterator[Hop]:
-        """Yield a message's way, muxer by muxer; without `draws` every LOSSY muxer passes it on."""
+        """Yield the muxers on a message's path, in order; without `draws` no LOSSY muxer drops it."""
         visited = {muxer}
-        ahead = [muxer]
-        while ahead:
-            one = state.muxers.get(ahead.pop())
+        pending = [muxer]
+        while pending:
+            one = state.muxers.get(pending.pop())
             if one is None:
                 continue
             if draws is not None and one.kind is MuxerKind.LOSSY and not _draw(state, one, draws):
@@ -171,54 +171,54 @@ class Router:
                 onward = dict.fromkeys(one.member for one in attachments if one.member in indexed.member_muxers)
                 fresh = [member for member in onward if member not in visited]
                 visited.update(fresh)
-                ahead += reversed(fresh)
+                pending += reversed(fresh)
 
     def fields_of(self, body: Buffer) -> Fields:
-        """Return what matching may ask of a message."""
+        """Return the fields of a message."""
         return self._fields_of(body)
 
     def attachment_count(self, state: State) -> int:
-        """Return how many attachments all muxers have together."""
+        """Return the number of attachments of all muxers."""
         return len(self._known_members(state))
 
     def find(self, state: State, muxer: int, member: int, argument: Argument) -> Attachment | None:
-        """Return the attachment of a member by an argument, None where there is none."""
+        """Return the attachment with this muxer, member and argument, None if there is none."""
         return self._known_members(state).find(state, muxer, member, argument)
 
     def attachments_of(self, state: State, member: int, *, at_most: int | None = None) -> list[tuple[int, Attachment]]:
-        """Return what a queue or muxer is attached by, as (muxer, attachment), in order of id; `at_most` so many."""
+        """Return the attachments of a member as (muxer, attachment), in order of id, at most `at_most`."""
         return self._known_members(state).attachments_of(state, member, at_most=at_most)
 
     def upstream_muxers(self, state: State, member: int) -> set[int]:
-        """Return the muxers that pass on to a queue or muxer."""
+        """Return the muxers that a queue or muxer is attached to."""
         return self._known_members(state).upstream_muxers(state, member)
 
     def downstream_muxers(self, state: State, muxer: int) -> Collection[int]:
-        """Return the muxers that a muxer passes on to."""
+        """Return the muxers that are attached to a muxer."""
         return [one for one in self._index_of(state, state.muxers[muxer]).member_muxers if one in state.muxers]
 
     def path(self, state: State, start: int, goal: int) -> list[int]:
-        """Return muxers from `start` to `goal`, each passing on to the next; empty where none does."""
+        """Return a path of muxers from `start` to `goal`; each sends to the next. Empty if there is no path."""
         came_from: dict[int, int] = {start: 0}
-        ahead = [start]
-        while ahead:
-            muxer = ahead.pop()
+        pending = [start]
+        while pending:
+            muxer = pending.pop()
             if muxer == goal:
                 return _path_to(came_from, goal)
             for onward in self._index_of(state, state.muxers[muxer]).member_muxers:
                 if onward not in came_from and onward in state.muxers:
                     came_from[onward] = muxer
-                    ahead.append(onward)
+                    pending.append(onward)
         return []
 
     def _find_plain(self, state: State, muxer: int, destination: str) -> tuple[int, ...] | None:
-        """Return the queues of a destination where every muxer on the way looks at nothing else."""
+        """Return the queues of a destination, or None if a muxer on the path compares anything else."""
         if not _is_plain(state, muxer):
             return None
         queues: dict[int, None] = {}
         for hop in self.hops(state, muxer, destination, None, None):
             members = [one.member for one in hop.attachments]
-            # Asked before the walk goes on to any of them.
+            # This check comes before the walk visits any of the members.
             if not all(_is_plain(state, member) for member in members):
                 return None
             queues.update(dict.fromkeys(member for member in members if member in state.queues))
@@ -237,7 +237,7 @@ class Router:
 
 
 def _is_plain(state: State, member: int) -> bool:
-    """Return whether a member is anything but a muxer that looks into messages."""
+    """Return whether a member is a queue, or a muxer that compares only destinations."""
     muxer = state.muxers.get(member)
     return muxer is None or muxer.kind in PLAIN_KINDS
 
@@ -248,8 +248,8 @@ def _draw(state: State, muxer: Muxer, draws: dict[int, int]) -> bool:
 
 
 def _path_to(came_from: dict[int, int], goal: int) -> list[int]:
-    way, muxer = [], goal
+    path, muxer = [], goal
     while muxer:
-        way.append(muxer)
+        path.append(muxer)
         muxer = came_from[muxer]
-    return way[::-1]
+    return path[::-1]

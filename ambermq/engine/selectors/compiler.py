@@ -1,10 +1,9 @@
-"""From the tree of a selector to closures, bottom up and without recursion.
+"""The compiler of selectors: from the parse tree to closures, bottom up and without recursion.
 
-Rule 1: each term has a kind, and what cannot be meant is refused where it stands: a value as a condition, a condition
-as a value, arithmetic with texts, their ordering. A field may turn out to be anything, so it passes.
-Rule 2: parentheses, NOT and signs are all that nests, and each counts one: so the depth bounds the stack that an
-evaluation needs.
-Rule 3: arithmetic on literals alone is done once, here.
+Rule 1: each term has a kind. A term of a wrong kind is refused at its position: a value as a condition, a condition as
+a value, arithmetic with texts, an ordering of texts. A field can have any type, so it is allowed everywhere.
+Rule 2: only parentheses, NOT and signs nest, and each counts one. So the depth bounds the stack of an evaluation.
+Rule 3: arithmetic on literals is computed once, here.
 """
 
 import re
@@ -24,7 +23,7 @@ __all__ = ["Compiler", "Kind", "Term"]
 
 
 class Kind(Enum):
-    """What a term is known to be before any message is seen."""
+    """The kinds of terms that the compiler knows without a message."""
 
     CONDITION = "a condition"
     FIELD = "a name"
@@ -51,22 +50,22 @@ class Term:
     ) -> None:
         self.kind = kind
         self.evaluate = evaluate
-        """A Condition where that is the kind, else a Value."""
+        """A Condition if that is the kind, else a Value."""
         self.token = token
-        """What it begins with."""
+        """The first token of the term."""
         self.depth = depth
         self.literal = literal
-        """The value where it is the same for every message."""
+        """The value of a constant term, else None."""
         self.plain_name = plain_name
-        """The name of a field that is seen as it is."""
+        """The name of a field that is used without a conversion, else empty."""
 
 
 @v_args(inline=True)
 class Compiler(Transformer_NonRecursive[Token, Term]):
-    """Compiles one selector: the methods are the rules of selector.lark.
+    """The compiler of one selector; its methods are the rules of selector.lark.
 
-    `transform` returns the term of the whole; `names` then has the fields that it looks at. What is wrong is a
-    SelectorError inside lark's VisitError.
+    `transform` returns the term of the whole selector, and then `names` has its fields. It raises lark's VisitError
+    around a SelectorError.
     """
 
     def __init__(self, depth_max: int) -> None:
@@ -86,7 +85,7 @@ class Compiler(Transformer_NonRecursive[Token, Term]):
         return Term(Kind.FIELD, terms.field(name), token, plain_name=name)
 
     def quoted(self, token: Token) -> Term:
-        """Compile a name between double quotes, which is one of Fields."""
+        """Compile a name between double quotes, which is a name of `Fields`."""
         name = token[1:-1].replace('""', '"')
         if not name:
             raise _refused(token, "expected a name between the quotes")
@@ -94,11 +93,11 @@ class Compiler(Transformer_NonRecursive[Token, Term]):
         return Term(Kind.FIELD, terms.field(name), token, plain_name=name)
 
     def exact(self, token: Token) -> Term:
-        """Compile an integer as Java writes it."""
+        """Compile an integer in Java's syntax."""
         return _number(token, _integer)
 
     def approximate(self, token: Token) -> Term:
-        """Compile a floating-point number as Java writes it."""
+        """Compile a floating-point number in Java's syntax."""
         return _number(token, _float)
 
     def string(self, token: Token) -> Term:
@@ -195,34 +194,34 @@ class Compiler(Transformer_NonRecursive[Token, Term]):
 
 
 def condition_of(term: Term) -> terms.Condition:
-    """Return a term as a condition, which a boolean and a field can be; SelectorError where it cannot."""
+    """Return a term as a condition; a boolean and a field can be one. Raises SelectorError for other terms."""
     if term.kind is Kind.CONDITION:
         return term.evaluate
     if term.kind in {Kind.FIELD, Kind.BOOLEAN}:
         return terms.truth(term.evaluate)
-    raise _refused(term.token, f"{term.kind.value}, where a condition is expected")
+    raise _refused(term.token, f"expected a condition, found {term.kind.value}")
 
 
 def _value(term: Term) -> terms.Value:
     if term.kind is Kind.CONDITION:
-        raise _refused(term.token, "a condition, where a value is expected")
+        raise _refused(term.token, "expected a value, found a condition")
     return term.evaluate
 
 
 def _numeric(term: Term) -> terms.Value:
     if term.kind not in {Kind.NUMBER, Kind.FIELD}:
-        raise _refused(term.token, f"{term.kind.value}, where a number or a name is expected")
+        raise _refused(term.token, f"expected a number or a name, found {term.kind.value}")
     return term.evaluate
 
 
 def _field(term: Term) -> terms.Value:
     if term.kind is not Kind.FIELD:
-        raise _refused(term.token, f"{term.kind.value}, where a name is expected")
+        raise _refused(term.token, f"expected a name, found {term.kind.value}")
     return term.evaluate
 
 
 def _comparison(comparator: str, left: Term, right: Term) -> terms.Condition:
-    """Choose the closure: that for a name and a literal where the term is one."""
+    """Return the closure of a comparison; a name and a literal have a faster one."""
     if left.literal is not None and right.plain_name:
         return _comparison(_MIRRORED[comparator], right, left)
     if left.plain_name and right.literal is not None:
@@ -238,7 +237,7 @@ def _condition(evaluate: terms.Condition, *parts: Term) -> Term:
 
 
 def _negated(term: Term) -> Term:
-    """Turn round a condition whose NOT stands inside it, which does not nest."""
+    """Return the negation of a condition whose NOT is inside it, such as NOT IN; this does not nest."""
     return Term(Kind.CONDITION, terms.negated(term.evaluate), term.token, depth=term.depth)
 
 
@@ -263,9 +262,9 @@ def _number(token: Token, read: Callable[[str], int | float]) -> Term:
     try:
         number = terms.number_in_range(read(token.replace("_", "").lower()))
     except (ValueError, OverflowError) as failure:
-        raise _refused(token, "no number of Java") from failure
+        raise _refused(token, "not a number in Java's syntax") from failure
     if number is None:
-        raise _refused(token, "larger than a number can be")
+        raise _refused(token, "the number is too large")
     return _literal(Kind.NUMBER, number, token)
 
 

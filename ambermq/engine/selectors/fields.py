@@ -1,4 +1,4 @@
-"""What matching asks of a message."""
+"""The fields of a message that matching reads."""
 
 from typing import Any, Final, Protocol
 
@@ -22,11 +22,11 @@ SECTION_FIELDS: Final = {
         "reply-to-group-id",
     ),
 }
-"""The fields of the sections that have no others, by the names of the specification (messaging, 3.2.1 and 3.2.4)."""
+"""The fields of the sections with fixed fields, by the names of the specification (messaging, 3.2.1 and 3.2.4)."""
 
 
 class _Absent:
-    """The one value that stands for a property that is not there, which null is not."""
+    """The type of ABSENT, the value of a property that is not present; null is different."""
 
     __slots__ = ()
 
@@ -45,21 +45,21 @@ class Fields(Protocol):
     """One message's header, annotations, properties and application properties."""
 
     def get(self, name: str) -> Any:
-        """Return what a name stands for, as its AMQP type's Python value; ABSENT where it is not there.
+        """Return the value of a field as the Python value of its AMQP type; ABSENT if it is not present.
 
-        A plain name is that of an application property; `properties.NAME`, `annotations.NAME` and `header.NAME` name
-        the others, by the names of the specification (`properties.message-id`, `header.priority`).
+        A plain name is an application property. `properties.NAME`, `annotations.NAME` and `header.NAME` are the other
+        fields, by the names of the specification (`properties.message-id`, `header.priority`).
         """
 
 
 def fault_of(name: str) -> str:
-    """Return why no message can ever have a field of this name; empty where one can."""
+    """Return why no message can have a field of this name; the text is empty if a message can."""
     section, dot, field = name.partition(".")
     if not name:
         return "it is empty"
     if not dot or section not in ("annotations", *SECTION_FIELDS):
         return ""
     if not field:
-        return "it names a section alone"
+        return "it names a section without a field"
     known = SECTION_FIELDS.get(section, (field,))
     return "" if field in known else f"the section {section} has {', '.join(known)}"

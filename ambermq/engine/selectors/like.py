@@ -1,8 +1,8 @@
-"""LIKE: `%` stands for any characters, `_` for one, and what follows the escape character for itself.
+"""LIKE: `%` matches any characters, `_` matches one, and a character after the escape character matches itself.
 
-Rule: matching never goes back. What stands between two `%` is found where it first occurs and is not looked for again:
-an atomic group of the regular expression. So the steps are at most the pattern's length times the text's, and a text
-longer than LIKE_CHARACTERS_MAX is not looked at.
+Rule: matching never backtracks. The part between two `%` is an atomic group of the regular expression, so only its
+first occurrence is tried. The number of steps is at most the pattern's length times the text's length. A text longer
+than LIKE_CHARACTERS_MAX is not matched.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import Final
 __all__ = ["LIKE_CHARACTERS_MAX", "compile_like"]
 
 LIKE_CHARACTERS_MAX: Final = 8_192
-"""The longest text that is matched: with a pattern of 4,096 characters, made to be slow, that is 60 ms."""
+"""The longest text that is matched: 60 ms with the slowest pattern of 4,096 characters."""
 
 
 def compile_like(pattern: str, escape: str = "") -> Callable[[str], bool | None]:
-    """Make the function from a text to whether it matches, None where it is too long to say.
+    """Return a function that returns whether a text matches, or None if the text is too long.
 
-    `escape` is one character, or "" for none. Raises ValueError where the pattern ends with it.
+    `escape` is one character, or "" for none. Raises ValueError if the pattern ends with it.
     """
     pieces = _pieces(pattern, escape)
     expression = pieces[0]
@@ -36,7 +36,7 @@ def compile_like(pattern: str, escape: str = "") -> Callable[[str], bool | None]
 
 
 def _pieces(pattern: str, escape: str) -> list[str]:
-    """Write what stands between the `%` as regular expressions; each of them matches one length alone."""
+    """Return the parts between the `%` as regular expressions; each matches texts of one length only."""
     pieces = [""]
     characters = iter(pattern)
     for character in characters:

@@ -1,14 +1,13 @@
-"""What an identifier in a selector stands for.
+"""The fields that identifiers in a selector name.
 
     colour, a.b                     the application property of that name
-    JMSPriority, JMSMessageID, ...  the field that carries this header of JMS, as JMS shows it
+    JMSPriority, JMSMessageID, ...  the field that carries this JMS header, converted as JMS shows it
     amqp.message_id                 the field of header or properties, `_` for `-` (the filter registry of AMQP)
-    properties.message_id           the same by section; header.priority
+    properties.message_id           the same field by its section; likewise header.priority
     annotations.NAME                a message annotation
-    "properties.message-id"         any name of `Fields`, as it is
+    "properties.message-id"         any name of `Fields`, unchanged
 
-Rule: a name that begins with `amqp.`, `header.` or `properties.` and is none of theirs is refused, since no message
-could ever have it.
+Rule: an unknown name that begins with `amqp.`, `header.` or `properties.` is refused, because no message can have it.
 """
 
 from collections.abc import Callable
@@ -20,11 +19,11 @@ from ambermq.engine.selectors.fields import SECTION_FIELDS
 __all__ = ["Conversion", "field_of"]
 
 Conversion = Callable[[Any], Any]
-"""A field's value, None where it is not there -> the value that a selector sees."""
+"""A function from a field's value, None if it is absent, to the value that a selector sees."""
 
 
 def field_of(identifier: str) -> tuple[str, Conversion | None]:
-    """Return the name of `Fields`, and how its value is shown: None for as it is. KeyError where there can be none."""
+    """Return the name of `Fields`, and the conversion of its value or None. Raises KeyError if no field can have it."""
     if identifier in _FIELDS:
         return _FIELDS[identifier]
     if identifier.partition(".")[0] in _SECTIONS and "." in identifier:
@@ -49,7 +48,7 @@ def _id(value: Any) -> Any:
 
 
 def _jms_id(value: Any) -> Any:
-    """Write an id of any type as text, as the mapping of AMQP to JMS does it (3.2.1.1)."""
+    """Return an id of any type as text, by the mapping of AMQP to JMS (3.2.1.1)."""
     match value:
         case UUID():
             return f"ID:AMQP_UUID:{value}"
@@ -62,7 +61,7 @@ def _jms_id(value: Any) -> Any:
 
 
 def _user(value: Any) -> Any:
-    """Read a user-id, bytes in AMQP, as the text that it nearly always is."""
+    """Return a user-id as text if it is valid UTF-8; in AMQP it is bytes."""
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:

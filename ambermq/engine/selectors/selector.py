@@ -1,11 +1,11 @@
 """Selectors: an SQL condition over a message's fields, in the syntax of JMS 2.0 (3.8.1), compiled once.
 
-Rule 1: whatever the text is, the answer is a Selector or a SelectorError that names position and token.
-Rule 2: text and nesting are bounded, and both bound the work of an evaluation: each literal and name is looked at once,
-LIKE costs no more than its pattern's length times the text's. An evaluation never raises.
-Rule 3: only what is true matches; the unknown does not.
+Rule 1: each text gives a Selector, or a SelectorError with position and token.
+Rule 2: text and nesting are bounded, and so is the work of an evaluation. Each literal and name is evaluated once; LIKE
+costs at most its pattern's length times the text's length. An evaluation never raises.
+Rule 3: a message matches only if the condition is true. Unknown is not true.
 
-The grammar is selector.lark, what names stand for is in selector_names.py, the logic in selector_terms.py.
+The grammar is in selector.lark, the meaning of names in names.py, the logic in terms.py.
 """
 
 from functools import cache
@@ -30,23 +30,23 @@ class Selector:
 
     def __init__(self, text: str, names: frozenset[str], condition: Condition) -> None:
         self.text = text
-        """The selector as it was written."""
+        """The source text of the selector."""
         self.names = names
-        """The names of `Fields` that it looks at."""
+        """The names of `Fields` that it reads."""
         self._condition = condition
 
     def __repr__(self) -> str:
         return f"Selector({self.text!r})"
 
     def matches(self, fields: Fields) -> bool:
-        """Say whether the condition is true of a message, neither false nor unknown."""
+        """Return whether the condition is true for a message, not false or unknown."""
         return self._condition(fields.get) is True
 
 
 def parse_selector(text: str, *, bytes_max: int = 4096, depth_max: int = 64) -> Selector:
-    """Compile a selector; SelectorError where it is none, is longer than bytes_max in UTF-8, or nests too deep.
+    """Compile a selector. Raises SelectorError if it is invalid, longer than `bytes_max` in UTF-8, or nested too deep.
 
-    A blank text is refused too: for JMS it means no selector, which is the caller's to decide.
+    A blank text is refused too. In JMS it means no selector; the caller handles that case.
     """
     _check_length(text, bytes_max)
     compiler = Compiler(depth_max)
@@ -73,7 +73,7 @@ def _parse(text: str) -> Tree[Token]:
     except UnexpectedCharacters as failure:
         position = failure.pos_in_stream or 0
         character = text[position]
-        reason = _UNCLOSED.get(character, "no character of a selector outside quotes")
+        reason = _UNCLOSED.get(character, "not allowed outside quotes")
         token = text[position:] if character in _UNCLOSED else character
         raise SelectorError(reason, position=position, token=token) from None
     except UnexpectedToken as failure:
@@ -85,13 +85,13 @@ def _parse(text: str) -> Tree[Token]:
 
 @cache
 def _parser() -> Lark:
-    """Build the parser, once and not before it is needed: that takes 30 ms."""
-    # The basic lexer, since keywords are reserved everywhere: the contextual one takes a misplaced one for a name.
+    """Return the parser. It is built once, at the first use: that takes 30 ms."""
+    # The basic lexer, because keywords are reserved everywhere: the contextual one reads a misplaced one as a name.
     return Lark.open("selector.lark", rel_to=__file__, parser="lalr", lexer="basic")
 
 
 def _words(terminals: set[str]) -> str:
-    """Name what may come next, in the order of the table."""
+    """Return the names of the tokens that may come next, in the order of the table."""
     missing = _BEGINNINGS if "IDENTIFIER" in terminals else frozenset()
     known = [words for name, words in _EXPECTED.items() if name in terminals and name not in missing]
     return ", ".join(known)

@@ -1,12 +1,12 @@
-"""What a selector is compiled to: closures over a message's fields, with the logic of three values (JMS 2.0, 3.8.1).
+"""The closures of a compiled selector: functions of a message's fields with three-valued logic (JMS 2.0, 3.8.1).
 
-    a value       number, text, boolean, None for NULL, or something that JMS has no type for
+    a value       number, text, boolean, None for NULL, or a value that JMS has no type for
     a condition   True, False, None for unknown
 
-Rule 1: NULL makes a comparison unknown, and so does arithmetic with it. Values of unlike types compare false, whatever
-the operator; so do values without a type of JMS, and texts and booleans by anything but = and <>.
-Rule 2: nothing raises: arithmetic that has no result (by zero, out of range, on what is no number) is NULL.
-Rule 3: integers divide to integers, towards zero, and lie between -2**63 and 2**64 - 1, where AMQP's do.
+Rule 1: a comparison with NULL is unknown, and arithmetic with NULL is NULL. A comparison of values of different types
+is false with every operator. So is one of values without a JMS type, and an ordering of texts or booleans.
+Rule 2: nothing raises. Arithmetic without a result (division by zero, out of range, not a number) is NULL.
+Rule 3: the division of integers rounds towards zero. Integers are between -2**63 and 2**64 - 1, as in AMQP.
 """
 
 import operator
@@ -59,12 +59,12 @@ _TESTS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def constant(value: Any) -> Value:
-    """Make the value that is the same for every message."""
+    """Return a value that is the same for every message."""
     return lambda _get: value
 
 
 def field(name: str) -> Value:
-    """Make the value of a field as it is."""
+    """Return the value of a field, unchanged."""
 
     def read(get: Get) -> Any:
         value = get(name)
@@ -74,7 +74,7 @@ def field(name: str) -> Value:
 
 
 def shown_field(name: str, show: Callable[[Any], Any]) -> Value:
-    """Make the value of a field as JMS shows it."""
+    """Return the value of a field, converted as JMS shows it."""
 
     def read(get: Get) -> Any:
         value = get(name)
@@ -84,7 +84,7 @@ def shown_field(name: str, show: Callable[[Any], Any]) -> Value:
 
 
 def calculated(first: Value, steps: list[tuple[str, Value]]) -> Value:
-    """Make the result of `+ - * /`, each applied to what came before and its operand."""
+    """Return the result of a chain of `+ - * /`, from left to right."""
     bound = [(_OPERATIONS[sign], operand) for sign, operand in steps]
 
     def calculate(get: Get) -> Any:
@@ -103,14 +103,14 @@ def calculated(first: Value, steps: list[tuple[str, Value]]) -> Value:
 
 
 def number_in_range(number: float) -> int | float | None:
-    """Return a number itself, None where it is too large, or none."""
+    """Return the number, or None if it is out of range or not finite."""
     if isinstance(number, int):
         return number if _INTEGER_MIN <= number <= _INTEGER_MAX else None
     return number if isfinite(number) else None
 
 
 def truth(value: Value) -> Condition:
-    """Make the condition that a boolean is; what is not a boolean is unknown."""
+    """Return the condition of a boolean value; a value that is not a boolean is unknown."""
 
     def test(get: Get) -> bool | None:
         found = value(get)
@@ -120,7 +120,7 @@ def truth(value: Value) -> Condition:
 
 
 def compared(comparator: str, left: Value, right: Value) -> Condition:
-    """Make the comparison of any two values."""
+    """Return the comparison of any two values."""
     test_alike = _TESTS[comparator]
     is_equality = comparator in _EQUALITIES
 
@@ -136,7 +136,7 @@ def compared(comparator: str, left: Value, right: Value) -> Condition:
 
 
 def compared_to_number(comparator: str, name: str, number: float) -> Condition:
-    """Make the comparison of a field as it is with a number: what `compared` does, at half the cost."""
+    """Return the comparison of an unconverted field with a number: the same as `compared`, at half the cost."""
     test_alike = _TESTS[comparator]
 
     def test(get: Get) -> bool | None:
@@ -149,7 +149,7 @@ def compared_to_number(comparator: str, name: str, number: float) -> Condition:
 
 
 def compared_to_text(comparator: str, name: str, text: str) -> Condition:
-    """Make the comparison of a field as it is with a text, by = or <>; as above."""
+    """Return the comparison of an unconverted field with a text by = or <>: the same as `compared`, but faster."""
     is_equal = comparator == "="
 
     def test(get: Get) -> bool | None:
@@ -162,17 +162,17 @@ def compared_to_text(comparator: str, name: str, text: str) -> Condition:
 
 
 def between(value: Value, low: Value, high: Value) -> Condition:
-    """Make BETWEEN: value >= low AND value <= high."""
+    """Return BETWEEN: value >= low AND value <= high."""
     return all_of([compared(">=", value, low), compared("<=", value, high)])
 
 
 def not_between(value: Value, low: Value, high: Value) -> Condition:
-    """Make NOT BETWEEN: value < low OR value > high."""
+    """Return NOT BETWEEN: value < low OR value > high."""
     return any_of([compared("<", value, low), compared(">", value, high)])
 
 
 def one_of(value: Value, texts: frozenset[str]) -> Condition:
-    """Make IN: equal to one of the texts."""
+    """Return IN: equal to one of the texts."""
 
     def test(get: Get) -> bool | None:
         found = value(get)
@@ -182,7 +182,7 @@ def one_of(value: Value, texts: frozenset[str]) -> Condition:
 
 
 def like(value: Value, matches: Callable[[str], bool | None]) -> Condition:
-    """Make LIKE, by the function of a compiled pattern."""
+    """Return LIKE; `matches` is a compiled pattern."""
 
     def test(get: Get) -> bool | None:
         found = value(get)
@@ -194,12 +194,12 @@ def like(value: Value, matches: Callable[[str], bool | None]) -> Condition:
 
 
 def null(value: Value) -> Condition:
-    """Make IS NULL, which is never unknown."""
+    """Return IS NULL, which is never unknown."""
     return lambda get: value(get) is None
 
 
 def negated(condition: Condition) -> Condition:
-    """Make NOT: the unknown stays unknown."""
+    """Return NOT: unknown stays unknown."""
 
     def test(get: Get) -> bool | None:
         answer = condition(get)
@@ -209,7 +209,7 @@ def negated(condition: Condition) -> Condition:
 
 
 def all_of(conditions: list[Condition]) -> Condition:
-    """Make AND: false where one is, else unknown where one is; what comes behind a false one is not asked."""
+    """Return AND: false if one is false, else unknown if one is unknown. It stops at the first false one."""
 
     def test(get: Get) -> bool | None:
         answer: bool | None = True
@@ -225,7 +225,7 @@ def all_of(conditions: list[Condition]) -> Condition:
 
 
 def any_of(conditions: list[Condition]) -> Condition:
-    """Make OR: true where one is, else unknown where one is; what comes behind a true one is not asked."""
+    """Return OR: true if one is true, else unknown if one is unknown. It stops at the first true one."""
 
     def test(get: Get) -> bool | None:
         answer: bool | None = False
@@ -245,7 +245,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _are_alike(first: Any, second: Any) -> bool:
-    """Say whether both are texts, or both booleans."""
+    """Return whether both are texts, or both booleans."""
     if isinstance(first, str):
         return isinstance(second, str)
     return isinstance(first, bool) and isinstance(second, bool)

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from ambermq.engine.matching.hit_set import (
     DenseSet,
     Hits,
-    among,
     count_of,
-    exactly,
-    excluding,
-    including,
+    insert_number,
     numbers_in,
+    numbers_with_count,
     pack,
     planes_of,
-    renumbered,
+    remove_number,
+    renumber,
+    select_numbers,
 )
 
 _NUMBERS = st.sets(st.integers(0, 400), max_size=300)
@@ -25,7 +25,7 @@ _NUMBERS = st.sets(st.integers(0, 400), max_size=300)
 def _made(numbers: set[int]) -> Hits:
     hits: Hits = b""
     for number in numbers:
-        hits = including(hits, number)
+        hits = insert_number(hits, number)
     return hits
 
 
@@ -36,7 +36,7 @@ def test_a_set_holds_what_was_included_and_not_excluded(numbers: set[int], gone:
     hits = _made(numbers)
     assert list(numbers_in(hits)) == sorted(numbers)
     for number in gone & numbers:
-        hits = excluding(hits, number)
+        hits = remove_number(hits, number)
     assert list(numbers_in(hits)) == sorted(numbers - gone)
     assert count_of(hits) == len(numbers - gone)
 
@@ -46,7 +46,7 @@ def test_a_set_holds_what_was_included_and_not_excluded(numbers: set[int], gone:
 def test_numbers_move_in_order(numbers: set[int], steps: list[int]) -> None:
     """Each number becomes what the table says."""
     moved = [sum(steps[:place]) for place in range(401)]
-    assert list(numbers_in(renumbered(_made(numbers), moved))) == sorted(moved[number] for number in numbers)
+    assert list(numbers_in(renumber(_made(numbers), moved))) == sorted(moved[number] for number in numbers)
 
 
 @settings(max_examples=100, deadline=None)
@@ -56,8 +56,9 @@ def test_side_by_side_counting_finds_exact_counts(sets: list[set[int]], numbers:
     planes = planes_of(DenseSet(one) for one in sets)
     for count in range(1, 12):
         expected = [number for number in range(41) if sum(number in one for one in sets) == count]
-        assert list(numbers_in(exactly(planes, count))) == expected
-        assert among(exactly(planes, count), numbers) == [number for number in numbers if number in expected]
+        assert list(numbers_in(numbers_with_count(planes, count))) == expected
+        selected = select_numbers(numbers_with_count(planes, count), numbers)
+        assert selected == [number for number in numbers if number in expected]
 
 
 def test_bits_are_used_where_they_are_smaller() -> None:
@@ -74,6 +75,6 @@ def test_a_set_that_thins_out_is_packed_again() -> None:
     """Bits are given up when they take twice the room."""
     hits = _made(set(range(10_000)))
     for number in range(9_900):
-        hits = excluding(hits, number)
+        hits = remove_number(hits, number)
     assert isinstance(hits, bytes)
     assert list(numbers_in(hits)) == list(range(9_900, 10_000))

@@ -51,7 +51,7 @@ def test_texts(text: str, condition: Condition) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", "names no property"), ("=1", "names no property"), ('"a', "has no end"), ('"a"b', "goes on with 'b'")],
+    [("", "names no property"), ("=1", "names no property"), ('"a', "has no closing quote"), ('"a"b', "found 'b'")],
 )
 def test_what_is_no_condition(text: str, words: str) -> None:
     """One message that says why."""
