@@ -1,6 +1,6 @@
-"""Who wants how much, and whose turn it is: volatile, mutable, empty at the start.
+"""The demand of consumers: their credit, and the order of their turns. It is volatile, mutable, and empty at the start.
 
-Losing all of it changes no State; its choices enter history as Acquired events. Credit is demand: never logged.
+Its loss changes no State. Its choices enter the log as Acquired events. Credit is demand, so it is never logged.
 """
 
 from collections import deque
@@ -18,70 +18,71 @@ __all__ = ["Demand", "Want"]
 @final
 @dataclass(slots=True, eq=False)
 class Want:
-    """One consumer's wish."""
+    """The demand of one consumer."""
 
     consumer: int
     queue: int
     link: Any
     settled: bool = False
-    """Deliveries leave settled: they count as accepted when they are dealt."""
+    """Deliveries leave settled: they count as accepted when they are acquired."""
     credit: int = 0
-    """Deliveries that the gateway can still take; dealing them uses it up."""
+    """The deliveries that the gateway can still take. Each delivery uses up one."""
     draining: bool = False
-    """The consumer wants to hear when nothing more is available."""
+    """The consumer drains: the engine reports when no message is available."""
     held: list[Deliver] = field(default_factory=list)
-    """Runs dealt that have not left yet, in order."""
+    """Runs of deliveries that have not left yet, in order."""
     held_count: int = 0
-    """Deliveries in them."""
+    """The number of deliveries in `held`."""
     after: int = 0
-    """What its last delivery waits for; no later one waits for less."""
+    """The offset that its last delivery waits for; no later delivery waits for a lower one."""
     scan: SelectorScan | None = None
-    """Where it stands on the queue, when it takes not everything."""
+    """The position of its selector's scan, None for a consumer without a selector."""
     is_gone: bool = False
-    """It has no turns any more, though it may stand in its ring still."""
+    """The consumer ended: it has no turns, but may still be in its ring."""
 
 
 @final
 class Demand:
-    """The wants of all consumers, in a ring a queue, and the queues that are worth a look.
+    """The demand of all consumers, with a ring for each queue, and the queues that a dispatch must visit.
 
-    Who goes stays in its ring without credit until half of that has gone: looking for each of 100,000 would be minutes.
+    A consumer that ends stays in its ring without credit until half of the ring has ended. A search through the ring
+    for each of 100,000 consumers would take minutes.
     """
 
-    __slots__ = ("_gone", "_in_vain", "dirty", "parked", "passed_over", "rings", "scanning", "wants")
+    __slots__ = ("_excluded", "_gone", "dirty", "parked", "passed_over", "rings", "scanning", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
         """By consumer."""
         self.dirty: dict[int, None] = {}
-        """Queues where something became available or wanted, in order."""
+        """Queues with new messages or new credit since their last dispatch, in order."""
         self.parked: dict[int, None] = {}
-        """Queues of which messages must be read before it is known who wants them."""
+        """Queues whose selectors wait until messages are read from the disk."""
         self.passed_over: set[int] = set()
-        """Queues where those who take not everything used up a tick before the others: these go first in the next."""
+        """Queues whose selecting consumers used up a tick. The others are served first in the next one."""
         self.rings: dict[int, deque[Want]] = {}
-        """By queue its consumers; whose turn it is stands first. Those that have gone have no credit."""
+        """Consumers without a selector, by queue; the first one has the next turn. Ended ones have no credit."""
         self.scanning: dict[int, deque[Want]] = {}
-        """The same of the consumers that take not everything."""
+        """Consumers with a selector, by queue, in the same order."""
         self._gone: dict[tuple[int, bool], int] = {}
-        """How many have gone and stand in the ring of a queue, of those who take everything or not."""
-        self._in_vain: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
+        """The number of ended consumers in a ring, by queue and by whether they have no selector."""
+        self._excluded: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
 
     def add(self, want: Want) -> None:
-        """Let a consumer take turns on its queue, after the others."""
+        """Add a consumer at the end of its queue's ring."""
         self.wants[want.consumer] = want
         rings = self.rings if want.scan is None else self.scanning
         rings.setdefault(want.queue, deque()).append(want)
 
     def remove(self, consumer: int) -> Want | None:
-        """Forget a consumer and return what it wanted, None when it is unknown."""
+        """Remove a consumer and return its demand, None if it is unknown."""
         want = self.wants.pop(consumer, None)
         if want is not None:
             want.credit, want.draining, want.is_gone = 0, False, True
-            self._leave_ring(want)
+            self._remove_from_ring(want)
         return want
 
-    def _leave_ring(self, want: Want) -> None:
+    def _remove_from_ring(self, want: Want) -> None:
         rings = self.rings if want.scan is None else self.scanning
         ring = rings[want.queue]
         if len(ring) > 1:
@@ -95,11 +96,11 @@ class Demand:
                 rings[want.queue] = left
                 return
         del rings[want.queue]
-        self._in_vain.pop(want.queue, None)
+        self._excluded.pop(want.queue, None)
         self.passed_over.discard(want.queue)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> Want | None:
-        """Say how many deliveries a consumer can take from now on, those held for it included; returns its wish."""
+        """Set a consumer's credit, which includes its held deliveries; return its demand, None if it is unknown."""
         want = self.wants.get(consumer)
         if want is not None:
             want.credit = max(credit - want.held_count, 0)
@@ -107,21 +108,21 @@ class Demand:
         return want
 
     def touch(self, queue: int) -> None:
-        """Note that something became available on a queue."""
+        """Mark a queue as dirty if it has consumers."""
         if queue in self.rings or queue in self.scanning:
             self.dirty[queue] = None
 
     def unpark(self) -> None:
-        """Peek again at the queues of which messages had to be read."""
+        """Mark the parked queues as dirty: their messages may have been read."""
         parked, self.parked = self.parked, {}
         for queue in parked:
             self.touch(queue)
 
-    def note_in_vain(self, queue: Queue, wants: list[Want]) -> None:
-        """Remember that these consumers may have nothing of all that came back to a queue."""
-        self._in_vain[queue.id] = queue.returned, frozenset([want.consumer for want in wants])
+    def note_excluded(self, queue: Queue, wants: list[Want]) -> None:
+        """Record that these consumers are excluded from all returned messages of a queue."""
+        self._excluded[queue.id] = queue.returned, frozenset([want.consumer for want in wants])
 
-    def is_in_vain(self, queue: Queue, wants: list[Want]) -> bool:
-        """Return whether it is known that these consumers may have nothing of what came back to a queue."""
-        returned, consumers = self._in_vain.get(queue.id, (None, frozenset()))
+    def are_excluded(self, queue: Queue, wants: list[Want]) -> bool:
+        """Return whether these consumers are known to be excluded from all returned messages of a queue."""
+        returned, consumers = self._excluded.get(queue.id, (None, frozenset()))
         return returned is queue.returned and consumers.issuperset([want.consumer for want in wants])

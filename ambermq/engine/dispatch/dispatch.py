@@ -1,15 +1,15 @@
-"""Ready messages meet consumers with credit: one delivery each in turn, exactly.
+"""The dispatch: consumers with credit acquire available messages, one delivery each in turn.
 
-Rule 1. What came back is served before what is new, each in the order of entries.
-Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]; the ring stands where it stopped, so the
-        next turn is that of whoever follows the one served last.
-Rule 3. An entry that a consumer has excluded (undeliverable-here) passes it by, and never blocks what stands behind it.
-        What nobody here may have is looked through once, not again until something has changed.
-Rule 4. Who takes not everything has a walk of its own (scanning.py), before the others, and never stands in their way:
-        where that uses up a tick, the others go first in the queue's next one.
-Rule 5. A dispatch deals at most its budget of messages, and deals no more once that of bytes is used up: the message
-        that takes it there is the last, so one always goes. A queue that has more stays dirty for the next tick, behind
-        the others, and so do those beyond as many queues: to look at one where nobody may have anything is work too.
+Rule 1. Returned messages are served before new ones, both in the order of entries.
+Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]. The ring keeps its position, so the
+        consumer after the last served one is next.
+Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it, and the entry blocks no entry behind
+        it. If no consumer may have any returned entry, they are not visited again until something has changed.
+Rule 4. A consumer with a selector has its own scan (selector_scan.py), before the other consumers. If the scans use up
+        a tick, the other consumers are served first in the queue's next one.
+Rule 5. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
+        it always delivers one. A queue with more messages stays dirty for the next tick, behind the others. At most
+        `budget` queues are visited, because a visit without a delivery costs time too.
 """
 
 from bisect import bisect_left
@@ -40,7 +40,7 @@ _consumer_of = attrgetter("consumer")
 
 
 def peek_nothing(_queue: int, words: Sequence[int], _entries: Sequence[Entry | None]) -> list[Fields | None]:
-    """Return that no message can be read: nobody who selects gets any."""
+    """Return None for each message: none can be read, so no selector matches."""
     return [None for _ in words]
 
 
@@ -54,62 +54,62 @@ def dispatch(
     peek: Peek = peek_nothing,
     peeks_max: int = 200,
 ) -> "Dispatch":
-    """Deal at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message beyond them.
+    """Return a dispatch of at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message more.
 
-    `next_offset` is that of the first event. At most `peeks_max` messages are looked at for those who select.
+    `next_offset` is the offset of the first event. At most `peeks_max` messages are read for selectors.
     """
-    dealt = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max)
+    result = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max)
     for queue_id in list(islice(demand.dirty, budget)):
-        if dealt.budget <= 0 or dealt.bytes_left <= 0:
+        if result.budget <= 0 or result.bytes_left <= 0:
             break
-        queue = dealt.state.queues.get(queue_id)
+        queue = result.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
         has_more = False
         if queue is not None and scanning:
-            has_more = dealt.share(queue, scanning, ring)
-            queue = dealt.state.queues[queue_id]
+            has_more = result.share(queue, scanning, ring)
+            queue = result.state.queues[queue_id]
         if ring is not None:
-            if queue is not None and not dealt.serve(queue, ring):
-                # Behind the others the next time: one with endless credit would always have all.
+            if queue is not None and not result.serve(queue, ring):
+                # The queue goes behind the others, else a queue with unlimited credit would use every tick.
                 demand.dirty[queue_id] = demand.dirty.pop(queue_id)
                 break
             for want in ring:
                 if want.draining:
-                    dealt.drain(want)
+                    result.drain(want)
         del demand.dirty[queue_id]
         if has_more:
-            # Behind the other queues: they share what may be looked at.
+            # The queue goes behind the others, because all queues share `peeks_max`.
             demand.dirty[queue_id] = None
-    return dealt
+    return result
 
 
 @final
 class Dispatch(Struct):
-    """A dispatch under way, and at its end what it came to: the state, the events in order, the effects."""
+    """A running dispatch, and its result: the state, the events in order, the effects."""
 
     state: State
     demand: Demand
     now_us: int
     first_offset: int
-    """That of the first event; each is one record."""
+    """The offset of the first event; each event is one record."""
     budget: int
-    """Deliveries that are left to deal."""
+    """The deliveries that are left."""
     bytes_left: int
     peek: Peek
     peeks_left: int
-    """Messages that may still be looked at."""
+    """The messages that may still be read for selectors."""
     events: list[Event] = []
     effects: list[Effect] = []
 
     @property
     def is_spent(self) -> bool:
-        """Whether no more is dealt."""
+        """Whether a budget is used up."""
         return self.budget <= 0 or self.bytes_left <= 0
 
     def share(self, queue: Queue, scanning: deque[Want], ring: deque[Want] | None) -> bool:
-        """Deal what consumers select, the others first where they were passed over; return what `select` returns.
+        """Serve selecting consumers; if `passed_over` has the queue, serve the others first. Return as `select` does.
 
-        The others are served behind it in any case: who went first has no credit then, or nothing left to get.
+        The caller serves the others again afterwards. If they were first, they have no credit or no message then.
         """
         passed_over = self.demand.passed_over
         if queue.id in passed_over:
@@ -123,7 +123,7 @@ class Dispatch(Struct):
         return has_more
 
     def select(self, queue: Queue, ring: deque[Want]) -> bool:
-        """Deal what consumers select from a queue; return whether they may have more in the next tick."""
+        """Deliver the messages that consumers select from a queue; return whether the next tick may deliver more."""
         has_more = False
         for want in list(ring):
             if want.credit <= 0:
@@ -139,17 +139,17 @@ class Dispatch(Struct):
                 if fields is None:
                     self.demand.parked[queue.id] = None
                     break
-                queue = self._select_among(queue, want, scan, list(zip(words, entries, fields, strict=False)))
+                queue = self._deliver_matches(queue, want, scan, list(zip(words, entries, fields, strict=False)))
             else:
                 self.drain(want)
-        # Another one begins the next time.
+        # Another consumer is first the next time.
         ring.rotate(-1)
         return has_more
 
-    def _select_among(
+    def _deliver_matches(
         self, queue: Queue, want: Want, scan: SelectorScan, seen: list[tuple[int, Entry | None, Fields | None]]
     ) -> Queue:
-        """Deal those of the messages that a consumer with credit wants, as far as that goes."""
+        """Deliver the messages that match a consumer's selector, until its credit or a budget is used up."""
         for word, entry, fields in seen:
             self.peeks_left -= 1
             scan.pass_by(word, entry)
@@ -162,9 +162,9 @@ class Dispatch(Struct):
         return queue
 
     def serve(self, queue: Queue, ring: deque[Want]) -> bool:
-        """Deal what the queue has; return whether it is done with: False where no more is dealt."""
+        """Deliver the messages of a queue; return False if a budget ended it, True if messages or credit did."""
         if queue.exclusions and queue.returned.count:
-            queue = self._serve_excluded(queue, ring)
+            queue = self._serve_returned(queue, ring)
         while self.budget > 0 and self.bytes_left > 0:
             source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
             if not source.count:
@@ -200,8 +200,8 @@ class Dispatch(Struct):
         if len(wants) == 1:
             self._deliver(queue, wants[0], numbers)
         else:
-            for turn, want in enumerate(wants):
-                self._deliver(queue, want, numbers[turn :: len(wants)])
+            for index, want in enumerate(wants):
+                self._deliver(queue, want, numbers[index :: len(wants)])
         return self.state.queues[queue.id]
 
     def _deliver(self, queue: Queue, want: Want, share: tuple[int, ...]) -> None:
@@ -209,19 +209,19 @@ class Dispatch(Struct):
         if queue.entries:
             entries = [queue.entries.get(word >> 16) for word in share]
             if len(share) > 1 and any(entry is not None and entry.chunks for entry in entries):
-                # A large message leaves by itself, so that no more than one is read back and held at a time.
+                # Each large message is a delivery of its own, so that only one at a time is read and held.
                 for word in share:
                     self._deliver(queue, want, (word,))
                 return
         count = len(share)
         if want.settled:
-            # The delivery waits for its settlement too.
+            # The delivery also waits for its Settled event.
             after, offset = AT_CLOSE, self.first_offset + len(self.events)
             event = Settled(offset, self.now_us, queue.id, want.consumer, ACCEPTED, pack_words(share))
             self.events.append(event)
             self.state = settled(self.state, event)
         else:
-            # It waits for the record that enqueued its last message.
+            # The delivery waits for the publish record of its last message.
             after = (share[-1] >> 16) + 1
         effect = Deliver(want.consumer, want.link, queue.id, share, entries, want.settled, after)
         self.effects.append(effect)
@@ -230,10 +230,10 @@ class Dispatch(Struct):
         want.credit -= count
         self.budget -= count
 
-    def _serve_excluded(self, queue: Queue, ring: deque[Want]) -> Queue:
-        # Entry by entry: seldom, because somebody said undeliverable-here.
+    def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
+        # Entry by entry, which is slow but rare: a consumer must have set undeliverable-here.
         wants = [want for want in ring if want.credit > 0]
-        if not wants or self.is_spent or self.demand.is_in_vain(queue, wants):
+        if not wants or self.is_spent or self.demand.are_excluded(queue, wants):
             return queue
         for word in unpack_words(queue.returned.to_bytes()):
             entry = queue.entries.get(word >> 16)
@@ -248,11 +248,11 @@ class Dispatch(Struct):
             wants = [want for want in ring if want.credit > 0]
             if not wants or self.is_spent:
                 return queue
-        self.demand.note_in_vain(queue, wants)
+        self.demand.note_excluded(queue, wants)
         return queue
 
     def drain(self, want: Want) -> None:
-        """Tell a consumer, where it asked for that, that nothing more is available."""
+        """Report to a draining consumer that no message is available, and use up its credit."""
         if want.draining and want.credit > 0:
             want.draining = False
             want.credit = 0
@@ -260,16 +260,16 @@ class Dispatch(Struct):
 
 
 def _count_within(words: bytes, size: int) -> int:
-    """Return how many of packed `words`, which account for `size` bytes at least, it takes to reach that."""
+    """Return how many of packed `words` reach `size` bytes; together they have at least that size."""
     return bisect_left(list(accumulate(map(size_of, unpack_words(words)))), size) + 1
 
 
 def _fair_share(wants: list[Want], count: int) -> int:
-    """Return how many words whole rounds over `wants` take; with less than a round, `wants` is cut to their number."""
+    """Return the number of words in whole rounds over `wants`. For less than one round, cut `wants` to that number."""
     if not wants:
         return 0
     if len(wants) > AUX_MAX:
-        # No record names more consumers: it is one turn of these, and the next ones follow.
+        # A record cannot name more consumers. These have one turn, and the next record has the others.
         del wants[AUX_MAX:]
         count = min(count, AUX_MAX)
     if count < len(wants):

@@ -1,4 +1,4 @@
-"""A message larger than a chunk is chunk records and a publish record: put together again when it leaves."""
+"""The assembly of a large message from its chunk records and its publish record, when its delivery leaves."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ __all__ = ["assemble"]
 
 
 def assemble(bodies: BodyStore, words: Sequence[int], entries: Sequence[Entry | None]) -> list[Buffer] | None:
-    """Return the whole messages of `words`; None when a piece must be read first.
+    """Return the whole messages of `words`; None if a piece must be read from the disk first.
 
-    All pieces are asked for at once, for what one request has brought may be gone when the next one has ended.
+    One request asks for all pieces. With several, the cache could drop the pieces of one before the next is complete.
     """
     chunks = [() if entry is None else entry.chunks for entry in entries]
     offsets = [offset for word, names in zip(words, chunks, strict=True) for offset in (*names, word >> 16)]

@@ -1,8 +1,8 @@
-"""What selectors ask of messages on queues: their bodies from the log, as they are there now.
+"""The fields of queued messages for selectors, read from the log.
 
-Rule 1. A large message is looked at by its first piece: what selectors ask about stands before the body.
-Rule 2. What the running tick has drafted is not in the log yet: nobody looks at it before the write.
-Rule 3. A message that cannot be believed is nobody's: it is reported, and leaves its queue.
+Rule 1. Of a large message only the first piece is read: the fields that selectors use come before the body.
+Rule 2. The drafts of the running tick are not in the log yet, so their messages are not read before the write.
+Rule 3. A damaged message matches no selector. It is reported, and leaves its queue.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ __all__ = ["MessagePeek"]
 
 @final
 class MessagePeek:
-    """The messages of one log, to be looked at."""
+    """The reader of message fields of one log."""
 
     __slots__ = ("_fields_of", "_log", "_report")
 
@@ -32,9 +32,10 @@ class MessagePeek:
         self._report = report
 
     def at(self, queue: int, words: Sequence[int], entries: Sequence[Entry | None]) -> list[Fields | None] | None:
-        """Return what may be asked of messages on a queue, of the first ones at least; None where they must wait.
+        """Return the fields of messages on a queue, at least of the first ones; None if the caller must wait.
 
-        They do for their write, or to be read, which was asked for.
+        The wait is for their write, or for their read from the disk, which this call requests. The element of a damaged
+        message is None.
         """
         log_end = self._log.log_end
         pairs = [(word, entry) for word, entry in zip(words, entries, strict=True) if word >> 16 < log_end]
@@ -48,11 +49,11 @@ class MessagePeek:
                 self._report(ReportDamage(queue, word))
                 fields.append(None)
             else:
-                fields.append(self._as_it_is(body, entry))
+                fields.append(self._with_columns(body, entry))
         return fields
 
-    def _as_it_is(self, body: Buffer, entry: Entry | None) -> Fields:
-        """Return what a message says with what its queue knows of it: failed deliveries, annotations added."""
+    def _with_columns(self, body: Buffer, entry: Entry | None) -> Fields:
+        """Return a message's fields with the columns of its entry: failed deliveries and added annotations."""
         if entry is None:
             return self._fields_of(body)
         seen = self._fields_of(body, entry.annotations) if entry.annotations else self._fields_of(body)

@@ -1,6 +1,6 @@
-"""Event and state in, state out. Total: it never refuses, so an old log always replays.
+"""The fold: a state and an event give the next state. It is total and never refuses, so an old log always replays.
 
-A reference to what is no longer there (a queue deleted meanwhile, a record lost to damage) is a no-op.
+An event that refers to a missing object (a deleted queue, a record lost to damage) changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -77,14 +77,14 @@ def _published(state: State, event: Published) -> State:
 
 
 def _published_to_many(state: State, event: Published) -> State:
-    """Return the same as for few, at a quarter of the price: the map of queues is copied once."""
+    """Return the same state as for few queues, at a quarter of the cost: the map of queues is copied once."""
     queues = state.queues.mutate()
     spread(queues, event, event.queues)
     return state.with_fields(time_us=event.time_us, queues=queues.finish())
 
 
 def acquired(state: State, event: Acquired) -> State:
-    """Return the state in which consumers hold what they were dealt; `apply` without the look at the event's type."""
+    """Return the state after Acquired: the same as `apply`, without the lookup of the event's type."""
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
@@ -93,7 +93,7 @@ def acquired(state: State, event: Acquired) -> State:
 
 
 def settled(state: State, event: Settled) -> State:
-    """Return the state in which a consumer holds no more what it settled; `apply` without that look."""
+    """Return the state after Settled: the same as `apply`, without the lookup of the event's type."""
     queue = state.queues.get(event.queue)
     if queue is None:
         return state
@@ -160,7 +160,7 @@ def _unsubscribed(state: State, queue: int) -> State:
 
 
 def _without_producers(state: State, node: int) -> State:
-    """Return the state without the producers that send to a muxer, or to a queue with an end."""
+    """Return the state without the producers that send to a muxer, or to a queue with a lifetime policy."""
     gone = state.links.get(node)
     if gone is None:
         return state
@@ -219,7 +219,7 @@ def _detached(state: State, event: Detached) -> State:
 
 
 def _attachments_like(muxer: Muxer, event: Detached) -> list[int]:
-    """Return what a record of version 0.1 means, which did not name the attachment's id."""
+    """Return the attachments that a record of version 0.1 means. Such a record has no id of the attachment."""
     wanted = (event.member, event.argument)
     return [one.id for one in muxer.attachments.values() if (one.member, one.argument) == wanted]
 
@@ -318,7 +318,7 @@ def _nothing(state: State, event: Chunked | Lost | Compacted) -> State:
 
 
 def _without_name(names: "PersistentMap[Any, int]", name: object, one: int) -> "PersistentMap[Any, int]":
-    """Return names without one that stands for a thing; another thing may have the name by now."""
+    """Return names without `name` if it still belongs to the object `one`; another object may have the name now."""
     return names.delete(name) if names.get(name) == one else names
 
 
@@ -355,4 +355,4 @@ APPLY: Final[Mapping[type, Callable[[State, Any], State]]] = {
     Drawn: _drawn,
     Subscribed: _subscribed,
 }
-"""By the type of an event what `apply` calls for it, for who applies many."""
+"""The function that `apply` calls, by the type of the event. A caller that applies many events uses it directly."""

@@ -1,9 +1,9 @@
-"""What a repair could not save, in terms of queues: entries whose messages are gone are set aside at the next start.
+"""The entries whose messages a repair of the log could not save; the next start removes them from their queues.
 
-Rule 1. Ranges of offsets are compared with entries as they lie in queues, in order: no record is opened, and a chunk of
-words that lies outside costs two comparisons.
-Rule 2. A large message is gone with any of its pieces, though its own record may be whole.
-Rule 3. It comes after the broker's start is applied, so that nothing is acquired: what was has come back by then.
+Rule 1. Ranges of lost offsets are compared with the ordered entries of queues. No record is opened, and a chunk of
+words outside all ranges costs two comparisons.
+Rule 2. A large message is lost with any of its chunks, even if its publish record is whole.
+Rule 3. This runs after the event Started is applied. So no entry is acquired.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ from ambermq.snapshot.persistent_queue import PersistentQueue
 __all__ = ["RUN_WORDS_MAX", "damage_of"]
 
 RUN_WORDS_MAX: Final = 1024
-"""Entries that one event sets aside, which is one record."""
+"""The maximum of entries in one event Damaged, which is one record."""
 
 _RUN_BYTES: Final = RUN_WORDS_MAX * WORD_BYTES
 _WORD_SHIFT: Final = 16
@@ -28,9 +28,9 @@ _Ranges = Sequence[tuple[int, int]]
 
 
 def damage_of(state: State, lost: _Ranges, *, next_offset: int, time_us: int) -> Iterator[Damaged]:
-    """Yield the events, from `next_offset` on, that take out of `state` the entries whose messages lie in `lost`.
+    """Yield events from `next_offset` on that remove from `state` the entries whose messages are in `lost`.
 
-    `lost` are ranges of offsets, first and end. Nothing may be acquired in `state`.
+    `lost` has ranges of offsets, first and end. No entry of `state` may be acquired.
     """
     if not lost:
         return
@@ -45,7 +45,7 @@ def damage_of(state: State, lost: _Ranges, *, next_offset: int, time_us: int) ->
 
 
 def _ranges_of(queue: Queue, lost: _Ranges) -> _Ranges:
-    """Return the ranges of entries that are gone, sorted: those lost, and each large message that lacks a piece."""
+    """Return the sorted ranges of lost entries: `lost` itself, and each large message with a lost chunk."""
     large = [
         (entry, entry + 1)
         for entry, columns in queue.entries.items()
@@ -55,7 +55,7 @@ def _ranges_of(queue: Queue, lost: _Ranges) -> _Ranges:
 
 
 def _words_in(words: PersistentQueue, ranges: _Ranges) -> bytes:
-    """Return those of a queue's words, which are ordered, whose entries lie in sorted `ranges`, packed."""
+    """Return, packed, those of the ordered words whose entries are in the sorted `ranges`."""
     found: list[bytes] = []
     for run in words.chunks():
         first = int.from_bytes(run[:WORD_BYTES], "little") >> _WORD_SHIFT
@@ -68,7 +68,7 @@ def _words_in(words: PersistentQueue, ranges: _Ranges) -> bytes:
 def _cut(run: bytes, ranges: _Ranges) -> bytes:
     unpacked, found, end = unpack_words(run), list[bytes](), 0
     for low, high in ranges:
-        # Where ranges overlap, none of it is taken twice.
+        # The search begins at the last end, so overlapping ranges give no word twice.
         start = bisect_left(unpacked, low << _WORD_SHIFT, end)
         end = bisect_left(unpacked, high << _WORD_SHIFT, start)
         found.append(run[start * WORD_BYTES : end * WORD_BYTES])

@@ -1,8 +1,8 @@
-"""A message on its way to very many queues: it is in all of them or in none, and a tick takes only so many.
+"""A fan-out to more queues than one tick takes: the message is on all of them or on none.
 
-Rule 1. What a fold does at once and the loop in parts is the same function, `spread`.
-Rule 2. The state after the event is prepared beside the one before it, which stays what everybody sees until the last
-        queue is reached. So nobody may change that meanwhile: nothing is decided, and nothing dealt.
+Rule 1. The fold does it at once, the loop in parts. Both use the same function, `spread`.
+Rule 2. The state after the event is built beside the state before it. The old state stays valid until the last queue is
+        reached, and must not change meanwhile: the loop decides and dispatches nothing.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ __all__ = ["WideFanout", "spread"]
 
 
 def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterable[int]) -> None:
-    """Put a run of messages on those of its queues that are there."""
+    """Append a run of messages to those of its queues that exist."""
     for queue_id in reached:
         queue = queues.get(queue_id)
         if queue is not None:
@@ -31,12 +31,12 @@ def spread(queues: "MapMutation[int, Queue]", event: Published, reached: Iterabl
 
 @final
 class WideFanout:
-    """An event of more queues than a tick takes, and what is left of the decision that it is of."""
+    """An event for more queues than a tick takes, and the rest of its decision."""
 
     __slots__ = ("_before", "_queues", "_reached", "answers", "command", "event", "events")
 
     def __init__(self, command: Any, event: Published, events: list[Event], answers: list[Effect]) -> None:
-        """`events` are those behind it, `answers` the effects of the whole decision."""
+        """`events` are the events after it, `answers` the effects of the whole decision."""
         self.command = command
         self.event = event
         self.events = events
@@ -45,13 +45,13 @@ class WideFanout:
         self._reached = 0
 
     def go_on(self, state: State, changes_max: int) -> State | None:
-        """Reach so many queues more; return the state after the event once all are, which it is for the caller to take.
+        """Append to `changes_max` more queues; return the state after the event if all are reached, else None.
 
-        `state` is that before the event, the same each time.
+        `state` is the state before the event, the same object in each call.
         """
         if self._before is None:
             self._before, self._queues = state, state.queues.mutate()
-        assert self._before is state, "nothing happens meanwhile"
+        assert self._before is state, "the state does not change between the parts"
         start, self._reached = self._reached, self._reached + changes_max
         spread(self._queues, self.event, self.event.queues[start : self._reached])
         if self._reached < len(self.event.queues):
