@@ -1,7 +1,7 @@
-"""Deciding about links: producers and consumers come and go, and so do nodes that live by them.
+"""The decisions on links: producers and consumers attach and detach, and dynamic nodes are created and end with them.
 
-Rule 1. What an attach needs is made with it, in one decision: a queue by its address, a subscription, a temporary node.
-Rule 2. Who goes takes along what had its end in that (ending.py).
+Rule 1. One decision creates a link and what it needs: a queue for its address, a subscription, a dynamic node.
+Rule 2. A detach ends the nodes whose lifetime policy says so (end_nodes.py).
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ambermq.engine.address import NodeKind, parse_address, queue_address, topic
 from ambermq.engine.commands import AttachConsumer, AttachProducer, DetachConsumer, DetachProducer
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import context_after, end_nodes
-from ambermq.engine.decide.node_names import BARE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
+from ambermq.engine.decide.node_names import ADVANCED_MODE, muxer_id, node_at, queue_muxer, temporary_name, topic_muxer
 from ambermq.engine.decide.subscribe import SubscriptionPlace, compiled, recall, subscribe
 from ambermq.engine.decide.wiring import create_queue, new_queue
 from ambermq.engine.effects import ConsumerReady, ProducerReady, Unfinished
@@ -41,16 +41,16 @@ __all__ = ["LINK_DECISIONS"]
 
 
 class _Target(NamedTuple):
-    """Where a producer sends to."""
+    """The target of a producer."""
 
     muxer: int
     destination: str | None
     events: list[Event]
-    """What makes it be there."""
+    """The events that create the target."""
     node: int = 0
-    """It, where it has an end."""
+    """The queue or muxer of the target if it has a lifetime policy, else 0."""
     address: str = ""
-    """Of a node that was made for it."""
+    """The address of a dynamic node that the decision creates."""
 
 
 def _attach_producer(state: State, command: AttachProducer, context: DecisionContext) -> Decision:
@@ -75,7 +75,7 @@ def _attach_producer(state: State, command: AttachProducer, context: DecisionCon
 
 def _target(state: State, command: AttachProducer, context: DecisionContext) -> _Target:
     if command.dynamic is not None:
-        return _temporary(state, command.dynamic, context)
+        return _dynamic_node(state, command.dynamic, context)
     if not command.address:
         return _Target(0, None, [])
     node = parse_address(command.address, name_bytes_max=context.config.name_bytes_max)
@@ -94,16 +94,16 @@ def _target(state: State, command: AttachProducer, context: DecisionContext) -> 
 
 
 def _check_destination(destination: str, context: DecisionContext) -> None:
-    """Raise Refused where no attachment could name what a link is for: it stands in State while the link does."""
+    """Raise Refused for a destination above `argument_bytes_max`: State holds it while the link lasts."""
     size, size_max = len(destination.encode(errors="surrogatepass")), context.config.argument_bytes_max
     if size > size_max:
         raise Refused("amqp:invalid-field", f"a destination of {size} bytes: at most {size_max} (argument_bytes_max)")
 
 
-def _temporary(state: State, wanted: Dynamic, context: DecisionContext) -> _Target:
-    """Return a new queue or topic that the broker names."""
+def _dynamic_node(state: State, wanted: Dynamic, context: DecisionContext) -> _Target:
+    """Return a new dynamic queue or topic as a target."""
     if state.mode is VhostMode.ADVANCED:
-        raise Refused("amqp:not-found", f"no dynamic nodes: {BARE}, where nothing is made for a link: declare it")
+        raise Refused("amqp:not-found", f"no dynamic nodes: {ADVANCED_MODE}; declare the node")
     node = context.next_offset
     name = temporary_name(node)
     if wanted.is_topic:
@@ -123,7 +123,7 @@ def _attach_consumer(state: State, command: AttachConsumer, context: DecisionCon
     place = _place(state, command, context)
     if place.is_unfinished:
         return place.events, [*place.effects, Unfinished(command)]
-    # Of a subscription the selector is wiring, and has been asked already when a message is on its queue.
+    # The selector of a subscription is part of the wiring: messages on its queue match it already.
     selector = None if place.subscription is not None else compiled(command.selector, context)
     offset = context.next_offset + len(place.events)
     text = "" if selector is None else command.selector
@@ -138,7 +138,7 @@ def _place(state: State, command: AttachConsumer, context: DecisionContext) -> S
     if command.is_recalled:
         return recall(state, command, context)
     if command.dynamic is not None:
-        return _temporary_place(state, command, command.dynamic, context)
+        return _dynamic_place(state, command, command.dynamic, context)
     node = parse_address(command.address, name_bytes_max=context.config.name_bytes_max)
     if node.kind is NodeKind.TOPIC:
         return subscribe(state, node.name, command, context)
@@ -155,15 +155,15 @@ def _place(state: State, command: AttachConsumer, context: DecisionContext) -> S
     return SubscriptionPlace(queue.id, [], [])
 
 
-def _temporary_place(
+def _dynamic_place(
     state: State, command: AttachConsumer, wanted: Dynamic, context: DecisionContext
 ) -> SubscriptionPlace:
-    """Return a new queue, or a subscription to a new topic."""
-    made = _temporary(state, wanted, context)
+    """Return a new dynamic queue, or a subscription to a new dynamic topic."""
+    made = _dynamic_node(state, wanted, context)
     if not wanted.is_topic:
         return SubscriptionPlace(made.node, made.events, [], address=made.address, owns=made.node)
     name, at = temporary_name(made.node), context_after(context, made.events)
-    # It ends with the topic, which is nobody's but this link's so far.
+    # The subscription is volatile, because it ends with the topic, which only this link has.
     request = SubscriptionRequest(is_no_local=command.subscription_request.is_no_local)
     volatile = replace(command, subscription_request=request)
     place = subscribe(fold(state, made.events), name, volatile, at)

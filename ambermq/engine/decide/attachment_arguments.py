@@ -1,7 +1,7 @@
-"""What an attachment may say, by the class of its muxer. Checked once, when it is made: matching trusts it.
+"""The checks of an attachment's argument, by the class of its muxer. They run once, when the attachment is created.
 
-Rule: names of fields that no message has are refused where they are asked for anew. An older log may hold attachments
-by such names: they never match, and stand until somebody detaches them.
+Rule: a new argument with a field name that no message can have is refused. An older log may have attachments with such
+names: they never match, and stay until they are detached.
 """
 
 import math
@@ -24,11 +24,11 @@ ARGUMENT_NAMES: Final = {
     MuxerKind.WILD_PROPERTY: "conditions",
     MuxerKind.SELECTOR: "selector",
 }
-"""What an argument is called, by the class of its muxer; the others take none."""
+"""The name of the argument by the class of the muxer; the other classes have none."""
 
 
 _EVERYTHING: Final = "passes on every message: an attachment says nothing more"
-_CONDITIONS: Final = "wants conditions, one at least"
+_CONDITIONS: Final = "wants one or more conditions"
 _WANTS: Final = {
     MuxerKind.SIMPLE: _EVERYTHING,
     MuxerKind.LOSSY: _EVERYTHING,
@@ -41,13 +41,13 @@ _WANTS: Final = {
 
 
 def check_argument_name(muxer: Muxer, argument_name: str) -> None:
-    """Raise Refused where whoever asked takes the muxer for one of another class."""
+    """Raise Refused if the command names the argument of another class of muxer."""
     if argument_name and argument_name != ARGUMENT_NAMES.get(muxer.kind):
         _refuse(muxer, f"{_WANTS[muxer.kind]}; {argument_name} was given")
 
 
 def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> None:
-    """Raise Refused with amqp:invalid-field where a muxer cannot match by an argument."""
+    """Raise Refused with amqp:invalid-field if the muxer cannot match with an argument."""
     kind = muxer.kind
     if kind in (MuxerKind.SIMPLE, MuxerKind.LOSSY):
         if argument is not None:
@@ -64,10 +64,10 @@ def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> No
 
 
 def check_names(muxer: Muxer, argument: Argument) -> None:
-    """Raise Refused with amqp:invalid-field where a condition names what no message has, with what its section has."""
+    """Raise Refused with amqp:invalid-field if a condition names a field that no message has."""
     for condition in argument if isinstance(argument, tuple) else ():
         if fault := fault_of(condition.name):
-            _refuse(muxer, f"asks for what messages have, found {condition.name!r:.80}: {fault}")
+            _refuse(muxer, f"compares fields of messages, found {condition.name!r:.80}: {fault}")
 
 
 def _check_text(muxer: Muxer, text: str, config: EngineConfig) -> None:
@@ -104,7 +104,7 @@ def _check_size(muxer: Muxer, text: str, config: EngineConfig) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        # No message could say it either: half of a surrogate pair, as JSON can write one.
+        # No message can contain it: half of a surrogate pair, which JSON can write.
         _refuse(muxer, f"compares with text of Unicode, found {text!r:.80}")
     if size > config.argument_bytes_max:
         _refuse(muxer, f"takes {config.argument_bytes_max} bytes (argument_bytes_max), found {size}")

@@ -1,4 +1,4 @@
-"""What a decision may depend on besides command and state, and what it comes to."""
+"""The inputs of a decision besides the command and the state, and its result."""
 
 from msgspec import Struct
 
@@ -12,22 +12,23 @@ __all__ = ["Decision", "DecisionContext", "too_many"]
 
 
 class DecisionContext(Struct, frozen=True):
-    """When, where in the log, with how much room, within which limits."""
+    """The time, the position in the log, the free space and the limits of a decision."""
 
     now_us: int
     next_offset: int
+    """The offset of the first event of the decision."""
     room_bytes: int
-    """Bytes that publishing may still write."""
+    """The bytes that publishing may still write."""
     config: EngineConfig
     router: Router
-    """Derived from the state that is decided upon."""
+    """The router of the state that the decision reads."""
     batch_bytes_max: int = 4 << 20
-    """What the log writes as a whole: no record may be larger."""
+    """The maximum size of a batch of the log; no record may be larger."""
 
 
 Decision = tuple[list[Event], list[Effect]]
 
 
 def too_many(things: str, limit: int) -> Refused:
-    """Return the refusal of one thing more than a limit allows."""
+    """Return the refusal of one object more than a limit allows."""
     return Refused("amqp:resource-limit-exceeded", f"at most {limit} {things} ({things}_max)")

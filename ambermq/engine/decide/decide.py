@@ -1,6 +1,6 @@
-"""Command and state in, events and effects out. All validation and routing is here; nothing is changed here.
+"""The decision: a command and a state give events and effects. It validates and routes, and changes nothing.
 
-`next_offset` is the offset that the first record of the decision will get, so events are whole when they are born.
+`next_offset` is the offset of the first event of the decision, so each event has its offset when it is created.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ __all__ = ["Decision", "DecisionContext", "decide", "started"]
 
 
 def decide(state: State, command: Command, context: DecisionContext) -> Decision:
-    """Return what a command makes happen. A refusal is an effect too; only our own mistakes raise."""
+    """Return the events and effects of a command. A refusal is an effect too; only a defect of AmberMQ raises."""
     try:
         return _DECIDE[type(command)](state, command, context)
     except Refused as refusal:
@@ -60,10 +60,10 @@ def decide(state: State, command: Command, context: DecisionContext) -> Decision
 
 
 def started(state: State, context: DecisionContext) -> list[Event]:
-    """Return what a start of the broker makes happen: the new epoch, the end of nodes, the wiring that is missing.
+    """Return the events of a start of the broker: the new epoch, the end of nodes, the missing predeclared wiring.
 
-    Nodes that lived by their links end. The predeclared wiring is missing on the first start, and where a repair could
-    not save it: then the queues are attached to it again. Before the first start `state` has the mode wanted.
+    Nodes that need a link end. The predeclared wiring is missing at the first start, and if a repair of the log lost
+    it: then the queues are attached to it again. Before the first start `state` has the requested mode.
     """
     events: list[Event] = [Started(context.next_offset, context.now_us, state.epoch + 1, state.mode)]
     state = fold(state, events)
@@ -85,12 +85,14 @@ def _settle(state: State, command: Settle, context: DecisionContext) -> Decision
         return [], effects
     event = Settled(context.next_offset, context.now_us, queue.id, command.consumer, command.outcome, taken)
     if queue.lifetime >= Lifetime.NO_MESSAGES and queue.depth * WORD_BYTES == len(taken):
-        return _emptied(state, event, queue, context, effects)
+        return _with_queue_end(state, event, queue, context, effects)
     return [event], effects
 
 
-def _emptied(state: State, event: Event, queue: Queue, context: DecisionContext, effects: list[Effect]) -> Decision:
-    """Return an event that may have taken a queue's last message, and the end of the queue where it is that."""
+def _with_queue_end(
+    state: State, event: Event, queue: Queue, context: DecisionContext, effects: list[Effect]
+) -> Decision:
+    """Return an event that may remove a queue's last message, and the end of the queue if its lifetime says so."""
     if not queue.lifetime:
         return [event], effects
     more, answers = end_nodes(apply(state, event), (queue.id,), context_after(context, [event]))
@@ -103,7 +105,7 @@ def _purge_queue(state: State, command: PurgeQueue, context: DecisionContext) ->
     if not count:
         return [], [Answered(command.key, {"messages": 0})]
     event = Purged(context.next_offset, context.now_us, queue.id, context.next_offset)
-    return _emptied(state, event, queue, context, [Answered(command.key, {"messages": count})])
+    return _with_queue_end(state, event, queue, context, [Answered(command.key, {"messages": count})])
 
 
 def _reset_host(state: State, command: ResetHost, context: DecisionContext) -> Decision:
@@ -120,14 +122,14 @@ def _record_compaction(_state: State, command: RecordCompaction, context: Decisi
     event = Compacted(
         context.next_offset, context.now_us, command.horizon, *command.segments, *command.records, *command.sizes
     )
-    told = {"offset": event.offset, "horizon": event.horizon}
+    answer = {"offset": event.offset, "horizon": event.horizon}
     for name, (before, after) in (
         ("segments", command.segments),
         ("records", command.records),
         ("bytes", command.sizes),
     ):
-        told |= {f"{name}_before": before, f"{name}_after": after}
-    return [event], [Answered(command.key, told)]
+        answer |= {f"{name}_before": before, f"{name}_after": after}
+    return [event], [Answered(command.key, answer)]
 
 
 def _report_damage(state: State, command: ReportDamage, context: DecisionContext) -> Decision:
@@ -135,7 +137,7 @@ def _report_damage(state: State, command: ReportDamage, context: DecisionContext
     if queue is None:
         return [], []
     event = Damaged(context.next_offset, context.now_us, queue.id, pack_words([command.word]))
-    return _emptied(state, event, queue, context, [])
+    return _with_queue_end(state, event, queue, context, [])
 
 
 def _inspect(state: State, command: Inspect, _context: DecisionContext) -> Decision:

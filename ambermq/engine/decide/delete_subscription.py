@@ -1,8 +1,8 @@
-"""Deciding about subscriptions by name: found, told of, and deleted by hand.
+"""The decision on the deletion of a subscription, and the search for a subscription by name.
 
-Rule 1. A name is that of the subscription, or of its queue, which is nobody else's. Where several subscriptions have
-        the name, whoever means one of them says its container, or its queue.
-Rule 2. One that is in use is deleted only where that is forced; its receivers are ended then.
+Rule 1. A name is the name of the subscription, or of its queue, which is unique. If several subscriptions have the
+        name, the command must also give the container, or the name of the queue.
+Rule 2. A subscription with receivers is deleted only with `force`; its receivers are ended then.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from ambermq.engine.model.state import State
 
 __all__ = ["SUBSCRIPTION_DECISIONS", "subscription_named"]
 
-_TOLD_MAX = 5
+_QUEUES_NAMED_MAX = 5
 
 
 def subscription_named(state: State, name: str, container: str | None = None) -> int:
-    """Return the queue of a subscription, among those of a container where that is said.
+    """Return the queue of a subscription; with `container` only its subscriptions are searched.
 
-    Raises Refused: amqp:not-found, or amqp:precondition-failed where the name means several.
+    Raises Refused: amqp:not-found, or amqp:precondition-failed if several subscriptions have the name.
     """
     queue = state.queue_names.get(name)
     if queue is not None and queue in state.subscriptions:
@@ -38,8 +38,8 @@ def subscription_named(state: State, name: str, container: str | None = None) ->
     whose = "" if container is None else f" of container {container!r:.80}"
     if not found:
         raise Refused("amqp:not-found", f"no subscription {name!r:.80}{whose}")
-    queues = ", ".join(state.queues[queue].name for queue in found[:_TOLD_MAX])
-    more = f" and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else ""
+    queues = ", ".join(state.queues[queue].name for queue in found[:_QUEUES_NAMED_MAX])
+    more = f" and {len(found) - _QUEUES_NAMED_MAX} more" if len(found) > _QUEUES_NAMED_MAX else ""
     raise Refused("amqp:precondition-failed", f"{name!r:.80}{whose} means {len(found)} subscriptions: {queues}{more}")
 
 

@@ -1,11 +1,12 @@
-"""What ends: nodes that have an end, and whatever somebody deletes.
+"""The end of queues and muxers: by their lifetime policy, or by a deletion.
 
-Rule 1. A node with an end is looked at where something happens that may be it: a link goes, the last message goes, the
-        broker starts. Nothing is looked for.
-Rule 2. What goes with it is dismantling.py's. What passed on to it and has an end is looked at next.
-Rule 3. What is more than a tick takes goes in parts. The rest is a command, EndNodes: decided next, before any other,
-        and in the state that the part before it has left.
-Rule 4. Links that went all at once, by one event, are told in parts as well: the command EndLinks.
+Rule 1. A node with a lifetime policy is checked after each event that may end it: a link or the last message is gone,
+        or the broker starts. Nothing polls.
+Rule 2. Teardown removes a node with its attachments and links. Muxers with a lifetime policy that sent to it are
+        checked next.
+Rule 3. A decision with more changes than a tick takes is made in parts. The rest is the command EndNodes, which is
+        decided before any other command, in the state after the part before it.
+Rule 4. If one event ends very many links, their effects are sent in parts too: the command EndLinks.
 """
 
 from collections import deque
@@ -25,7 +26,7 @@ from ambermq.engine.model.state import State
 __all__ = ["END_DECISIONS", "context_after", "end_links", "end_nodes", "end_nodes_at_start"]
 
 _ALL: Final = 1 << 62
-"""More changes than there can be."""
+"""A limit above any number of changes."""
 
 
 def end_nodes(
@@ -38,38 +39,38 @@ def end_nodes(
     then: Iterable[Effect] = (),
     changes_max: int = 0,
 ) -> Decision:
-    """Return what ends of queues and muxers that something happened to; `state` is that at the offset of `context`.
+    """Return the decision that ends those of `nodes` whose end has come; `state` is the state at the context's offset.
 
-    `closed` are those whose own link, which had them made, is gone; `deleted` are deleted in any case. `then`
-    is what leaves when all is done. A part is `changes_max` changes, by default those that a tick takes; what is more
-    is Unfinished, the last of the effects.
+    `closed` are nodes whose creating link is gone; `deleted` are nodes to delete in any case. `then` are effects that
+    leave when all is done. A part has `changes_max` changes, by default as many as a tick takes. The rest is
+    Unfinished, the last effect.
     """
     part = Teardown(state, context, changes_max or context.config.tick_changes_max)
-    ahead = deque(dict.fromkeys(nodes))
-    while ahead:
-        node = ahead[0]
-        if _is_over(part.state, node, is_closed=node in closed, is_deleted=node in deleted) and (
-            part.changes_left <= 0 or not part.take(node)
+    pending = deque(dict.fromkeys(nodes))
+    while pending:
+        node = pending[0]
+        if _must_end(part.state, node, is_closed=node in closed, is_deleted=node in deleted) and (
+            part.changes_left <= 0 or not part.remove(node)
         ):
-            # None is left that is not ahead: who passes on and has an end does so by what goes with a core.
-            rest = EndNodes(tuple(dict.fromkeys(ahead)), tuple(closed), tuple(deleted), tuple(then))
+            # `part.upstream` is empty here: a muxer with a lifetime policy gets into it when a node is removed whole.
+            rest = EndNodes(tuple(dict.fromkeys(pending)), tuple(closed), tuple(deleted), tuple(then))
             return part.events, [*part.effects, Unfinished(rest)]
-        ahead.popleft()
-        # Though looked at already: each lives by the links that it has now.
-        ahead += part.left
-        part.left.clear()
+        pending.popleft()
+        # A muxer is checked again even if it was checked before: only its present links count.
+        pending += part.upstream
+        part.upstream.clear()
     return part.events, [*part.effects, *then]
 
 
 def end_nodes_at_start(state: State, context: DecisionContext) -> list[Event]:
-    """Return what ends when the broker starts: no link is left, and none of before comes back."""
+    """Return the events that end nodes at a start of the broker, when no link is left."""
     nodes = [queue.id for queue in state.queues.values() if queue.lifetime]
     nodes += [muxer.id for muxer in state.muxers.values() if muxer.options.lifetime]
     return end_nodes(state, sorted(nodes), context, closed=frozenset(nodes), changes_max=_ALL)[0]
 
 
 def end_links(links: EndLinks, context: DecisionContext) -> list[Effect]:
-    """Return what tells of links that are gone already, as many as a tick takes; the rest is Unfinished."""
+    """Return the effects that end links which are not in the state any more; beyond a tick the rest is Unfinished."""
     changes_max = context.config.tick_changes_max
     consumers = links.consumers[:changes_max]
     producers = links.producers[: changes_max - len(consumers)]
@@ -93,13 +94,13 @@ def _end_links(_state: State, command: EndLinks, context: DecisionContext) -> De
     return [], end_links(command, context)
 
 
-def _is_over(state: State, node: int, *, is_closed: bool, is_deleted: bool) -> bool:
-    """Return whether a queue or muxer that is there is to go: it has come to its end, or is deleted."""
+def _must_end(state: State, node: int, *, is_closed: bool, is_deleted: bool) -> bool:
+    """Return whether an existing queue or muxer must end: by its lifetime policy, or because it is deleted."""
     queue, muxer = state.queues.get(node), state.muxers.get(node)
     if queue is not None:
         lifetime, links, depth, is_used = queue.lifetime, queue.consumers, queue.depth, queue.published > 0
     elif muxer is not None:
-        # A topic holds no message, and its links are the subscriptions.
+        # A topic holds no message, and its subscriptions count as links.
         lifetime, links, depth, is_used = muxer.options.lifetime, len(muxer.attachments), 0, False
     else:
         return False

@@ -1,10 +1,9 @@
-"""Where a message would go, and why: the way that publishing would take it, told and not gone.
+"""The explanation of a route: where a message would go, and why, without publishing it.
 
-Rule 1. It is what publishing does with a link to the address, by the same routing, in the same tick.
-Rule 2. Nothing is drawn: a LOSSY muxer passes the message on, and says with what probability it would.
-Rule 3. Nothing is made: where a link would create the queue of its address, that is said too.
-Rule 4. Who sends is not known: what a subscription leaves out of its own container's messages, and whether anybody
-        receives, is not looked at.
+Rule 1. The route is the same as that of a message on a link to the address, in the same tick.
+Rule 2. Nothing is drawn: a LOSSY muxer keeps the message, and the explanation has its probability.
+Rule 3. Nothing is created: if a link would create the queue of its address, the explanation says so.
+Rule 4. The sender is unknown. So no-local subscriptions get the message, and the presence of consumers does not matter.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 from ambermq.engine.address import NodeKind, parse_address
 from ambermq.engine.commands import ExplainRoute
 from ambermq.engine.decide.context import Decision, DecisionContext
-from ambermq.engine.decide.node_names import destination_said, muxer_id, queue_muxer, topic_muxer
+from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import create_queue
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import Refused
@@ -26,25 +25,25 @@ __all__ = ["EXPLAIN_DECISIONS", "Explained", "explain"]
 
 
 class Explained(NamedTuple):
-    """The way of one message."""
+    """The route of one message."""
 
     muxer: int
-    """Where it begins."""
+    """The first muxer."""
     destination: str
     hops: tuple[Hop, ...]
-    """The muxers that see it, in order."""
+    """The muxers that the message visits, in order."""
     queues: tuple[int, ...]
-    """Those that it reaches, each once, in order."""
+    """The queues that it reaches, each once, in order."""
     lossy: tuple[int, ...]
-    """Muxers on the way that would draw for it."""
+    """The muxers on the path that would draw for it."""
     creates: str | None = None
-    """The queue that a link to the address makes first, and that the message then reaches."""
+    """The queue that a link to the address creates; the message then reaches it too."""
 
 
 def explain(state: State, address: str, fields: Fields, context: DecisionContext) -> Explained:
-    """Return the way of a message that is sent to an address; to that of its own `to` where `address` is empty.
+    """Return the route of a message to an address; if `address` is empty, to the address in its `to`.
 
-    Raises Refused as publishing does.
+    Raises Refused in the same cases as publishing.
     """
     muxer, destination, creates = _start(state, address, fields, context)
     hops = tuple(context.router.hops(state, muxer, destination, fields, None))
@@ -60,22 +59,22 @@ def explain(state: State, address: str, fields: Fields, context: DecisionContext
 
 
 def _start(state: State, address: str, fields: Fields, context: DecisionContext) -> tuple[int, str, str | None]:
-    """Return the first muxer, the destination, and the name of the queue that would be made."""
+    """Return the first muxer, the destination, and the name of the queue that would be created."""
     node = parse_address(address or _address_of(fields), name_bytes_max=context.config.name_bytes_max)
     if node.kind is NodeKind.QUEUE:
         first = queue_muxer(state, node.name)
         is_new = node.name not in state.queue_names
         if is_new:
-            create_queue(state, node.name, context)  # or it is refused, as there
+            create_queue(state, node.name, context)  # only for its refusals
         return first, node.name, node.name if is_new else None
     if node.kind is NodeKind.TOPIC:
         return topic_muxer(state, node.name), node.name, None
     muxer = muxer_id(state, node.name)
     if node.destination is not None:
         return muxer, node.destination, None
-    # Without a link's address `to` is the address, and says nothing more.
+    # Without a link's address `to` is the address, so it cannot name the destination too.
     to, subject = _text(fields, "properties.to") if address else None, _text(fields, "properties.subject")
-    return muxer, destination_said(node.name, to, subject, name_bytes_max=context.config.name_bytes_max), None
+    return muxer, message_destination(node.name, to, subject, name_bytes_max=context.config.name_bytes_max), None
 
 
 def _address_of(fields: Fields) -> str:

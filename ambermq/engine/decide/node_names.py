@@ -1,8 +1,8 @@
-"""What addresses stand for, and names that the broker gives: `$temporary.N` and `$subscription.N`.
+"""The nodes of addresses, and the names that the broker chooses: `$temporary.N` and `$subscription.N`.
 
-N is the offset of the record that made it.
+N is the offset of the event that created the node.
 
-Rule: nothing is made at such a name by asking for it. So who answers to a temporary queue that is gone makes no queue.
+Rule: an address with such a name never creates a node. So a reply to a temporary queue that has ended creates no queue.
 """
 
 from typing import Final
@@ -13,9 +13,9 @@ from ambermq.engine.model.muxer import QUEUE_MUXER, TOPIC_MUXER
 from ambermq.engine.model.state import State
 
 __all__ = [
-    "BARE",
-    "check_ungiven",
-    "destination_said",
+    "ADVANCED_MODE",
+    "check_name_allowed",
+    "message_destination",
     "muxer_id",
     "node_at",
     "queue_muxer",
@@ -26,8 +26,8 @@ __all__ = [
 
 _TEMPORARY: Final = "$temporary."
 _SUBSCRIPTION: Final = "$subscription."
-BARE: Final = "this virtual host is in advanced mode"
-"""As refusals say it."""
+ADVANCED_MODE: Final = "this virtual host is in advanced mode"
+"""The wording of refusals in an advanced virtual host."""
 _INSTEAD: Final = "declare muxers, attach queues, and send to /muxers/NAME"
 
 
@@ -37,30 +37,30 @@ def temporary_name(offset: int) -> str:
 
 
 def subscription_name(offset: int) -> str:
-    """Return the name of a subscription's queue, and of its muxer where it has a selector."""
+    """Return the name of a subscription's queue, and of the muxer of its selector."""
     return f"{_SUBSCRIPTION}{offset}"
 
 
-def check_ungiven(name: str) -> None:
-    """Raise Refused with amqp:not-found for a name that nothing is made by: there is no such queue, or no more."""
+def check_name_allowed(name: str) -> None:
+    """Raise Refused with amqp:not-found for a name that only the broker may choose; no queue has it."""
     if name.startswith("$"):
         raise Refused("amqp:not-found", f"no queue {name!r}: names that begin with $ are given by the broker")
 
 
 def queue_muxer(state: State, name: str) -> int:
-    """Return the id of the muxer that messages to a queue's address go to. Raises Refused."""
+    """Return the id of the muxer for messages to a queue's address. Raises Refused."""
     muxer = state.muxer_names.get(QUEUE_MUXER)
     if muxer is None:
-        raise Refused("amqp:not-found", f"nothing leads to {name!r:.80}: {BARE}; {_INSTEAD}")
+        raise Refused("amqp:not-found", f"nothing leads to {name!r:.80}: {ADVANCED_MODE}; {_INSTEAD}")
     return muxer
 
 
 def topic_muxer(state: State, name: str) -> int:
-    """Return the id of the muxer that messages to a topic go to: TOPIC, or a temporary topic's own. Raises Refused."""
+    """Return the id of the muxer for messages to a topic: TOPIC, or the temporary topic itself. Raises Refused."""
     if not name.startswith("$"):
         muxer_of_all = state.muxer_names.get(TOPIC_MUXER)
         if muxer_of_all is None:
-            raise Refused("amqp:not-found", f"no topic {name!r:.80}: {BARE}; {_INSTEAD}")
+            raise Refused("amqp:not-found", f"no topic {name!r:.80}: {ADVANCED_MODE}; {_INSTEAD}")
         return muxer_of_all
     muxer = state.muxer_named(name) if name.startswith(_TEMPORARY) else None
     if muxer is None:
@@ -76,10 +76,10 @@ def muxer_id(state: State, name: str) -> int:
     return muxer
 
 
-def destination_said(muxer: str, to: str | None, subject: str | None, *, name_bytes_max: int) -> str:
-    """Return what a message is for that is sent to a muxer's address: its `to`, else its `subject`.
+def message_destination(muxer: str, to: str | None, subject: str | None, *, name_bytes_max: int) -> str:
+    """Return the destination of a message that is sent to a muxer's address: its `to`, else its `subject`.
 
-    Clients of JMS write the address of their link into `to`: what follows the muxer's name there is meant, if anything.
+    JMS clients write the address of their link into `to`. Then the destination is the text after the muxer's name.
     """
     if to and to.startswith("/"):
         try:
@@ -92,7 +92,7 @@ def destination_said(muxer: str, to: str | None, subject: str | None, *, name_by
 
 
 def node_at(state: State, muxer: int, destination: str | None) -> int:
-    """Return the queue or muxer with an end that a producer to a muxer, for a destination, sends to; 0 for others."""
+    """Return the queue or muxer that a producer sends to, if it has a lifetime policy; else 0."""
     if muxer == state.muxer_names.get(QUEUE_MUXER):
         queue = state.queue_named(destination or "")
         return queue.id if queue is not None and queue.lifetime else 0

@@ -1,11 +1,11 @@
-"""A subscription is found, made, or made anew where what is asked of its key has changed.
+"""The decision on a subscription of a receiver: find it, create it, or replace it if the request has changed.
 
-Rule 1. What is not shared has one link at a time: the newest has it, the one before is ended as stolen.
-Rule 2. Asking for another topic, selector or no-local by the same key ends the subscription that there was, with its
-        messages, and makes another (JMS 2.0, 8.3.3). While others use a shared one that is refused.
-Rule 3. One name is not durable both shared and unshared; nothing at a temporary topic is durable.
-Rule 4. A container without an id is nobody in particular: it has what its links have, and what is global. What others
-        could find by its name, durable or shared, is refused, and it has no messages of its own to be left out.
+Rule 1. A subscription that is not shared has one link at a time. A new link steals it, and the old link is ended.
+Rule 2. A request with the same key and another topic, selector or no-local replaces the subscription: the old one ends
+        with its messages (JMS 2.0, 8.3.3). For a shared subscription with receivers this is refused.
+Rule 3. A durable name is either shared or not shared. A temporary topic has no durable subscriptions.
+Rule 4. Containers with an empty id are different ones, so such a container cannot be found again. It may only have
+        subscriptions of one link and global ones; durable or shared ones are refused, and no-local has no effect.
 """
 
 from typing import NamedTuple
@@ -34,22 +34,22 @@ __all__ = ["SubscriptionPlace", "compiled", "recall", "subscribe"]
 
 
 class SubscriptionPlace(NamedTuple):
-    """Where a consumer gets its messages, and what makes it be there."""
+    """The queue of a consumer, and the decision that provides it."""
 
     queue: int
     events: list[Event]
     effects: list[Effect]
     subscription: Subscription | None = None
     address: str = ""
-    """Of a node that was made for it."""
+    """The address of a dynamic node that the decision creates."""
     owns: int = 0
-    """That node."""
+    """The id of that node, 0 for none."""
     is_unfinished: bool = False
-    """What was there has to go first, and is more than one decision takes: the command is to be decided again."""
+    """The removal of the old subscription takes more than one decision, so the command must be decided again."""
 
 
 def subscribe(state: State, topic: str, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
-    """Return the subscription that a receiver asks for. Raises Refused."""
+    """Return the subscription that a receiver requests. Raises Refused."""
     wanted = _wanted(topic, command)
     _check_container(wanted)
     _check(state, wanted, context)
@@ -61,40 +61,40 @@ def subscribe(state: State, topic: str, command: AttachConsumer, context: Decisi
         if wanted.is_shared:
             _check_unused(state, found, "another topic or selector", is_fine=is_same)
         else:
-            events, effects = _robbed(state, found, context)
+            events, effects = _stolen(state, found, context)
         if is_same:
             return SubscriptionPlace(found, events, effects, wanted)
         part = Teardown(fold(state, events), context_after(context, events), context.config.tick_changes_max)
-        is_gone = part.take(found)
+        is_gone = part.remove(found)
         events, effects = events + part.events, effects + part.effects
         if not is_gone:
-            # What would be refused in the end is refused now, while nothing has changed.
-            _made(part.state, wanted, context_after(context, events))
+            # This call raises a refusal of the new subscription now, before anything has changed.
+            _creation(part.state, wanted, context_after(context, events))
             return SubscriptionPlace(found, events, effects, wanted, is_unfinished=True)
         state = part.state
     queue = context.next_offset + len(events)
-    return SubscriptionPlace(queue, events + _made(state, wanted, context_after(context, events)), effects, wanted)
+    return SubscriptionPlace(queue, events + _creation(state, wanted, context_after(context, events)), effects, wanted)
 
 
 def recall(state: State, command: AttachConsumer, context: DecisionContext) -> SubscriptionPlace:
-    """Return a durable subscription that a receiver names without saying what it is. Raises Refused."""
-    asked = command.subscription_request
-    container, name = None if asked.is_global else command.container, asked.name or command.link
+    """Return the durable subscription of a receiver that gives only its name, without a source. Raises Refused."""
+    request = command.subscription_request
+    container, name = None if request.is_global else command.container, request.name or command.link
     if container == "":
         raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}: the container's id is empty")
     for is_shared in (False, True):
         found = state.subscription_queues.get((container, name, is_shared, False))
         if found is not None:
-            events, effects = _robbed(state, found, context) if not is_shared else ([], [])
+            events, effects = _stolen(state, found, context) if not is_shared else ([], [])
             if is_shared:
-                _check_unused(state, found, "whoever asks for it without a source")
+                _check_unused(state, found, "a receiver without a source")
             return SubscriptionPlace(found, events, effects, state.subscriptions[found])
     whose = "a global one" if container is None else f"one of container {container!r:.80}"
     raise Refused("amqp:not-found", f"no durable subscription {name!r:.80}, as {whose}")
 
 
 def compiled(text: str, context: DecisionContext) -> Selector | None:
-    """Return a receiver's selector, None where it selects nothing. Raises Refused: position and token are named."""
+    """Return the compiled selector of a receiver, None for a blank text. Raises Refused with position and token."""
     if not text.strip():
         return None
     try:
@@ -104,28 +104,28 @@ def compiled(text: str, context: DecisionContext) -> Selector | None:
 
 
 def _wanted(topic: str, command: AttachConsumer) -> Subscription:
-    asked = command.subscription_request
+    request = command.subscription_request
     return Subscription(
         topic,
-        asked.name or command.link,
-        None if asked.is_global else command.container,
-        asked.is_shared,
-        not asked.is_durable,
+        request.name or command.link,
+        None if request.is_global else command.container,
+        request.is_shared,
+        not request.is_durable,
         command.selector if command.selector.strip() else "",
-        # Nobody in particular has a global one.
-        asked.is_no_local and not asked.is_global and command.container != "",
+        # A global subscription belongs to no container.
+        request.is_no_local and not request.is_global and command.container != "",
     )
 
 
 def _check_container(wanted: Subscription) -> None:
-    """Refuse what nameless containers would have in common, and take from each other."""
+    """Raise Refused if containers with an empty id would share the subscription."""
     if wanted.container == "" and wanted.key is not None:
         what = f"subscription {wanted.name!r:.80} would be found by its container's id, which is empty"
-        raise Refused("amqp:invalid-field", f"{what}: open with a container-id, or ask for a global one")
+        raise Refused("amqp:invalid-field", f"{what}: open with a container-id, or request a global one")
 
 
 def _check(state: State, wanted: Subscription, context: DecisionContext) -> None:
-    """Refuse what no message could reach, or what is there as another kind."""
+    """Raise Refused if no message can reach the subscription, or if it exists as another kind."""
     muxer = state.muxers[topic_muxer(state, wanted.topic)]
     if muxer.name == TOPIC_MUXER:
         check_argument(muxer, wanted.topic, context.config)
@@ -142,11 +142,11 @@ def _check_unused(state: State, queue: int, why: str, *, is_fine: bool = False) 
     count = state.queues[queue].consumers
     if count and not is_fine:
         name = state.subscriptions[queue].name
-        raise Refused("amqp:resource-locked", f"subscription {name!r:.80} has {count} receivers: not for {why}")
+        raise Refused("amqp:resource-locked", f"subscription {name!r:.80} has {count} receivers: refused for {why}")
 
 
-def _robbed(state: State, queue: int, context: DecisionContext) -> Decision:
-    """Return what ends the links that a subscription has."""
+def _stolen(state: State, queue: int, context: DecisionContext) -> Decision:
+    """Return the decision that ends the links of a subscription."""
     if not state.queues[queue].consumers:
         return [], []
     left = sorted(state.receivers[queue])
@@ -157,8 +157,8 @@ def _robbed(state: State, queue: int, context: DecisionContext) -> Decision:
     return events, [ConsumerEnded(one, "amqp:link:stolen", why) for one in left]
 
 
-def _made(state: State, wanted: Subscription, context: DecisionContext) -> list[Event]:
-    """Return what makes a subscription's queue and wires it."""
+def _creation(state: State, wanted: Subscription, context: DecisionContext) -> list[Event]:
+    """Return the events that create a subscription's queue and attach it."""
     queue, now_us = context.next_offset, context.now_us
     name = subscription_name(queue)
     lifetime = Lifetime.NO_LINKS if wanted.is_volatile else Lifetime.PERMANENT

@@ -1,11 +1,11 @@
-"""What goes with a queue or a muxer, as much of it as one part of a decision takes.
+"""The teardown of a queue or muxer with all that depends on it, up to the changes of one part of a decision.
 
-Rule 1. First goes what others have hung on it, attachments and then links, each by an event of its own where they are
-        more than the part takes. Its core goes last and whole: its own wiring and itself, with the links that are left.
-        So what is cut between two parts is there still, and works.
-Rule 2. A subscription's own wiring is the attachment that it was made with, and the muxer of its selector.
-Rule 3. A temporary topic takes its subscriptions along, before it.
-Rule 4. Links that are left on what goes are ended, with amqp:resource-deleted.
+Rule 1. First its attachments by other commands end, then its links; if they are more than the part takes, each by an
+        event of its own. Its core ends last and whole: its own wiring, itself and the remaining links. So between two
+        parts the node still exists and works.
+Rule 2. A subscription's own wiring is the attachment that it was created with, and the muxer of its selector.
+Rule 3. The subscriptions of a temporary topic end before it.
+Rule 4. The remaining links of a removed node are ended with amqp:resource-deleted.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ from ambermq.snapshot.persistent_map import PersistentMap
 __all__ = ["Teardown"]
 
 _DELETED: Final = "amqp:resource-deleted"
-_NOBODY: Final[Links] = PersistentMap()
+_NO_LINKS: Final[Links] = PersistentMap()
 
 _Place = tuple[int, Attachment]
 """A muxer's id, and one of its attachments."""
@@ -34,88 +34,88 @@ _Place = tuple[int, Attachment]
 
 @final
 class Teardown:
-    """One part: its events and effects so far, and the state after them."""
+    """One part of a teardown: its events and effects so far, and the state after them."""
 
-    __slots__ = ("_context", "changes_left", "effects", "events", "left", "state")
+    __slots__ = ("_context", "changes_left", "effects", "events", "state", "upstream")
 
     def __init__(self, state: State, context: DecisionContext, changes_max: int) -> None:
-        """`state` is that at the offset of `context`."""
+        """`state` is the state at the context's offset."""
         self.state = state
         self.events: list[Event] = []
         self.effects: list[Effect] = []
-        self.left: dict[int, None] = {}
-        """Muxers with an end that passed on to something that has gone."""
+        self.upstream: dict[int, None] = {}
+        """Muxers with a lifetime policy that sent to a removed node."""
         self.changes_left = changes_max
         self._context = context
 
-    def take(self, node: int) -> bool:
-        """Take a queue or muxer that is there apart, as far as this part goes; return whether it is gone.
+    def remove(self, node: int) -> bool:
+        """Remove an existing queue or muxer, up to the limit of this part; return whether it is removed.
 
-        There must be changes left.
+        `changes_left` must be above 0.
         """
-        assert self.changes_left > 0, "a part has an end, a whole has parts"
+        assert self.changes_left > 0, "each part makes progress"
         queue = self.state.queues.get(node)
         if queue is not None:
-            return self._take_queue(queue)
+            return self._remove_queue(queue)
         muxer = self.state.muxers[node]
-        return self._take_topic(muxer) if muxer.options.lifetime else self._take_muxer(muxer)
+        return self._remove_topic(muxer) if muxer.options.lifetime else self._remove_muxer(muxer)
 
-    def _take_queue(self, queue: Queue) -> bool:
+    def _remove_queue(self, queue: Queue) -> bool:
         own, selecting = self._own_wiring(queue)
-        if not self._unhang(queue.id, own) or not self._end_links(queue.id, f"queue {queue.name!r}"):
+        if not self._detach_from_muxers(queue.id, own) or not self._end_links(queue.id, f"queue {queue.name!r}"):
             return False
         self._detach(own)
         if selecting is not None:
-            self._happened(MuxerDeleted, selecting.id)
-        self._happened(QueueDeleted, queue.id)
+            self._emit(MuxerDeleted, selecting.id)
+        self._emit(QueueDeleted, queue.id)
         return True
 
     def _own_wiring(self, queue: Queue) -> tuple[list[_Place], Muxer | None]:
-        """Return what a subscription was made with: attachments, and the muxer of its selector."""
+        """Return the wiring that a subscription was created with: attachments, and the muxer of its selector."""
         subscription = self.state.subscriptions.get(queue.id)
         if subscription is None:
             return [], None
         router, selecting = self._context.router, self.state.muxer_named(queue.name)
         if selecting is not None:
-            behind = [(selecting.id, one) for one in selecting.attachments.values()]
-            return behind + router.attachments_of(self.state, selecting.id), selecting
+            downstream = [(selecting.id, one) for one in selecting.attachments.values()]
+            return downstream + router.attachments_of(self.state, selecting.id), selecting
         is_temporary = subscription.topic.startswith("$")
         topic = self.state.muxer_named(subscription.topic if is_temporary else TOPIC_MUXER)
         pattern = None if is_temporary else subscription.topic
         found = None if topic is None else router.find(self.state, topic.id, queue.id, pattern)
         return [] if topic is None or found is None else [(topic.id, found)], None
 
-    def _take_muxer(self, muxer: Muxer) -> bool:
-        if not self._unhang(muxer.id, ()):
+    def _remove_muxer(self, muxer: Muxer) -> bool:
+        if not self._detach_from_muxers(muxer.id, ()):
             return False
-        behind = sorted(islice(muxer.attachments.values(), self.changes_left), key=attrgetter("id"))
-        self._detach([(muxer.id, one) for one in behind])
-        if len(behind) < len(muxer.attachments) or not self._end_links(muxer.id, f"muxer {muxer.name!r}"):
+        downstream = sorted(islice(muxer.attachments.values(), self.changes_left), key=attrgetter("id"))
+        self._detach([(muxer.id, one) for one in downstream])
+        if len(downstream) < len(muxer.attachments) or not self._end_links(muxer.id, f"muxer {muxer.name!r}"):
             return False
-        self._happened(MuxerDeleted, muxer.id)
+        self._emit(MuxerDeleted, muxer.id)
         return True
 
-    def _take_topic(self, topic: Muxer) -> bool:
+    def _remove_topic(self, topic: Muxer) -> bool:
         for _, attachment in sorted(islice(topic.attachments.items(), self.changes_left)):
-            if self.changes_left <= 0 or not self._take_subscription(topic, attachment):
+            if self.changes_left <= 0 or not self._remove_subscription(topic, attachment):
                 return False
         if self.state.muxers[topic.id].attachments or not self._end_links(topic.id, f"topic {topic.name!r}"):
             return False
-        self._happened(MuxerDeleted, topic.id)
+        self._emit(MuxerDeleted, topic.id)
         return True
 
-    def _take_subscription(self, topic: Muxer, attachment: Attachment) -> bool:
+    def _remove_subscription(self, topic: Muxer, attachment: Attachment) -> bool:
         queue = self.state.queues.get(attachment.member)
         if queue is None and attachment.member in self.state.muxers:
             queue = self.state.queue_named(self.state.muxers[attachment.member].name)
         if queue is None:
-            # A repair of the log could not save it.
+            # A repair of the log could not save the queue.
             self._detach([(topic.id, attachment)])
             return True
-        return self._take_queue(queue)
+        return self._remove_queue(queue)
 
-    def _unhang(self, node: int, own: Iterable[_Place]) -> bool:
-        """Detach a node from what passes on to it, but for its `own`; return whether all of that is done."""
+    def _detach_from_muxers(self, node: int, own: Iterable[_Place]) -> bool:
+        """Remove the attachments of a node as a member, without its `own`; return whether all are removed."""
         kept, changes_max = {attachment.id for _, attachment in own}, self.changes_left
         places = self._context.router.attachments_of(self.state, node, at_most=changes_max + len(kept) + 1)
         hung = [place for place in places if place[1].id not in kept]
@@ -125,12 +125,12 @@ class Teardown:
     def _detach(self, places: Iterable[_Place]) -> None:
         for muxer, one in places:
             if self.state.muxers[muxer].options.lifetime:
-                self.left[muxer] = None
-            self._happened(Detached, muxer, one.member, one.id, one.argument)
+                self.upstream[muxer] = None
+            self._emit(Detached, muxer, one.member, one.id, one.argument)
 
     def _end_links(self, node: int, what: str) -> bool:
-        """End the links to a node; return whether those are all, which go with itself then."""
-        receivers, senders = self.state.receivers.get(node, _NOBODY), self.state.links.get(node, _NOBODY)
+        """End links to a node; return whether these are all of them. Then the removal of the node ends them."""
+        receivers, senders = self.state.receivers.get(node, _NO_LINKS), self.state.links.get(node, _NO_LINKS)
         if len(receivers) + len(senders) <= self.changes_left:
             consumers, producers = sorted(receivers), sorted(senders)
         else:
@@ -145,13 +145,13 @@ class Teardown:
             self.changes_left -= count
             return True
         for consumer in consumers:
-            self._happened(ConsumerDetached, consumer)
+            self._emit(ConsumerDetached, consumer)
         for producer in producers:
-            self._happened(ProducerDetached, producer)
+            self._emit(ProducerDetached, producer)
         return False
 
     def _first_of(self, node: int, receivers: Links) -> list[int]:
-        """Return as many of a node's consumers as this part takes; what they hold comes back, and counts as well."""
+        """Return as many of a node's consumers as this part takes; each message that they hold is a change too."""
         consumers, queue = list[int](), self.state.queues.get(node)
         for consumer in receivers:
             if self.changes_left <= len(consumers):
@@ -161,7 +161,7 @@ class Teardown:
                 self.changes_left -= queue.held_by(consumer).count
         return sorted(consumers)
 
-    def _happened(self, kind: Callable[..., Event], *what: Any) -> None:
+    def _emit(self, kind: Callable[..., Event], *what: Any) -> None:
         event = kind(self._context.next_offset + len(self.events), self._context.now_us, *what)
         self.events.append(event)
         self.state = apply(self.state, event)

@@ -1,9 +1,9 @@
-"""Deciding what changes of a queue or muxer that is there: what it does with messages, never what it is.
+"""The decision on an update of a queue or muxer: its settings change, never its kind.
 
-Rule 1. What is told is all that it goes by from now on, so the newest event alone says it.
-Rule 2. What is not said stays as it is; where all of it is so already nothing happens, and the answer says so.
-Rule 3. What a thing was made as may be said again, and is refused where it says otherwise: class, separator, template.
-Rule 4. Messages stay where they are, and LOSSY muxers go on from their last draw.
+Rule 1. The event has all settings, not the difference, so the newest event is enough.
+Rule 2. A setting that the command leaves out stays. If nothing changes there is no event, and the answer says so.
+Rule 3. Class, separator and template never change. A command may repeat them; another value is refused.
+Rule 4. Messages stay on their queues, and a LOSSY muxer continues after its last draw.
 """
 
 import dataclasses
@@ -32,40 +32,41 @@ def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) 
     template = queue.settings.template
     if command.template not in (None, template):
         made = f"queue {queue.name!r} was made from template {template!r}, which does not change"
-        raise _otherwise(made, f"template {command.template!r}", "declare another queue from that one, and move to it")
+        instead = "declare another queue from that one, and move to it"
+        raise _unchangeable(made, f"template {command.template!r}", instead)
     messages_max = queue.settings.messages_max if command.messages_max is None else command.messages_max
     settings = dataclasses.replace(queue.settings, messages_max=messages_max)
     check_settings(settings)
     if settings == queue.settings:
-        return _answered(state, [], command)
-    return _answered(state, [QueueUpdated(context.next_offset, context.now_us, queue.id, settings)], command)
+        return _answer(state, [], command)
+    return _answer(state, [QueueUpdated(context.next_offset, context.now_us, queue.id, settings)], command)
 
 
 def _update_muxer(state: State, command: UpdateMuxer, context: DecisionContext) -> Decision:
     muxer = existing_muxer(state, command.name, context.config)
     if command.kind not in (None, muxer.kind):
         made = f"muxer {muxer.name!r} is of class {muxer.kind.text}, which does not change"
-        raise _otherwise(made, f"class {command.kind.text}", _MUXER_INSTEAD)
+        raise _unchangeable(made, f"class {command.kind.text}", _MUXER_INSTEAD)
     options = _options(muxer, command)
     check_options(muxer.kind, options)
     if options.separator != muxer.options.separator:
         made = f"the patterns of muxer {muxer.name!r} are of words with {muxer.options.separator!r} between them"
-        raise _otherwise(made, f"separator {options.separator!r}", _MUXER_INSTEAD)
+        raise _unchangeable(made, f"separator {options.separator!r}", _MUXER_INSTEAD)
     if options == muxer.options:
-        return _answered(state, [], command)
-    return _answered(state, [MuxerUpdated(context.next_offset, context.now_us, muxer.id, options)], command)
+        return _answer(state, [], command)
+    return _answer(state, [MuxerUpdated(context.next_offset, context.now_us, muxer.id, options)], command)
 
 
 def _options(muxer: Muxer, command: UpdateMuxer) -> Options:
-    said = {"separator": command.separator, "probability": command.probability, "seed": command.seed}
-    return replace(muxer.options, **{name: value for name, value in said.items() if value is not None})
+    changes = {"separator": command.separator, "probability": command.probability, "seed": command.seed}
+    return replace(muxer.options, **{name: value for name, value in changes.items() if value is not None})
 
 
-def _otherwise(made: str, asked: str, instead: str) -> Refused:
+def _unchangeable(made: str, asked: str, instead: str) -> Refused:
     return Refused("amqp:precondition-failed", f"{made}, asked for {asked}: {instead}")
 
 
-def _answered(state: State, events: list[Event], command: UpdateQueue | UpdateMuxer) -> Decision:
+def _answer(state: State, events: list[Event], command: UpdateQueue | UpdateMuxer) -> Decision:
     return events, [Answered(command.key, {**command.read(fold(state, events)), "updated": bool(events)})]
 
 

@@ -1,9 +1,9 @@
-"""Deciding about wiring: queues, muxers, and what is attached to what.
+"""The decisions on the wiring: queues, muxers and attachments.
 
-Rule 1. Whatever is asked for is checked whole before anything happens: nothing is ever half wired.
-Rule 2. Asking again for what there is changes nothing; asking for the same name with other properties is refused.
-Rule 3. Muxers never pass messages round: an attachment that would close a circle is refused, with the way named.
-Rule 4. What goes takes its attachments along, each by an event of its own, in both directions (ending.py).
+Rule 1. A command is checked completely before the first event, so it is never half done.
+Rule 2. A repeated declaration changes nothing. A declaration of the same name with other properties is refused.
+Rule 3. Muxers have no cycle: an attachment that would close one is refused, and the refusal names the path.
+Rule 4. A deleted node loses its attachments in both directions, each by an event of its own (end_nodes.py).
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.attachment_arguments import check_argument, check_argument_name, check_names
 from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import end_nodes
-from ambermq.engine.decide.node_names import BARE, check_ungiven
+from ambermq.engine.decide.node_names import ADVANCED_MODE, check_name_allowed
 from ambermq.engine.effects import Answered
 from ambermq.engine.errors import PatternError, Refused
 from ambermq.engine.events import Attached, Detached, Event, MuxerDeclared, QueueDeclared
@@ -49,9 +49,9 @@ _PREDECLARED = ((QUEUE_MUXER, MuxerKind.DESTINATION), (TOPIC_MUXER, MuxerKind.WI
 
 
 def predeclared(state: State, context: DecisionContext) -> list[Event]:
-    """Return the predeclared wiring as far as it is missing; queues are attached to QUEUE again by their names.
+    """Return the events that create missing predeclared muxers, and attach older queues to QUEUE by their names.
 
-    In advanced mode there is none.
+    In advanced mode there are none.
     """
     events: list[Event] = []
     if state.mode is VhostMode.ADVANCED:
@@ -70,10 +70,10 @@ def predeclared(state: State, context: DecisionContext) -> list[Event]:
 
 
 def _unattached(state: State, muxer: int) -> list[int]:
-    """Return the queues that a start has to attach to QUEUE by their names: those that are older than the muxer.
+    """Return the queues that a start must attach to QUEUE by their names: they are older than the muxer.
 
-    A start attaches them in order of age. One that was cut has left out the youngest of them, so those that somebody
-    has detached since from between the others stay as they are.
+    A start attaches them in order of age. If a crash cut it short, the youngest ones are missing. So a gap between
+    attached queues is a later detach, and stays.
     """
     older = sorted(one for one in state.queues if one < muxer and one not in state.subscriptions)
     known = state.muxers.get(muxer)
@@ -88,16 +88,16 @@ def _unattached(state: State, muxer: int) -> list[int]:
 
 
 def create_queue(state: State, name: str, context: DecisionContext) -> list[Event]:
-    """Return what makes a queue of its name's template, for an address; Refused where that is switched off."""
+    """Return the events that create the queue of an address by its template. Raises Refused if this is switched off."""
     check_creatable(state, name, context)
     return new_queue(state, name, context.config.templates.for_queue(name).settings, context)
 
 
 def check_creatable(state: State, name: str, context: DecisionContext) -> None:
-    """Raise Refused with amqp:not-found where a queue that is not there is never made by its address."""
-    check_ungiven(name)
+    """Raise Refused with amqp:not-found if an address must not create this queue."""
+    check_name_allowed(name)
     if state.mode is VhostMode.ADVANCED:
-        raise Refused("amqp:not-found", f"no queue {name!r:.80}: {BARE}, where addresses make none: declare it")
+        raise Refused("amqp:not-found", f"no queue {name!r:.80}: {ADVANCED_MODE}; declare it")
     if not context.config.auto_create:
         raise Refused("amqp:not-found", f"no queue {name!r}; addresses are not created on this broker (auto_create)")
 
@@ -120,11 +120,11 @@ def new_queue(
     lifetime: Lifetime = Lifetime.PERMANENT,
     is_private: bool = False,
 ) -> list[Event]:
-    """Return what makes a queue that is not there yet, attached to QUEUE by its name and as its template says.
+    """Return the events that create a queue and its attachments: to QUEUE by its name, and those of its template.
 
-    A private one is not attached to QUEUE: nobody sends to it by its name.
+    A private queue is not attached to QUEUE, so no producer can send to it by its name.
 
-    Raises Refused: amqp:resource-limit-exceeded, and what its settings or its template's attachments are refused for.
+    Raises Refused: amqp:resource-limit-exceeded, and the refusals of its settings and of its template's attachments.
     """
     check_settings(settings)
     if len(state.queues) >= context.config.queues_max:
@@ -134,7 +134,7 @@ def new_queue(
     muxer = None if is_private else state.muxer_names.get(QUEUE_MUXER)
     wanted: list[tuple[int, Argument]] = [] if muxer is None else [(muxer, name)]
     wanted += _of_template(state, settings.template, context.config)
-    # True equals 1 in Python, and is another value to a condition: hence the text besides.
+    # In Python True equals 1, but a condition tells them apart, so the text is part of the key.
     alike = {(muxer, argument, argument_text(argument)): (muxer, argument) for muxer, argument in wanted}
     check_room(state, context, len(alike))
     events += [
@@ -145,13 +145,13 @@ def new_queue(
 
 
 def check_room(state: State, context: DecisionContext, count: int) -> None:
-    """Raise Refused where so many attachments more would be too many."""
+    """Raise Refused if `count` more attachments exceed the limit."""
     if context.router.attachment_count(state) + count > context.config.attachments_max:
         raise too_many("attachments", context.config.attachments_max)
 
 
 def _of_template(state: State, name: str, config: EngineConfig) -> list[tuple[int, Argument]]:
-    """Return muxers and arguments that queues of a template are attached by. Raises Refused."""
+    """Return the muxers and arguments of a template's attachments. Raises Refused."""
     template = config.templates.named(name)
     if template is None:
         known = ", ".join(one.name for one in config.templates.ordered)
@@ -173,10 +173,10 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
     check_settings(command.settings)
     queue = state.queue_named(name)
     if queue is None:
-        check_ungiven(name)
+        check_name_allowed(name)
         return new_queue(state, name, command.settings, context), [Answered(command.key, {"created": True})]
     if queue.settings != command.settings:
-        found, asked = _told(queue.settings), _told(command.settings)
+        found, asked = _settings_text(queue.settings), _settings_text(command.settings)
         instead = ": update it" if queue.settings.template == command.settings.template else ""
         raise Refused("amqp:precondition-failed", f"queue {name!r} exists with {found}, asked for {asked}{instead}")
     return [], [Answered(command.key, {"created": False})]
@@ -195,13 +195,14 @@ def _delete_queue(state: State, command: DeleteQueue, context: DecisionContext) 
 def _declare_muxer(state: State, command: DeclareMuxer, context: DecisionContext) -> Decision:
     name = _muxer_name(command.name, context.config)
     if state.mode is VhostMode.ADVANCED and name in (QUEUE_MUXER, TOPIC_MUXER):
-        raise Refused("amqp:not-allowed", f"{name!r} names what is predeclared elsewhere: {BARE}; take another name")
+        why = f"{name!r} is the name of a predeclared muxer: {ADVANCED_MODE}; take another name"
+        raise Refused("amqp:not-allowed", why)
     check_options(command.kind, command.options)
     muxer_id = state.muxer_names.get(name)
     if muxer_id is not None:
         muxer = state.muxers[muxer_id]
         if (muxer.kind, muxer.options) != (command.kind, command.options):
-            found, asked = _told_muxer(muxer.kind, muxer.options), _told_muxer(command.kind, command.options)
+            found, asked = _muxer_text(muxer.kind, muxer.options), _muxer_text(command.kind, command.options)
             instead = ": update it" if muxer.kind is command.kind is MuxerKind.LOSSY else ""
             raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}{instead}")
         return [], [Answered(command.key, {"created": False})]
@@ -238,9 +239,9 @@ def _attach_member(state: State, command: AttachMember, context: DecisionContext
     check_names(muxer, command.argument)
     check_room(state, context, 1)
     if member in state.muxers:
-        way = context.router.path(state, member, muxer.id)
-        if way:
-            names = " -> ".join(state.muxers[one].name for one in (muxer.id, *way))
+        path = context.router.path(state, member, muxer.id)
+        if path:
+            names = " -> ".join(state.muxers[one].name for one in (muxer.id, *path))
             raise Refused("amqp:not-allowed", f"messages would go round: {names}")
         _check_chain(state, muxer, member, context)
     event = Attached(context.next_offset, context.now_us, muxer.id, member, command.argument)
@@ -248,7 +249,7 @@ def _attach_member(state: State, command: AttachMember, context: DecisionContext
 
 
 def _check_chain(state: State, muxer: Muxer, member: int, context: DecisionContext) -> None:
-    """Raise Refused where messages would pass too many muxers one after the other."""
+    """Raise Refused if an attachment makes a chain of too many muxers."""
     router, length_max = context.router, context.config.chain_muxers_max
     before = chain_length(muxer.id, partial(router.upstream_muxers, state))
     length = before + chain_length(member, partial(router.downstream_muxers, state))
@@ -266,7 +267,7 @@ def _detach_member(state: State, command: DetachMember, context: DecisionContext
         check_argument_name(muxer, command.argument_name)
         found = context.router.find(state, muxer.id, member, command.argument)
     if found is None:
-        raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} that way")
+        raise Refused("amqp:not-found", f"{command.member!r} is not attached to {muxer.name!r} by that argument")
     event = Detached(context.next_offset, context.now_us, muxer.id, found.member, found.id, found.argument)
     return [event], [Answered(command.key, {"deleted": True})]
 
@@ -297,7 +298,7 @@ def _muxer_name(name: str, config: EngineConfig) -> str:
 
 
 def check_options(kind: MuxerKind, options: Options) -> None:
-    """Raise Refused for options that the class has no use for, or that make no sense."""
+    """Raise Refused for options that the class does not have, or that are out of range."""
     if kind is MuxerKind.LOSSY:
         if not 0.0 <= options.probability <= 1.0:
             raise Refused("amqp:invalid-field", f"a probability is from 0 to 1, found {options.probability}")
@@ -316,16 +317,16 @@ def check_options(kind: MuxerKind, options: Options) -> None:
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise Refused for settings of a queue that make no sense."""
+    """Raise Refused for settings of a queue that are out of range."""
     if not 0 <= settings.messages_max <= COUNT_MAX:
         raise Refused("amqp:invalid-field", f"messages_max is from 0 to {COUNT_MAX}, found {settings.messages_max}")
 
 
-def _told(settings: Settings) -> str:
+def _settings_text(settings: Settings) -> str:
     return f"messages_max {settings.messages_max} of template {settings.template!r}"
 
 
-def _told_muxer(kind: MuxerKind, options: Options) -> str:
+def _muxer_text(kind: MuxerKind, options: Options) -> str:
     parts = [kind.text]
     if kind is MuxerKind.LOSSY:
         parts += [f"probability {options.probability}", f"seed {options.seed}"]

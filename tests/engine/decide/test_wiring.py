@@ -87,7 +87,11 @@ def test_who_declares_what_an_update_would_do_is_told_so(command: DeclareQueue |
         (AttachMember("key", "property", "q", "x"), "amqp:invalid-field", "conditions"),
         (AttachMember("key", "property", "q", (*_RED, *_RED, *_RED)), "amqp:invalid-field", "conditions_max"),
         (AttachMember("key", "property", "q", (Condition(""),)), "amqp:invalid-field", "found '': it is empty"),
-        (AttachMember("key", "property", "q", (Condition("annotations."),)), "amqp:invalid-field", "a section alone"),
+        (
+            AttachMember("key", "property", "q", (Condition("annotations."),)),
+            "amqp:invalid-field",
+            "without a field",
+        ),
         (
             AttachMember("key", "property", "q", (*_RED, _BOGUS)),
             "amqp:invalid-field",
