@@ -1,6 +1,6 @@
-"""What may be asked of the engine. A command is decided once: it becomes events, effects, or a refusal.
+"""The commands of the engine. A command is decided once: it gives events and effects, or a refusal.
 
-`key` and `link` are opaque to the engine: they come back in the effects that answer.
+`key` and `link` are opaque to the engine. The effects that answer the command carry them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,17 +61,17 @@ class Publish(Struct):
     link: Any
     producer: int
     first_id: int
-    """The delivery-id of the first; the rest follow it."""
+    """The delivery-id of the first message; the others have the next ids."""
     bodies: list[Buffer]
     id_hashes: list[int]
     size: int
-    """Bytes of all bodies."""
+    """The sum of the bytes of all bodies."""
     durable: bool = True
     settled: bool = False
-    """The sender waits for no outcome."""
+    """The sender has settled the messages and needs no outcome."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
-        """Take a run that follows this one into it, when both are alike and it stays within `bytes_max`."""
+        """Append the next run if both are alike and fit into `bytes_max`; return whether it was done."""
         if (
             other.link is not self.link
             or other.first_id != (self.first_id + len(self.bodies)) & 0xFFFFFFFF
@@ -86,11 +86,11 @@ class Publish(Struct):
         return True
 
     def split(self, count: int) -> "tuple[Publish, Publish]":
-        """Return the first `count` messages and the others as runs of their own."""
+        """Return the first `count` messages and the other messages as two runs."""
         return self.part(0, count), self.part(count, len(self.bodies))
 
     def part(self, start: int, end: int) -> "Publish":
-        """Return some of the messages, neighbours, as a run of their own."""
+        """Return the messages from index `start` up to `end` as a run."""
         bodies = self.bodies[start:end]
         return Publish(
             self.link,
@@ -106,16 +106,16 @@ class Publish(Struct):
 
 @final
 class Settle(Struct):
-    """A consumer's outcome over a run of deliveries. What it does not hold is ignored."""
+    """A consumer's outcome over a run of deliveries. Words that it does not hold are ignored."""
 
     consumer: int
     words: bytes
     outcome: Outcome
     reply: Any = None
-    """Comes back in OutcomeApplied once the outcome is durable; None when the consumer does not wait."""
+    """OutcomeApplied carries it when the outcome is durable; None if the consumer needs no answer."""
 
     def join(self, other: "Settle", *, bytes_max: int) -> bool:
-        """Take a run that follows this one into it, when both are alike, nobody waits, and it fits `bytes_max`."""
+        """Append another run if both are alike, need no answer and fit into `bytes_max`; return whether it was done."""
         if (
             other.consumer != self.consumer
             or (other.outcome is not self.outcome and other.outcome != self.outcome)
@@ -126,7 +126,7 @@ class Settle(Struct):
         return self.take(other.words, bytes_max=bytes_max)
 
     def take(self, words: bytes, *, bytes_max: int) -> bool:
-        """Take more deliveries into it, of a run that is alike, when it stays within `bytes_max`."""
+        """Append deliveries with the same outcome if they fit into `bytes_max`; return whether it was done."""
         if len(self.words) + len(words) > bytes_max:
             return False
         self.words += words
@@ -135,7 +135,7 @@ class Settle(Struct):
 
 @final
 class AttachProducer(Struct):
-    """A peer wants to send to an address; to that which each message names where `address` is empty."""
+    """Attach a producer to an address; if `address` is empty, each message names its own."""
 
     key: Any
     address: str
@@ -144,49 +144,49 @@ class AttachProducer(Struct):
     unroutable: Unroutable = Unroutable.RELEASE
     is_immediate: bool = False
     dynamic: Dynamic | None = None
-    """It sends to a node that the broker makes and names; `address` says nothing then."""
+    """It sends to a new dynamic node; `address` is not used."""
 
 
 @final
 class DetachProducer(Struct):
-    """A producer is gone."""
+    """Detach a producer."""
 
     producer: int
 
 
 @final
 class AttachConsumer(Struct):
-    """A peer wants to receive from an address."""
+    """Attach a consumer to an address."""
 
     key: Any
     address: str
     container: str
     link: str
     settled: bool = False
-    """Deliveries are sent settled: they are accepted as they leave."""
+    """Deliveries are sent settled: they count as accepted when they are acquired."""
     selector: str = ""
-    """What it takes, empty for everything."""
+    """The text of its selector, empty for none."""
     subscription_request: SubscriptionRequest = SubscriptionRequest()
-    """How it subscribes, where the address is a topic's."""
+    """How it subscribes if the address names a topic."""
     dynamic: Dynamic | None = None
-    """It receives from a node that the broker makes and names; `address` says nothing then."""
+    """It receives from a new dynamic node; `address` is not used."""
     is_recalled: bool = False
-    """It names a durable subscription and does not say what that is of; `address` says nothing then."""
+    """It attaches without a source to the durable subscription of its name; `address` is not used."""
 
 
 @final
 class DetachConsumer(Struct):
-    """A consumer is gone; `unsent` are words it was dealt that never reached it: they go back uncounted."""
+    """Detach a consumer. `unsent` are acquired words that were never sent: they return without a failed delivery."""
 
     consumer: int
     unsent: bytes = b""
     is_closed: bool = False
-    """For good: a durable subscription ends with it."""
+    """True: a durable subscription ends with it. False: the link may come back."""
 
 
 @final
 class DeclareQueue(Struct):
-    """A queue shall exist. Declaring it again alike changes nothing; otherwise it is refused."""
+    """Declare a queue. The same declaration again changes nothing; with other settings it is refused."""
 
     key: Any
     name: str
@@ -195,10 +195,10 @@ class DeclareQueue(Struct):
 
 @final
 class UpdateQueue(Struct):
-    """A queue shall go by other settings. What is not said stays, what is so already changes nothing.
+    """Change settings of a queue. A setting that is None stays.
 
-    Answered with the map that `read` makes of the state after it, and `updated`: whether anything changed; once that is
-    durable.
+    The answer leaves when the change is durable. It is the map that `read` makes of the state after the change, with
+    `updated`: whether anything changed.
     """
 
     key: Any
@@ -206,12 +206,12 @@ class UpdateQueue(Struct):
     read: Callable[[State], Any]
     messages_max: int | None = None
     template: str | None = None
-    """What it was made from: another one than that is refused."""
+    """The template of the queue; another one is refused."""
 
 
 @final
 class DeleteQueue(Struct):
-    """A queue shall be gone."""
+    """Delete a queue."""
 
     key: Any
     name: str
@@ -221,19 +221,19 @@ class DeleteQueue(Struct):
 
 @final
 class DeleteSubscription(Struct):
-    """A subscription shall be gone, by its name or that of its queue."""
+    """Delete a subscription, by its name or by the name of its queue."""
 
     key: Any
     name: str
     container: str | None = None
-    """Whose it is; None: not said."""
+    """The container of the subscription; None: not given."""
     force: bool = False
-    """Receivers that it has are ended; else it is refused."""
+    """True: its receivers are ended. False: a subscription with receivers is refused."""
 
 
 @final
 class DeclareMuxer(Struct):
-    """A muxer shall exist. Declaring it again alike changes nothing; otherwise it is refused."""
+    """Declare a muxer. The same declaration again changes nothing; with other options it is refused."""
 
     key: Any
     name: str
@@ -243,7 +243,7 @@ class DeclareMuxer(Struct):
 
 @final
 class UpdateMuxer(Struct):
-    """A muxer shall go by other options. Otherwise as UpdateQueue."""
+    """Change options of a muxer, in the same way as UpdateQueue."""
 
     key: Any
     name: str
@@ -251,82 +251,83 @@ class UpdateMuxer(Struct):
     probability: float | None = None
     seed: int | None = None
     kind: MuxerKind | None = None
-    """What it is: another one than that is refused; so it is with the separator."""
+    """The class of the muxer; another one is refused."""
     separator: str | None = None
+    """The separator of the muxer; another one is refused."""
 
 
 @final
 class DeleteMuxer(Struct):
-    """A muxer shall be gone, with its attachments and those by which messages come to it."""
+    """Delete a muxer, with its attachments in both directions."""
 
     key: Any
     name: str
     if_unused: bool = False
-    """Refused where anybody sends or passes on to it."""
+    """Refuse it if a producer or a muxer sends to it."""
     if_empty: bool = False
-    """Refused where it has attachments."""
+    """Refuse it if it has attachments."""
 
 
 @final
 class EndNodes(Struct):
-    """Nodes that something has happened to shall go, those whose end that was: the rest of a command of many changes.
+    """End those of `nodes` whose end has come: the rest of a command with many changes.
 
-    The engine alone makes it (ending.py).
+    Only the engine creates it (engine/decide/end_nodes.py).
     """
 
     nodes: tuple[int, ...]
     closed: tuple[int, ...]
-    """Those whose own link, which had them made, is gone."""
+    """Nodes whose creating link is gone."""
     deleted: tuple[int, ...]
-    """Those that are deleted, whatever their end is."""
+    """Nodes to delete in any case."""
     then: tuple[Effect, ...]
-    """What leaves when all is done."""
+    """The effects that leave when all is done."""
 
 
 @final
 class EndLinks(Struct):
-    """Links that the state has no more shall hear of it: the rest of a command that took along many.
+    """Send the ends of links that are not in the state any more: the rest of a command that ended many.
 
-    The engine alone makes it (ending.py).
+    Only the engine creates it (engine/decide/end_nodes.py).
     """
 
     consumers: tuple[int, ...]
     producers: tuple[int, ...]
     why: tuple[str, str]
-    """Condition and description."""
+    """The condition and the description of the error."""
     then: tuple[Effect, ...]
-    """What leaves when all are told."""
+    """The effects that leave after the others."""
 
 
 @final
 class AttachMember(Struct):
-    """A muxer shall pass messages on to a member: a queue, or a muxer named `muxer:NAME`."""
+    """Attach a member to a muxer: a queue, or a muxer as `muxer:NAME`."""
 
     key: Any
     muxer: str
     member: str
     argument: Argument = None
     argument_name: str = ""
-    """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
+    """The key that gave the argument, one of ARGUMENT_NAMES (attachment_arguments.py); empty: not given."""
 
 
 @final
 class DetachMember(Struct):
-    """A muxer shall pass messages on to a member no more, by this argument."""
+    """Remove the attachment of a member to a muxer by this argument."""
 
     key: Any
     muxer: str
     member: str
     argument: Argument = None
     argument_name: str = ""
-    """What the argument was taken for, as in engine/decide/attachment_arguments.py; empty: not said."""
+    """The key that gave the argument, one of ARGUMENT_NAMES (attachment_arguments.py); empty: not given."""
     attachment: int = 0
-    """The one of this id instead, whatever its member and argument: the member may be gone."""
+    """If not 0, the id of the attachment, instead of member and argument. The member may be gone."""
 
 
 @final
 class PurgeQueue(Struct):
-    """Everything available on a queue shall be gone."""
+    """Remove all available messages of a queue."""
 
     key: Any
     name: str
@@ -334,14 +335,14 @@ class PurgeQueue(Struct):
 
 @final
 class ResetHost(Struct):
-    """The virtual host shall be as empty as a new one."""
+    """Remove all queues, wiring and links of the virtual host."""
 
     key: Any
 
 
 @final
 class ReportDamage(Struct):
-    """A message's bytes failed their CRC: set its entry aside."""
+    """Remove the entry of a message whose bytes do not match their CRC."""
 
     queue: int
     word: int
@@ -349,39 +350,40 @@ class ReportDamage(Struct):
 
 @final
 class RecordCompaction(Struct):
-    """A compaction was committed: say so in the log, and answer once that is durable."""
+    """Record a committed compaction in the log. The answer leaves when the record is durable."""
 
     key: Any
     horizon: int
     segments: tuple[int, int]
-    """Those that were replaced, and those that took their place; as the next two."""
+    """The counts of replaced and of new segments."""
     records: tuple[int, int]
+    """The counts of records before and after."""
     sizes: tuple[int, int]
-    """In bytes."""
+    """The bytes of the segments before and after."""
 
 
 @final
 class NameSnapshot(Struct):
-    """The snapshot of a past moment that a job has written shall be one of the log's; answered with its attributes."""
+    """Add the snapshot of a past moment, which a job has written, to the log. The answer has its attributes."""
 
     key: Any
     job: str
-    """Names the directory that it lies in."""
+    """The name of the job's directory."""
     name: str
 
 
 @final
 class CommitCompaction(Struct):
-    """What a compaction's job has written shall take the place of what it was made from (compactor.py)."""
+    """Replace segments by those that a compaction job has written (engine/compaction/commit.py)."""
 
     key: Any
     job: str
-    """Names the directory that it lies in."""
+    """The name of the job's directory."""
 
 
 @final
 class Inspect(Struct):
-    """Answer `key` with what `read` sees in the state, once everything that it saw is durable."""
+    """Answer with the result of `read` on the state, when that state is durable."""
 
     key: Any
     read: Callable[[State], Any]
@@ -389,33 +391,33 @@ class Inspect(Struct):
 
 @final
 class ExplainRoute(Struct):
-    """Answer `key` with what `read` makes of the way that a message would go (explaining.py); nothing is published."""
+    """Answer with the result of `read` on the route of a message (engine/decide/explain_route.py); publish nothing."""
 
     key: Any
     address: str
-    """Empty: the message's own `to`."""
+    """The address; empty: the address in the message's `to`."""
     body: Buffer
-    """The message, as far as matching asks for it."""
+    """The message; only the fields that matching reads are needed."""
     read: Callable[[State, Any], Any]
-    """State and Explained -> the answer."""
+    """A function from the state and the Explained to the answer."""
 
 
 @final
 class TakeSnapshot(Struct):
-    """A snapshot of the state at the end of this tick; answered with its attributes once it is there for good."""
+    """Take a snapshot of the state at the end of this tick. The answer has its attributes."""
 
     key: Any
     name: str = ""
-    """Empty: the broker finds one."""
+    """The name; empty: the broker chooses one."""
     waits: bool = True
-    """False: answered once it is taken, before it is written."""
+    """True: the answer leaves when the snapshot is durable. False: when it is taken, before it is written."""
     seals: bool = False
-    """The log goes on in its next segment where that lies ready: what is below the snapshot is whole segments then."""
+    """Seal the active segment if the spare is ready, so that whole segments are below the snapshot."""
 
 
 @final
 class DeleteSnapshot(Struct):
-    """A snapshot shall be gone; answered with its attributes, None where there is none of that name."""
+    """Delete a snapshot. The answer has its attributes, or is None if no snapshot has the name."""
 
     key: Any
     name: str
@@ -423,9 +425,9 @@ class DeleteSnapshot(Struct):
 
 @final
 class InspectSnapshots(Struct):
-    """Answer `key` with what `read` makes of the attributes of all snapshots, in order of their ends.
+    """Answer with the result of `read` on the attributes of all snapshots, in order of their ends.
 
-    `read` is told too how many more may be asked for.
+    The second argument of `read` is the number of snapshots that may still be requested.
     """
 
     key: Any
@@ -433,10 +435,10 @@ class InspectSnapshots(Struct):
 
 
 CompactionCommand = CommitCompaction | NameSnapshot
-"""What a compaction's job asks for (compactor.py): files too."""
+"""The commands of a compaction job (engine/compaction): they concern files too."""
 
 SnapshotCommand = TakeSnapshot | DeleteSnapshot | InspectSnapshots
-"""What is asked of the snapshots (snapshotter.py): files beside the state, so nothing is decided about it."""
+"""The commands on snapshots (engine/snapshots/snapshotter.py): they concern files, so `decide` does not get them."""
 
 Command = (
     Publish

@@ -1,4 +1,4 @@
-"""The engine's limits: everything that could grow has one, and it has a name here."""
+"""The settings of the engine: a limit for everything that can grow, and timers."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,80 +17,81 @@ _POSITIVE: Final = (
     "scan_messages_max",
     "lazy_sync_ms",
 )
-"""What a tick takes of something: of nothing at a time there is no end. A timer of no time at all would never rest."""
+"""These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Limits and habits of one virtual host's engine. Raises EngineError where a value cannot work."""
+    """The settings of one virtual host's engine. Raises EngineError if a value is out of range."""
 
     tick_messages_max: int = 2000
-    """A tick ends early when this many messages were gathered."""
+    """The maximum of published messages in one tick; a tick starts early when they are queued."""
     tick_bytes_max: int = 1 << 20
-    """A tick ends early when this many bytes of messages were gathered: the next is read while this one is synced."""
+    """The maximum bytes of published messages in one tick; the next ones are read while this tick is synced."""
     tick_changes_max: int = 2000
-    """A tick ends early after so many changes of queues and wiring, a run of messages being one for each queue that it
-    reaches, and what a link held that goes one a message: what is left of its commands is for the next. A message for
-    more queues than that reaches them in several ticks, and is in none before it is in all."""
+    """The maximum of changes of queues and wiring in one tick; the rest of a command is decided in the next tick. A run
+    of messages is one change for each queue that it reaches. Each message that an ended link held is one change. A
+    message for more queues takes several ticks, and becomes visible on all of them at once."""
     dispatch_messages_max: int = 2000
-    """Deliveries handed out in one tick, and queues looked at for it; what is left is dispatched in the next."""
+    """The maximum of deliveries in one tick, and of queues visited for them; the next tick dispatches the rest."""
     dispatch_bytes_max: int = 4 << 20
-    """Bytes of the messages handed out in one tick: the message that takes it there is the last."""
+    """The maximum bytes of deliveries in one tick; the message that reaches it is the last one of the tick."""
     scan_messages_max: int = 200
-    """Messages looked at in one tick for consumers with selectors."""
+    """The maximum of messages read in one tick for consumers with selectors."""
     lazy_write_ms: int = 8
-    """A settlement that nobody waits for is decided and written no later than this, joined with others."""
+    """The longest delay before a settlement is decided and written, if its receiver needs no answer; until then it is
+    joined with other settlements of its consumer."""
     lazy_sync_ms: int = 20
-    """A written batch is synced no later than this, even if nobody waits."""
+    """The longest delay before a written batch is synced, if no effect waits for it."""
     mark_ms: int = 1000
-    """An idle log gets a batch that carries its last durable end after this long."""
+    """The time after which an idle log gets a mark, a batch that carries its last durable end."""
     chunk_bytes: int = 1 << 20
-    """A message larger than this is stored in chunk records of this size."""
+    """The size of a chunk record; a message larger than this is stored in chunks."""
     queue_messages_max: int = 100_000_000
-    """Messages waiting on one queue; publishing more is rejected."""
+    """The maximum of available messages on one queue; further messages are rejected."""
     queues_max: int = 1_000_000
-    """Queues of a virtual host."""
+    """The maximum of queues in a virtual host."""
     consumers_max: int = 100_000
-    """Consumers of a virtual host."""
+    """The maximum of consumers in a virtual host."""
     producers_max: int = 100_000
-    """Producers of a virtual host."""
+    """The maximum of producers in a virtual host."""
     muxers_max: int = 100_000
-    """Muxers of a virtual host."""
+    """The maximum of muxers in a virtual host."""
     message_queues_max: int = 100_000
-    """Queues that one message reaches; one that would reach more is rejected."""
+    """The maximum of queues that one message reaches; a message for more is rejected."""
     attachments_max: int = 2_000_000
-    """Attachments of a virtual host, those of its queues by name included."""
+    """The maximum of attachments in a virtual host, with those of queues to QUEUE by their names."""
     chain_muxers_max: int = 256
-    """Muxers on one way of a message, one after the other."""
+    """The maximum of muxers on one path of a message."""
     argument_bytes_max: int = 4096
-    """A destination, pattern, property or selector that an attachment or a sender names, in UTF-8 bytes."""
+    """The maximum UTF-8 bytes of a destination, pattern, property or selector of an attachment or a link."""
     conditions_max: int = 32
-    """Conditions of one attachment."""
+    """The maximum of conditions in one attachment."""
     routes_cached_max: int = 10_000
-    """Destinations whose routes are remembered, of each muxer and of a virtual host."""
+    """The maximum of cached destinations, for each muxer and for the virtual host."""
     name_bytes_max: int = 255
-    """The name of a queue or muxer, in UTF-8 bytes."""
+    """The maximum UTF-8 bytes of the name of a queue or muxer."""
     auto_create: bool = True
-    """An address that does not exist is created as a queue when a peer attaches to it."""
+    """Whether an attach to an address without a queue creates the queue."""
     snapshot_bytes: int = 1 << 30
-    """The broker takes a snapshot by itself when so much was logged since the last one; 0: not for that."""
+    """The broker takes a snapshot when this many bytes were logged since the last one; 0: off."""
     snapshot_interval_s: int = 3600
-    """And after this long, where anything was logged since; 0: not for that."""
+    """The broker takes a snapshot this long after the last one, if an event was logged since then; 0: off."""
     snapshot_pause_s: int = 30
-    """Between two snapshots that the broker takes by itself there is at least so much time."""
+    """The minimum time between two automatic snapshots."""
     snapshot_keep: int = 5
-    """So many of its own it keeps, the newest; the newest of all stays, and those that somebody asked for."""
+    """The number of automatic snapshots to keep. The newest snapshot and requested ones always stay."""
     snapshot_age_s_max: int = 0
-    """Its own that are older go as well; 0: no age is too old."""
+    """Automatic snapshots older than this are deleted too; 0: off."""
     snapshot_bytes_per_s: int = 32 << 20
-    """A snapshot is written no faster, since the log shares its disk; 0: as fast as the disk goes."""
+    """The maximum write rate of a snapshot, because the log shares its disk; 0: no limit."""
     snapshots_waiting_max: int = 16
-    """Snapshots asked for while one is being written; more are refused."""
+    """The maximum of requested snapshots while one is being written; more are refused."""
     snapshots_max: int = 256
-    """Snapshots of a log; the broker's own make room for those asked for. With so many asked for more are refused, and
-    the broker takes none by itself, which it logs."""
+    """The maximum of snapshots of a log. Automatic snapshots are deleted to make room for requested ones. If all are
+    requested ones, more are refused, and the broker takes no automatic snapshot and logs this."""
     templates: QueueTemplates = field(default=PREDEFINED)
-    """What queues are made with, by their names."""
+    """The queue templates."""
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

@@ -1,9 +1,9 @@
-"""What leaves the engine. Effects are data; the gateway carries them out.
+"""The effects of the engine. They are values; the gateway carries them out.
 
-Rule 1. Only effects wait, never decisions: an effect may leave when everything below its `after` is durable.
-Rule 2. `after` is AT_CLOSE until the tick closes, then the log end of that close: an answer promises whatever it was
-        decided upon, even where it wrote nothing itself.
-Rule 3. NOW waits for the write alone.
+Rule 1. Only effects wait, never decisions. An effect may leave when everything below its `after` is durable.
+Rule 2. `after` is AT_CLOSE until the tick closes, then the log end at that time. An answer promises the state that it
+        was decided on, even if its command wrote nothing.
+Rule 3. NOW waits only for the write.
 """
 
 from collections.abc import Sequence
@@ -43,14 +43,14 @@ AT_CLOSE = -1
 
 @final
 class PublishDone(Struct):
-    """The outcome of a run of messages, for their sender."""
+    """The outcome of a run of messages, for their producer."""
 
     link: Any
     first_id: int
     count: int
     kind: OutcomeKind
     settled: bool
-    """The sender settled them itself: nothing is sent, they only count as finished."""
+    """The sender has settled them: no outcome is sent, they only count as done."""
     condition: str = ""
     description: str = ""
     after: int = AT_CLOSE
@@ -65,18 +65,18 @@ class Deliver(Struct):
     queue: int
     words: tuple[int, ...]
     entries: Sequence[Entry | None] | None
-    """The columns of each, None when none has any."""
+    """The columns of each entry; None if no entry has any."""
     settled: bool = False
     after: int = AT_CLOSE
     bodies: Sequence[Buffer] = ()
-    """The messages, filled in when the effect leaves."""
+    """The messages, set when the effect leaves."""
     cancelled: bool = False
-    """The consumer is gone and the words went back: nothing may be sent."""
+    """The consumer ended and its words are available again: nothing may be sent."""
 
 
 @final
 class OutcomeApplied(Struct):
-    """A consumer's outcome is on disk; `reply` is as it was given."""
+    """A consumer's outcome is durable; `reply` is that of the command Settle."""
 
     reply: Any
     after: int = AT_CLOSE
@@ -84,33 +84,33 @@ class OutcomeApplied(Struct):
 
 @final
 class ProducerReady(Struct):
-    """A producer exists."""
+    """A producer is attached."""
 
     key: Any
     producer: int
     after: int = AT_CLOSE
     address: str = ""
-    """Of the node that was made for it."""
+    """The address of its dynamic node."""
 
 
 @final
 class ConsumerReady(Struct):
-    """A consumer exists; it has no credit yet."""
+    """A consumer is attached; it has no credit yet."""
 
     key: Any
     consumer: int
     after: int = AT_CLOSE
     address: str = ""
-    """Of the node that was made for it."""
+    """The address of its dynamic node."""
     subscription: Subscription | None = None
-    """What it receives from, where that is one."""
+    """The subscription that it receives from, None for a plain queue."""
     selector: "Selector | None" = None
-    """What it takes of a queue, None for everything."""
+    """Its selector on the queue, None for none."""
 
 
 @final
 class Answered(Struct):
-    """The answer to a command about wiring."""
+    """The answer to a command with a key."""
 
     key: Any
     value: Any
@@ -119,7 +119,7 @@ class Answered(Struct):
 
 @final
 class RefusedCommand(Struct):
-    """A command was refused, nothing changed."""
+    """A command was refused; nothing changed."""
 
     key: Any
     condition: str
@@ -129,7 +129,7 @@ class RefusedCommand(Struct):
 
 @final
 class CommandFailed(Struct):
-    """A command met a mistake of ours: nothing of it happened, and the connection that it came from ends."""
+    """A command failed by a defect of AmberMQ: nothing of it happened, and its connection ends."""
 
     command: Any
     error: Exception
@@ -138,7 +138,7 @@ class CommandFailed(Struct):
 
 @final
 class ConsumerEnded(Struct):
-    """The engine ends a consumer: its queue is gone."""
+    """The engine ended a consumer, because its queue was deleted or another link stole its subscription."""
 
     consumer: int
     condition: str
@@ -148,7 +148,7 @@ class ConsumerEnded(Struct):
 
 @final
 class ProducersEnded(Struct):
-    """The engine ends producers: what they sent to is gone."""
+    """The engine ended producers, because their target was deleted."""
 
     producers: frozenset[int]
     condition: str
@@ -158,7 +158,7 @@ class ProducersEnded(Struct):
 
 @final
 class Drained(Struct):
-    """Nothing more is available for a consumer that asked to be drained."""
+    """No message is available for a draining consumer."""
 
     consumer: int
     link: Any
@@ -167,7 +167,7 @@ class Drained(Struct):
 
 @final
 class Unfinished(Struct):
-    """The rest of a command that is decided in parts; it stands last, never leaves, and is decided next of all."""
+    """The rest of a command that is decided in parts. It is the last effect, never leaves, and is decided next."""
 
     command: Any
     after: int = NOW
