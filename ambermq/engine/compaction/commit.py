@@ -1,14 +1,14 @@
-"""Committing a compaction beside the running broker: check, adopt, record.
+"""The commit of a compaction beside the running broker: check, adopt, record.
 
-    asked       the job's table is read and its files checked, on a lane of its own, with rests
-    checked     completed: the log adopts them (log/compaction/adoption.py), on the thread that edits the manifest
-    adopted     completed: bodies are read from the new segments from now on, the event Compacted is decided
+    requested   a lane reads the job's table and checks its files, with pauses
+    checked     completed: the log adopts the files (log/compaction/adoption.py), on the thread that edits the manifest
+    adopted     completed: bodies are now read from the new segments, and the event Compacted is decided
     durable     the answer leaves
 
-Rule 1. One is committed at a time; who comes meanwhile is refused, and nothing has changed.
-Rule 2. What goes wrong is told to who has asked, and costs the compaction, never the broker.
-Rule 3. At least two snapshots are read again before: what is thrown away could be had from nowhere else.
-Rule 4. Threads share a `_Commit`: its `outcome` is set last.
+Rule 1. One compaction is committed at a time. Another request is refused.
+Rule 2. A failure is answered to the client and ends only the compaction, never the broker.
+Rule 3. At least two snapshots are read again before the commit, because the removed events cannot be restored.
+Rule 4. Threads share a `_Commit`; the lane sets its `outcome` last.
 """
 
 from typing import Any, Final, final
@@ -31,7 +31,7 @@ _SNAPSHOTS_MIN: Final = 2
 
 
 class _Commit:
-    """A compaction that is being committed."""
+    """The running commit of a compaction."""
 
     __slots__ = ("adoption", "job", "key", "outcome")
 
@@ -39,25 +39,25 @@ class _Commit:
         self.key = key
         self.job = job
         self.outcome: CompactionJob | Exception | None = None
-        """What was checked, or what is wrong with it."""
+        """The checked job, or the error of the check."""
         self.adoption: Adoption | None = None
 
 
 @final
 class Compactor:
-    """The compactions of one log; the loop calls everything but `_check`, which is the lane's."""
+    """The compactions of one log. The lane calls `_check`, the loop everything else."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._commit: _Commit | None = None
         self._refused: list[Effect] = []
         self._lane: Lane | None = None
-        self._namer = HistoricalSnapshot(log)
+        self._historical_snapshots = HistoricalSnapshot(log)
 
     def submit(self, command: CompactionCommand) -> None:
-        """Begin to check what is asked for."""
+        """Start the check of a command, or refuse it."""
         if isinstance(command, NameSnapshot):
-            self._namer.submit(command)
+            self._historical_snapshots.submit(command)
         elif self._commit is not None:
             self._refuse(command.key, f"another compaction is being committed: job {self._commit.job}")
         else:
@@ -68,16 +68,18 @@ class Compactor:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is anything to go on with, or to refuse."""
-        return self._commit is not None or bool(self._refused) or self._namer.is_busy
+        """Whether a commit is running or an answer is due."""
+        return self._commit is not None or bool(self._refused) or self._historical_snapshots.is_busy
 
     def completed(self, now_us: int) -> tuple[list[Effect], RecordCompaction | None]:
-        """Go on with what threads have finished; return the answers, and what is to be decided then, if anything is."""
-        record = self._go_on()
+        """Advance what threads have finished; return the answers, and the command to decide next or None."""
+        record = self._advance()
         refused, self._refused = self._refused, []
-        return refused + (self._namer.completed(now_us) if self._namer.is_busy else []), record
+        return refused + (
+            self._historical_snapshots.completed(now_us) if self._historical_snapshots.is_busy else []
+        ), record
 
-    def _go_on(self) -> RecordCompaction | None:
+    def _advance(self) -> RecordCompaction | None:
         commit = self._commit
         if commit is None or commit.outcome is None:
             return None
@@ -96,17 +98,17 @@ class Compactor:
             return None
         self._commit = None
         self._log.switch_segments(adoption)
-        return _recorded(commit, adoption)
+        return _record(commit, adoption)
 
     def _failed(self, commit: _Commit, error: Exception) -> None:
         self._commit = None
-        self._refuse(commit.key, f"the compaction cannot be committed, the log is as it was: {error}")
+        self._refuse(commit.key, f"compaction failed, the log is as it was: {error}")
 
     def _refuse(self, key: Any, message: str) -> None:
         self._refused.append(RefusedCommand(key, "amqp:precondition-failed", message, NOW))
 
     def _check(self) -> None:
-        """Check the files of the one that is asked for; on its own thread."""
+        """Check the files of the commit; the lane calls it."""
         commit = self._commit
         if commit is None or commit.outcome is not None:
             return
@@ -128,14 +130,14 @@ class Compactor:
             throttle=self._throttle,
         )
         if not is_checked:
-            raise LogError("the broker stops")
+            raise LogError("the broker is stopping")
         return proposal
 
     def _check_snapshots(self, manifest: Manifest, horizon: int) -> None:
-        """Read the base and a later snapshot once more, before what they stand for goes."""
+        """Read the base and the newest snapshot again, before the events below them are removed."""
         snapshots = [one for one in manifest.snapshots if one.end >= horizon]
         if len(snapshots) < _SNAPSHOTS_MIN or snapshots[0].end != horizon:
-            raise LogError(f"two snapshots are needed, the first of them at {horizon}: there are {len(snapshots)}")
+            raise LogError(f"two snapshots are needed, the first one at offset {horizon}: found {len(snapshots)}")
         for one in (snapshots[0], snapshots[-1]):
             read_whole(self._log.storage, self._log.directory, manifest, one, self._throttle)
 
@@ -144,7 +146,7 @@ class Compactor:
         return self._lane.pause(_PAUSE_S)
 
 
-def _recorded(commit: _Commit, adoption: Adoption) -> RecordCompaction:
+def _record(commit: _Commit, adoption: Adoption) -> RecordCompaction:
     proposal = adoption.table
     return RecordCompaction(
         commit.key,

@@ -1,11 +1,11 @@
-"""Naming a snapshot of a past moment, which somebody beside the broker has folded and written.
+"""The placement of a snapshot of a past moment, which a compaction job has written beside the broker.
 
-    asked      its file is read and checked, on a lane of its own, with rests
+    requested  a lane reads and checks its file, with pauses
     checked    completed: it gets a file id and a name (snapshot_placement.py), on the thread that edits the manifest
-    named      completed: the answer leaves
+    placed     completed: the answer leaves
 
-Rule: its end must be where a batch begins, below what is durable and not below the horizon: whoever folds on from it
-must miss nothing. What goes wrong is told to who has asked, and costs nothing else.
+Rule: the snapshot ends where a segment begins, below the durable end and not below the horizon. So a fold that starts
+with it misses no event. A failure is answered to the client and has no other effect.
 """
 
 from typing import Any, Final, final
@@ -26,8 +26,8 @@ __all__ = ["HistoricalSnapshot"]
 _PAUSE_S: Final = 0.001
 
 
-class _Naming:
-    """One that is asked for."""
+class _Request:
+    """The request for one snapshot."""
 
     __slots__ = ("job", "key", "name", "outcome", "placement")
 
@@ -41,50 +41,50 @@ class _Naming:
 
 @final
 class HistoricalSnapshot:
-    """The snapshots of the past of one log; the loop calls everything but `_check`, which is the lane's."""
+    """The snapshots of past moments of one log. The lane calls `_check`, the loop everything else."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._naming: _Naming | None = None
+        self._request: _Request | None = None
         self._refused: list[Effect] = []
         self._lane: Lane | None = None
         self._now_us = 0
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is anything to go on with."""
-        return self._naming is not None or bool(self._refused)
+        """Whether a request is running or an answer is due."""
+        return self._request is not None or bool(self._refused)
 
     def submit(self, command: NameSnapshot) -> None:
-        """Begin to check what is asked for."""
-        if self._naming is not None:
-            self._refuse(command.key, f"another snapshot is being named: {self._naming.name}")
+        """Start the check of a snapshot, or refuse it."""
+        if self._request is not None:
+            self._refuse(command.key, f"another snapshot is being named: {self._request.name}")
             return
-        self._naming = _Naming(command.key, command.job, command.name)
+        self._request = _Request(command.key, command.job, command.name)
         if self._lane is None:
             self._lane = self._log.open_lane("ambermq-naming", self._check)
         self._lane.wake()
 
     def completed(self, now_us: int) -> list[Effect]:
-        """Go on with what threads have finished; return the answers."""
+        """Advance what threads have finished; return the answers."""
         self._now_us = now_us
-        naming, effects = self._naming, self._refused
+        request, effects = self._request, self._refused
         self._refused = []
-        if naming is None or naming.outcome is None:
+        if request is None or request.outcome is None:
             return effects
-        if isinstance(naming.outcome, Exception):
-            self._refuse(naming.key, str(naming.outcome))
-        elif naming.placement is None:
-            naming.placement = Placement(naming.outcome, base_path(self._log.directory, naming.job))
-            self._log.place_snapshot(naming.placement)
+        if isinstance(request.outcome, Exception):
+            self._refuse(request.key, str(request.outcome))
+        elif request.placement is None:
+            request.placement = Placement(request.outcome, base_path(self._log.directory, request.job))
+            self._log.place_snapshot(request.placement)
             return effects
-        elif not naming.placement.is_done:
+        elif not request.placement.is_done:
             return effects
-        elif naming.placement.error is not None:
-            self._refuse(naming.key, str(naming.placement.error))
+        elif request.placement.error is not None:
+            self._refuse(request.key, str(request.placement.error))
         else:
-            effects.append(Answered(naming.key, snapshot_attributes(naming.placement.snapshot), NOW))
-        self._naming = None
+            effects.append(Answered(request.key, snapshot_attributes(request.placement.snapshot), NOW))
+        self._request = None
         refused, self._refused = self._refused, []
         return effects + refused
 
@@ -92,26 +92,26 @@ class HistoricalSnapshot:
         self._refused.append(RefusedCommand(key, "amqp:precondition-failed", message, NOW))
 
     def _check(self) -> None:
-        """Check the file of the one that is asked for; on its own thread."""
-        naming = self._naming
-        if naming is None or naming.outcome is not None:
+        """Check the file of the snapshot; the lane calls it."""
+        request = self._request
+        if request is None or request.outcome is not None:
             return
         try:
-            naming.outcome = self._checked(naming)
+            request.outcome = self._checked(request)
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this snapshot alone
-            naming.outcome = error.with_traceback(None)
+            request.outcome = error.with_traceback(None)
 
-    def _checked(self, naming: _Naming) -> Snapshot:
+    def _checked(self, request: _Request) -> Snapshot:
         log, manifest = self._log, self._log.manifest
-        path = base_path(log.directory, naming.job)
+        path = base_path(log.directory, request.job)
         header, size = header_of(log.storage, path)
-        snapshot = Snapshot(0, naming.name, header.end, header.time_us, self._now_us, size, is_automatic=False)
+        snapshot = Snapshot(0, request.name, header.end, header.time_us, self._now_us, size, is_automatic=False)
         if all(one.base_offset != snapshot.end for one in manifest.sealed):
-            raise LogError(f"no segment begins at {snapshot.end}: a snapshot of the past ends where one does")
+            raise LogError(f"no segment begins at offset {snapshot.end}, where the snapshot ends")
         if manifest.horizon is not None and snapshot.end < manifest.horizon.offset:
             raise LogError(f"history begins at {manifest.horizon.offset}, the snapshot ends at {snapshot.end}")
-        if any(one.name == naming.name for one in manifest.snapshots):
-            raise LogError(f"there is a snapshot {naming.name!r} already")
+        if any(one.name == request.name for one in manifest.snapshots):
+            raise LogError(f"there is a snapshot {request.name!r} already")
         read_whole_file(log.storage, path, log_id=log.log_id, snapshot=snapshot, throttle=self._throttle)
         return snapshot
 

@@ -1,6 +1,6 @@
-"""What of a log must stay for a state to be served: the records that hold its live messages.
+"""The records of a log that hold the live messages of a state.
 
-Rule: live is what a queue holds, available or acquired, and the chunks that its entries name. All else is history.
+Rule: a message is live if a queue holds it, available or acquired; its chunks are live too. All else is history.
 """
 
 from array import array
@@ -14,9 +14,9 @@ __all__ = ["kept_offsets"]
 
 
 def kept_offsets(state: State) -> "array[int]":
-    """Return the offsets of all publish and chunk records that hold a live message of `state`: u64, rising, each once.
+    """Return the offsets of all publish and chunk records of live messages in `state`: u64, ascending, each once.
 
-    Takes 200 bytes a message of memory while it sorts, 8 in the end.
+    It uses 200 bytes of memory per message while it sorts; the result has 8 bytes per message.
     """
     words = array("Q")
     chunks = set[int]()

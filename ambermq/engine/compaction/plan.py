@@ -1,18 +1,18 @@
-"""What a compaction does: where history shall begin, what is kept below, which segments are worth rewriting. Pure.
+"""The plan of a compaction: the new horizon, the records to keep below it, and the segments to rewrite. Pure.
 
-    base_for          the snapshot that history shall begin with, of those there are
-    end_for           where one could be made of the past, where there is none that is old enough
-    plan_compaction   the horizon H, KEEP, and the segments that lie below H
-    groups_of         of those, once they are counted: which neighbours become one, which stay as they are
-    dead_of           of those, before anything is read: which keep nothing at all
+    base_for          the existing snapshot that the history begins with
+    end_for           the offset for a new snapshot of the past, if no existing one is old enough
+    plan_compaction   the horizon H, the kept offsets KEEP, and the segments below H
+    groups_of         with the counts of these segments: which neighbours are merged, which stay
+    dead_of           before any segment is read: the segments that keep nothing
 
-Rule 1. The base is never the newest snapshot of all: two stay that a start can begin with.
-Rule 2. KEEP is what lives in any snapshot at or after the base. What lives later was live at the base already or lies
-above H, so nothing that a later moment needs is missing. Snapshots before the base go with the history below H.
-Rule 3. What lies at or above H stays as it is, and so does the segment that H lies in.
-Rule 4. A group is neighbours without a gap, so every offset is answered for by a segment afterwards too; what a
-segment alone has little garbage stays as it is.
-Rule 5. What was compressed once stays compressed, for it may be several times as large else.
+Rule 1. The base is never the newest snapshot, so two snapshots remain that a start can begin with.
+Rule 2. KEEP has the messages that are live in a snapshot at or after the base. A message that is live later was live at
+the base or is above H, so no later moment lacks a message. Snapshots before the base are deleted.
+Rule 3. Everything at or above H stays, and so does the segment that contains H.
+Rule 4. A group has neighbours without a gap, so each offset still belongs to a segment afterwards. A single segment
+with little garbage stays.
+Rule 5. A compressed segment stays compressed, because uncompressed it may be several times as large.
 """
 
 from array import array
@@ -40,73 +40,73 @@ __all__ = [
 ]
 
 GARBAGE_PERCENT: Final = 25
-"""A segment with less garbage than that is left as it is."""
+"""A segment with less garbage than this stays as it is."""
 
 _SMALL_DIVISOR: Final = 4
-"""A segment smaller than this part of the largest is worth merging with small neighbours."""
+"""A segment smaller than 1/4 of the largest size is merged with small neighbours."""
 _EMPTY_BYTES: Final = SEGMENT_HEADER_BYTES + BATCH_HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How much history people want to keep; where both are given, what is over either of them goes."""
+    """The history to keep. If both limits are given, both apply."""
 
     age_us: int | None = None
-    """Events younger than that, in microseconds; 0 keeps none."""
+    """Keep events younger than this, in microseconds; 0 keeps none."""
     size: int | None = None
-    """The newest events, so many bytes of segments at least; 0 keeps none."""
+    """Keep the newest events, at least this many bytes of segments; 0 keeps none."""
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing but what lives is wanted."""
+        """Whether only live messages are kept."""
         return self.age_us == 0 or self.size == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A compaction before anything was read."""
+    """A compaction before any segment is read."""
 
     horizon: Horizon
-    """Where history shall begin."""
+    """The offset where the history will begin."""
     kept: "array[int]"
-    """KEEP below the horizon: offsets, u64, rising, each once."""
+    """KEEP below the horizon: offsets, u64, ascending, each once."""
     segments: tuple[SealedSegment, ...]
-    """The sealed segments wholly below the horizon, in order of their offsets."""
+    """The sealed segments that are wholly below the horizon, in order of their offsets."""
 
     def kept_of(self, segment: SealedSegment) -> "array[int]":
-        """Return what is kept of a segment."""
+        """Return the kept offsets of a segment."""
         first = bisect_left(self.kept, segment.base_offset)
         return self.kept[first : bisect_left(self.kept, segment.next_offset, first)]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Neighbours that become one segment."""
+    """Neighbouring segments that are merged into one."""
 
     segments: tuple[SealedSegment, ...]
     """In order of their offsets."""
     kept_bytes: int
-    """Bytes of their kept records, compressed as far as they are."""
+    """The stored bytes of their kept records."""
     compresses: bool = False
-    """Whether they become a compressed one."""
+    """Whether the new segment is compressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What becomes of each segment below the horizon."""
+    """The decision for each segment below the horizon."""
 
     groups: list[Group] = field(default_factory=list)
-    """Rewritten, those that keep nothing among them."""
+    """The segments to rewrite, with those that keep nothing."""
     untouched: list[SealedSegment] = field(default_factory=list)
-    """Left as they are."""
+    """The segments that stay."""
     dropped: list[SealedSegment] = field(default_factory=list)
-    """Of the rewritten ones those of which nothing is kept."""
+    """Those of the rewritten segments that keep nothing."""
 
 
 def base_for(manifest: Manifest, history: History, *, now_us: int, active_bytes: int = 0) -> Snapshot | None:
-    """Return the newest snapshot but the last that lies before the history to keep; None where there is none.
+    """Return the newest snapshot before the history to keep, but never the last snapshot; None if there is none.
 
-    `active_bytes` are those of what is not sealed yet. A base that would not move the horizon is none.
+    `active_bytes` is the size of the active segment. A base that does not move the horizon does not count.
     """
     horizon = manifest.horizon.offset if manifest.horizon else -1
     for snapshot in reversed(manifest.snapshots[:-1]):
@@ -118,9 +118,9 @@ def base_for(manifest: Manifest, history: History, *, now_us: int, active_bytes:
 
 
 def end_for(manifest: Manifest, history: History, *, young_offset: int | None, active_bytes: int = 0) -> int | None:
-    """Return where a base could be made for the history to keep, where a segment begins; None: it would win nothing.
+    """Return the offset for a new base before the history to keep, where a segment begins; None if it frees nothing.
 
-    `young_offset` is that of the first event that is too young to go, None where age does not matter.
+    `young_offset` is the offset of the first event that is too young to remove, None if age does not matter.
     """
     begin = manifest.horizon.offset if manifest.horizon else 0
     for segment in reversed(manifest.sealed[1:]):
@@ -133,12 +133,12 @@ def end_for(manifest: Manifest, history: History, *, young_offset: int | None, a
 
 
 def _bytes_after(manifest: Manifest, offset: int) -> int:
-    """Return the bytes of sealed segments that lie wholly at or after an offset."""
+    """Return the bytes of sealed segments that are wholly at or after an offset."""
     return sum(one.size for one in manifest.sealed if one.base_offset >= offset)
 
 
 def plan_compaction(manifest: Manifest, horizon: Horizon, kept: Iterable["array[int]"]) -> Plan:
-    """Return the plan for a horizon; `kept` are the `kept_offsets` of each snapshot from the base on."""
+    """Return the plan for a horizon; `kept` has the `kept_offsets` of each snapshot from the base on."""
     offsets = set[int]()
     for one in kept:
         offsets.update(one[: bisect_left(one, horizon.offset)])
@@ -154,11 +154,11 @@ def groups_of(
     garbage_percent: int = GARBAGE_PERCENT,
     compresses: bool = False,
 ) -> Choice:
-    """Choose, by what was counted of each segment (file id -> count), which neighbours are rewritten as one.
+    """Return the choice of neighbours to merge, by the counts of the segments (file id -> count).
 
-    With `compresses` segments that were never compressed are rewritten too, if all of them lives.
+    With `compresses` uncompressed segments are rewritten too, even if all of their messages are live.
     """
-    choice, gathered = Choice(), list[SealedSegment]()
+    choice, group = Choice(), list[SealedSegment]()
     kept_bytes = 0
 
     def is_worth_it(segment: SealedSegment) -> bool:
@@ -168,24 +168,24 @@ def groups_of(
 
     def close() -> None:
         nonlocal kept_bytes
-        if len(gathered) > 1 or any(is_worth_it(one) for one in gathered):
-            compressed = compresses or any(counts[one.file_id].is_compressible for one in gathered)
-            choice.groups.append(Group(tuple(gathered), kept_bytes, compressed))
-            choice.dropped.extend(one for one in gathered if not counts[one.file_id].kept_count)
+        if len(group) > 1 or any(is_worth_it(one) for one in group):
+            compressed = compresses or any(counts[one.file_id].is_compressible for one in group)
+            choice.groups.append(Group(tuple(group), kept_bytes, compressed))
+            choice.dropped.extend(one for one in group if not counts[one.file_id].kept_count)
         else:
-            choice.untouched.extend(gathered)
-        gathered.clear()
+            choice.untouched.extend(group)
+        group.clear()
         kept_bytes = 0
 
     for segment in plan.segments:
         count = counts[segment.file_id]
         is_small = segment.size * _SMALL_DIVISOR < segment_bytes_max
         is_wanted = is_small or is_worth_it(segment)
-        is_next = not gathered or gathered[-1].next_offset == segment.base_offset
+        is_next = not group or group[-1].next_offset == segment.base_offset
         if not (is_wanted and is_next and kept_bytes + count.stored_bytes <= segment_bytes_max):
             close()
         if is_wanted:
-            gathered.append(segment)
+            group.append(segment)
             kept_bytes += count.stored_bytes
         else:
             choice.untouched.append(segment)
@@ -194,34 +194,34 @@ def groups_of(
 
 
 def dead_of(plan: Plan) -> Choice:
-    """Choose the segments alone of which nothing is kept; neighbours become one, that answers for their offsets.
+    """Return the choice of only those segments that keep nothing; neighbours become one empty segment.
 
-    What stands for such ones already is no gain, so it goes along with others only.
+    An empty segment frees nothing, so it is only rewritten together with others.
     """
-    choice, gathered = Choice(), list[SealedSegment]()
+    choice, group = Choice(), list[SealedSegment]()
 
     def close() -> None:
-        if any(one.size > _EMPTY_BYTES for one in gathered):
-            choice.groups.append(Group(tuple(gathered), 0))
-            choice.dropped.extend(gathered)
+        if any(one.size > _EMPTY_BYTES for one in group):
+            choice.groups.append(Group(tuple(group), 0))
+            choice.dropped.extend(group)
         else:
-            choice.untouched.extend(gathered)
-        gathered.clear()
+            choice.untouched.extend(group)
+        group.clear()
 
     for segment in plan.segments:
         is_dead = not plan.kept_of(segment)
-        if not (is_dead and gathered and gathered[-1].next_offset == segment.base_offset):
+        if not (is_dead and group and group[-1].next_offset == segment.base_offset):
             close()
-        (gathered if is_dead else choice.untouched).append(segment)
+        (group if is_dead else choice.untouched).append(segment)
     close()
     return choice
 
 
 def _garbage_percent(segment: SealedSegment, count: SegmentCount) -> int:
-    """Return how much of a segment is garbage; one that holds nothing at all has none."""
+    """Return the garbage of a segment in percent; an empty segment has none."""
     if segment.size <= _EMPTY_BYTES:
         return 0
-    # Batches have headers and padding, which no rewriting wins back: they are as good as kept.
+    # If all records are kept, only headers and padding of batches are left, which a rewrite cannot free.
     content_bytes = segment.size - _EMPTY_BYTES
     if count.kept_count == count.record_count:
         return 0

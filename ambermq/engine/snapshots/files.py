@@ -1,11 +1,11 @@
-"""Snapshot files: a state written to one, read from one, and the newest that can be believed.
+"""Snapshot files: writing a state, reading it, and finding the newest valid one.
 
-Rule 1. A file is synced when `write_snapshot` returns; that its name is durable, and named, is its writer's business.
-Rule 2. Writing is slow on purpose where somebody runs beside: `throttle` is asked after each block. What is written is
-        synced every 2 MiB, since a long sync delays those of the log, and leaves the page cache then, so that the next
-        pages are warm ones: pages that the machine has not used lately stop a processor for milliseconds.
-Rule 3. What is read is held against what the manifest says of it: log, end and time. Any doubt is a DamageError, or a
-        ForeignError where a newer version wrote it; there is no half a state.
+Rule 1. A file is synced when `write_snapshot` returns. The caller makes its name durable and adds it to the manifest.
+Rule 2. Beside a running broker writing is slow on purpose: `throttle` is called after each block. The file is synced
+        every 2 MiB, because a long sync delays those of the log. Then the bytes leave the page cache, so that the next
+        pages are warm: pages that the machine has not used lately stop a processor for milliseconds.
+Rule 3. A file is compared with its entry in the manifest: log, end and time. Any difference is a DamageError, or a
+        ForeignError if a newer version wrote the file. No caller gets a partial state.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,31 +46,31 @@ _SYNC_BYTES: Final = 2 << 20
 _END_POSITION: Final = 32
 
 Throttle = Callable[[int], bool]
-"""throttle(bytes just written) -> whether to stop; it may wait as long as it likes."""
+"""throttle(number of bytes just processed) -> whether to stop. It may wait as long as needed."""
 
 
 class WriteCancelled(Exception):
-    """`throttle` has said so: what was written is worth nothing."""
+    """`throttle` stopped the work; a partly written file is useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewestSnapshot:
-    """The newest snapshot that can be believed."""
+    """The newest valid snapshot."""
 
     snapshot: Snapshot | None
-    """None where there is none."""
+    """None if no snapshot is valid."""
     state: State | None
-    """The state that it holds."""
+    """The state in the snapshot."""
     faults: list[LogError] = field(default_factory=list)
-    """What is wrong with the newer ones."""
+    """The errors of the newer snapshots."""
 
 
 def write_snapshot(
     storage: Storage, path: str, state: State, *, log_id: bytes, end: int, throttle: Throttle = lambda _: False
 ) -> int:
-    """Write `state`, the fold of all events below `end`, to a new file, synced; return the file's size.
+    """Write `state`, the fold of all events below `end`, to a new file, and sync it; return the file's size.
 
-    Raises OSError, and WriteCancelled; the file is there then, and to be unlinked.
+    Raises OSError and WriteCancelled. Then the caller must unlink the file.
     """
     file = storage.open(path, create=True)
     try:
@@ -101,7 +101,7 @@ def _write(file: File, state: State, header: Header, throttle: Throttle) -> int:
 def load_snapshot(
     storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, *, checksum: Checksum = crc32c
 ) -> State:
-    """Return the state that a snapshot of this log holds. Raises DamageError and ForeignError."""
+    """Return the state in a snapshot of this log. Raises DamageError and ForeignError."""
     path = snapshot_path(directory, snapshot.file_id)
     try:
         file = storage.open(path)
@@ -113,7 +113,7 @@ def load_snapshot(
         return _load(file, path, log_id=manifest.log_id, snapshot=snapshot, checksum=checksum)
     except ForeignBlocks as fault:
         if not fault.position:
-            # The manifest names it, so it was a snapshot once: without its magic it is not a newer one.
+            # The manifest names the file, so it was a snapshot. A wrong magic is damage, not a newer version.
             raise DamageError(path, 0, fault.expected, fault.found) from fault
         raise ForeignError(
             f"{path} at position {fault.position}: expected {fault.expected}, found {fault.found}"
@@ -150,7 +150,7 @@ def _check_header(file: File, path: str, *, log_id: bytes, snapshot: Snapshot) -
 
 
 def check_snapshot(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot) -> None:
-    """Read all of a snapshot and throw it away; two implementations compute samples of the CRCs.
+    """Read a snapshot completely, as a check; two implementations compute samples of the CRCs.
 
     Raises DamageError and ForeignError, and LogError if they disagree.
     """
@@ -158,16 +158,16 @@ def check_snapshot(storage: Storage, directory: str, manifest: Manifest, snapsho
 
 
 def read_whole(storage: Storage, directory: str, manifest: Manifest, snapshot: Snapshot, throttle: Throttle) -> None:
-    """Read a snapshot's file and check its every byte, a block at a time, without making a state of it.
+    """Read a snapshot's file and check each byte, block by block, without building a state.
 
-    Raises DamageError and ForeignError, and WriteCancelled where `throttle` says so.
+    Raises DamageError, ForeignError, and WriteCancelled if `throttle` stops it.
     """
     path = snapshot_path(directory, snapshot.file_id)
     read_whole_file(storage, path, log_id=manifest.log_id, snapshot=snapshot, throttle=throttle)
 
 
 def header_of(storage: Storage, path: str) -> tuple[Header, int]:
-    """Return the header of a snapshot's file, and the bytes of the file. Raises DamageError, ForeignError, OSError."""
+    """Return the header of a snapshot's file, and the file's size. Raises DamageError, ForeignError and OSError."""
     file = storage.open(path)
     try:
         return decode_header(file.read(HEADER_BYTES, 0), crc32c), file.size()
@@ -180,7 +180,7 @@ def header_of(storage: Storage, path: str) -> tuple[Header, int]:
 
 
 def read_whole_file(storage: Storage, path: str, *, log_id: bytes, snapshot: Snapshot, throttle: Throttle) -> None:
-    """Do as `read_whole` with the file at `path`."""
+    """Read and check the file at `path` in the same way as `read_whole`."""
     try:
         file = storage.open(path)
         try:
@@ -199,9 +199,9 @@ def read_whole_file(storage: Storage, path: str, *, log_id: bytes, snapshot: Sna
 def newest_snapshot(
     storage: Storage, directory: str, manifest: Manifest, *, end_max: int | None = None
 ) -> NewestSnapshot:
-    """Return the newest snapshot that can be believed, none that ends above `end_max`, and what is wrong with newer.
+    """Return the newest valid snapshot that does not end above `end_max`, and the errors of the newer ones.
 
-    A damaged one is never silently passed over: the caller tells the faults.
+    The caller must report these errors.
     """
     faults: list[LogError] = []
     for snapshot in _newest_first(manifest, end_max):

@@ -1,8 +1,8 @@
-"""Which snapshots go: by count and by age, of those alone that the broker took by itself.
+"""The retention of snapshots: automatic ones are deleted by count and by age.
 
-Rule 1. The newest snapshot of all never goes by itself: a start begins with it.
-Rule 2. The snapshot that history begins with never goes at all: nothing before it could be known again.
-Rule 3. Where there are too many in all the broker's own make room for those that somebody asked for.
+Rule 1. The newest snapshot is never deleted automatically, because a start begins with it.
+Rule 2. The base of the history is never deleted, because the state before it cannot be computed again.
+Rule 3. If there are too many snapshots, automatic ones are deleted to make room for requested ones.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ __all__ = ["base_of", "lasting", "prunable"]
 
 
 def base_of(manifest: Manifest) -> Snapshot | None:
-    """Return the snapshot that history begins with, None where that is the first event."""
+    """Return the snapshot at the horizon; None if the history begins with the first event."""
     horizon = manifest.horizon
     if horizon is None:
         return None
@@ -21,15 +21,15 @@ def base_of(manifest: Manifest) -> Snapshot | None:
 
 
 def lasting(manifest: Manifest) -> int:
-    """Return how many snapshots there are that do not go by themselves, however many come."""
+    """Return the number of snapshots that are never deleted automatically."""
     base = base_of(manifest)
     return sum(not one.is_automatic or one == base for one in manifest.snapshots)
 
 
 def prunable(manifest: Manifest, *, now_us: int, keep: int, age_s_max: int, snapshots_max: int) -> frozenset[int]:
-    """Return the file ids of the automatic snapshots that are too many or too old; `age_s_max` 0: none is too old.
+    """Return the file ids of the automatic snapshots to delete: beyond `keep`, or older than `age_s_max`.
 
-    Too many are those beyond `keep`, and beyond `snapshots_max` together with all the others.
+    More are deleted if all snapshots together exceed `snapshots_max`. With `age_s_max` 0 no snapshot is too old.
     """
     created_us_min = now_us - age_s_max * 1_000_000 if age_s_max else 0
     return frozenset(_prunable(manifest, created_us_min, min(keep, snapshots_max - lasting(manifest))))

@@ -1,14 +1,14 @@
-"""Taking snapshots beside the running broker: one reference at the end of a tick, then a slow writer on its own lane.
+"""The snapshots of a running broker: a tick holds a reference to the state, then a lane writes it slowly to a file.
 
-    asked or due      step: the tick is written, so State is what lies below the log's end: both are held
-    writing           a lane of its own turns State into a file, a little at a time, and syncs it
-    written           completed: once the log is durable up to the snapshot's end, the file is placed
-    named             completed: the answer leaves, and what is too many or too old goes
+    requested or due  step: the tick is written, so the state is the fold of the log; the job holds both
+    writing           the lane writes the state to a file, block by block, and syncs it
+    written           completed: when the log is durable up to the snapshot's end, the manifest gets the file
+    placed            completed: the answer leaves, and retention deletes other snapshots
 
-Rule 1. One is written at a time; others stand in a bounded line, each with the state of its own moment.
-Rule 2. What goes wrong with a snapshot is told and costs that snapshot, never the broker.
-Rule 3. Threads share a `_Taking`: the loop hands it over whole, and its `outcome` is set last.
-Rule 4. A broker that stops drops what it has not finished; a file that is left behind goes at the next start.
+Rule 1. One snapshot is written at a time. The others wait in a bounded queue, each with its own state.
+Rule 2. A failure is reported and ends only its snapshot, never the broker.
+Rule 3. Threads share a `_Job`. The loop creates it completely, and the lane sets its `outcome` last.
+Rule 4. A broker that stops drops unfinished jobs. The next start deletes their files.
 """
 
 import errno
@@ -33,15 +33,15 @@ __all__ = ["Snapshotter", "snapshot_attributes"]
 
 _NEVER: Final = 1 << 62
 _PAUSE_S: Final = 0.001
-"""After each block at least: the loop waits for the interpreter no longer than a block takes."""
-_LET_GO_WORDS: Final = 8 * 1024
+"""The minimum pause after each block, so that the loop waits for the interpreter at most for one block."""
+_RELEASE_WORDS: Final = 8 * 1024
 _MESSAGE_BYTES: Final = 9
 _QUEUE_BYTES: Final = 1024
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def snapshot_attributes(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what is told of a snapshot: `end` an offset, times in microseconds, `bytes` those of its file."""
+    """Return the attributes of a snapshot: `end` is an offset, times are in microseconds, `bytes` the file's size."""
     return {
         "name": snapshot.name,
         "end": snapshot.end,
@@ -52,25 +52,25 @@ def snapshot_attributes(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-class _Taking:
-    """A snapshot that is held, being written, or being placed."""
+class _Job:
+    """A snapshot that waits, is written, or is placed."""
 
     __slots__ = ("key", "outcome", "placement", "snapshot", "state", "waits")
 
     def __init__(self, key: Any, snapshot: Snapshot, state: State, *, waits: bool) -> None:
         self.key = key
-        """None where nobody waits."""
+        """The key of the command, None for an automatic snapshot."""
         self.snapshot = snapshot
         self.state: State | None = state
-        """Taken by the writer, who may be the last to hold most of it."""
+        """The writer takes it, because it may be the last holder of most of it."""
         self.waits = waits
         self.outcome: int | Exception | None = None
-        """The file's size, or what went wrong."""
+        """The file's size, or the error."""
         self.placement: Placement | None = None
 
     @property
-    def is_over(self) -> bool:
-        """Whether it is named, or cannot be."""
+    def is_done(self) -> bool:
+        """Whether it is placed or has failed."""
         return self.placement is not None and self.placement.is_done
 
 
@@ -80,56 +80,56 @@ class Snapshotter:
 
     def __init__(self, log: Log, config: EngineConfig) -> None:
         self.faults: list[str] = []
-        """What went wrong with snapshots that nobody waits for, for the server to log."""
+        """The errors of automatic snapshots, for the server to log."""
         self._log = log
         self._config = config
-        self._asked: list[SnapshotCommand] = []
-        self._line: deque[_Taking] = deque()
+        self._commands: list[SnapshotCommand] = []
+        self._jobs: deque[_Job] = deque()
         self._deleting: list[tuple[Any, Snapshot]] = []
         self._lane: Lane | None = None
         self._due_bytes = self._due_us = _NEVER
         self._not_before_us = 0
-        self._is_crowded_told = False
+        self._is_full_reported = False
 
     def start(self, now_us: int, *, logged_bytes: int) -> None:
-        """Take some without being asked from now on; `logged_bytes` were logged since the last one."""
+        """Start automatic snapshots; `logged_bytes` were logged since the last one."""
         self._rearm(now_us, logged_bytes=logged_bytes)
 
     def submit(self, command: SnapshotCommand) -> None:
-        """Take a command, to be looked at when the tick ends."""
-        self._asked.append(command)
+        """Queue a command until the end of the tick."""
+        self._commands.append(command)
 
     def is_due(self, now_us: int) -> bool:
-        """Whether the tick has to be written, for `step`."""
-        if self._asked:
+        """Return whether `step` has work to do, so that the tick must be written."""
+        if self._commands:
             return True
         is_due = self._log.written_bytes >= self._due_bytes or now_us >= self._due_us
-        return is_due and now_us >= self._not_before_us and not self._line
+        return is_due and now_us >= self._not_before_us and not self._jobs
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is anything to go on with."""
-        return bool(self._line or self._deleting)
+        """Whether a snapshot is being taken or deleted."""
+        return bool(self._jobs or self._deleting)
 
     def step(self, state: State, now_us: int) -> list[Effect]:
-        """Do what is asked or due: all of `state` is written, and the log ends with it. Return the answers."""
+        """Execute the queued commands or a due snapshot, and return the answers. The log must end with `state`."""
         effects: list[Effect] = []
-        if not self._asked:
-            self._take_by_itself(state, now_us)
-        asked, self._asked = self._asked, []
-        for command in asked:
+        if not self._commands:
+            self._take_automatic(state, now_us)
+        commands, self._commands = self._commands, []
+        for command in commands:
             try:
-                effects += self._obey(command, state, now_us)
+                effects += self._execute(command, state, now_us)
             except Refused as refusal:
                 effects.append(RefusedCommand(command.key, refusal.condition, refusal.description))
         return effects
 
     def completed(self, now_us: int) -> list[Effect]:
-        """Go on with what threads have finished; return the answers that may leave now."""
+        """Advance the jobs that threads have finished, and return the answers that may leave now."""
         effects: list[Effect] = []
-        while self._line and self._go_on(self._line[0], now_us, effects):
-            self._line.popleft()
-            if self._line:
+        while self._jobs and self._advance(self._jobs[0], now_us, effects):
+            self._jobs.popleft()
+            if self._jobs:
                 self._wake()
         if self._deleting:
             named = {one.file_id for one in self._log.manifest.snapshots}
@@ -138,7 +138,7 @@ class Snapshotter:
             effects += [Answered(key, snapshot_attributes(snapshot), NOW) for key, snapshot in gone]
         return effects
 
-    def _obey(self, command: SnapshotCommand, state: State, now_us: int) -> Sequence[Effect]:
+    def _execute(self, command: SnapshotCommand, state: State, now_us: int) -> Sequence[Effect]:
         if type(command) is TakeSnapshot:
             return self._take(command, state, now_us)
         if type(command) is DeleteSnapshot:
@@ -148,49 +148,50 @@ class Snapshotter:
         return [Answered(command.key, command.read(rows, self._room()), NOW)]
 
     def _take(self, command: TakeSnapshot, state: State, now_us: int) -> list[Effect]:
-        if len(self._line) > self._config.snapshots_waiting_max:
-            raise Refused("amqp:resource-limit-exceeded", f"{len(self._line)} snapshots are being taken already")
+        if len(self._jobs) > self._config.snapshots_waiting_max:
+            why = f"{len(self._jobs)} snapshots are being taken already (snapshots_waiting_max)"
+            raise Refused("amqp:resource-limit-exceeded", why)
         if not self._room():
             raise Refused("amqp:resource-limit-exceeded", f"there are {self._config.snapshots_max} snapshots already")
-        snapshot = self._hold(command, state, now_us)
+        snapshot = self._add_job(command, state, now_us)
         if command.seals:
             self._log.seal_active(now_us)
-        return [] if command.waits else [Answered(command.key, self._told(snapshot))]
+        return [] if command.waits else [Answered(command.key, self._answer(snapshot))]
 
-    def _take_by_itself(self, state: State, now_us: int) -> None:
+    def _take_automatic(self, state: State, now_us: int) -> None:
         snapshots = self._log.manifest.snapshots
-        is_news = not snapshots or snapshots[-1].end < self._log.log_end
-        if is_news and self._room():
-            self._hold(None, state, now_us)
-        elif is_news:
-            self._tell_crowded()
+        has_events = not snapshots or snapshots[-1].end < self._log.log_end
+        if has_events and self._room():
+            self._add_job(None, state, now_us)
+        elif has_events:
+            self._report_full()
         self._rearm(now_us)
 
     def _room(self) -> int:
-        """Return how many more may be asked for; the broker's own make room for them."""
-        coming = sum(not taking.snapshot.is_automatic and not taking.is_over for taking in self._line)
-        return max(0, self._config.snapshots_max - lasting(self._log.manifest) - coming)
+        """Return how many more snapshots may be requested; automatic ones are deleted to make room for them."""
+        requested = sum(not job.snapshot.is_automatic and not job.is_done for job in self._jobs)
+        return max(0, self._config.snapshots_max - lasting(self._log.manifest) - requested)
 
-    def _tell_crowded(self) -> None:
-        """Say that none is taken any more, until one was again."""
-        if not self._is_crowded_told:
-            self._is_crowded_told = True
+    def _report_full(self) -> None:
+        """Report once that no automatic snapshot is taken, until the next one is."""
+        if not self._is_full_reported:
+            self._is_full_reported = True
             self.faults.append(
-                f"there are {self._config.snapshots_max} that somebody asked for (snapshots_max), so the broker takes "
-                f"none by itself, and a start takes ever longer: delete some"
+                f"no room for automatic snapshots: there are {self._config.snapshots_max} requested ones "
+                f"(snapshots_max), and starts become slower; delete some"
             )
 
-    def _hold(self, command: TakeSnapshot | None, state: State, now_us: int) -> Snapshot:
-        """Take the reference, and put it in line."""
-        self._is_crowded_told = False
+    def _add_job(self, command: TakeSnapshot | None, state: State, now_us: int) -> Snapshot:
+        """Add a job with a reference to the state, and return its snapshot."""
+        self._is_full_reported = False
         end = self._log.log_end
         name = self._free_name(f"auto-{end}") if command is None else self._checked_name(command.name, end)
         snapshot = Snapshot(0, name, end, state.time_us, now_us, 0, is_automatic=command is None)
         waits = command is not None and command.waits
-        self._line.append(_Taking(command.key if command else None, snapshot, state, waits=waits))
-        if len(self._line) == 1:
+        self._jobs.append(_Job(command.key if command else None, snapshot, state, waits=waits))
+        if len(self._jobs) == 1:
             self._wake()
-        # It is named once it is durable up to here, whoever else waits for that.
+        # The snapshot is placed when the log is durable up to this end, so a sync must not be delayed.
         self._log.request_sync()
         self._rearm(now_us)
         return snapshot
@@ -205,22 +206,22 @@ class Snapshotter:
 
     def _names(self) -> set[str]:
         named = {one.name for one in self._log.manifest.snapshots}
-        return named | {taking.snapshot.name for taking in self._line}
+        return named | {job.snapshot.name for job in self._jobs}
 
     def _checked_name(self, name: str, end: int) -> str:
         if not name:
             return self._free_name(f"snapshot-{end}")
         bytes_max = self._config.name_bytes_max
         if not name.isprintable() or "/" in name or len(name.encode(errors="replace")) > bytes_max:
-            message = f"a snapshot's name is 1 to {bytes_max} bytes of printable text without '/', found {name!r:.80}"
+            message = f"a snapshot's name has 1 to {bytes_max} bytes of printable text without '/', found {name!r:.80}"
             raise Refused("amqp:invalid-field", message)
         if name in self._names():
             raise Refused("amqp:precondition-failed", f"there is a snapshot {name!r} already")
         return name
 
     def _free_name(self, name: str) -> str:
-        taken, number, free = self._names(), 1, name
-        while free in taken:
+        names, number, free = self._names(), 1, name
+        while free in names:
             number += 1
             free = f"{name}-{number}"
         return free
@@ -231,7 +232,7 @@ class Snapshotter:
         if snapshot is None:
             return [Answered(command.key, None, NOW)]
         if snapshot == base_of(manifest):
-            message = f"history begins with the snapshot {snapshot.name!r}: nothing could be recovered without it"
+            message = f"history begins with the snapshot {snapshot.name!r}: without it the log cannot be recovered"
             raise Refused("amqp:precondition-failed", message)
         self._forget(frozenset({snapshot.file_id}))
         self._deleting.append((command.key, snapshot))
@@ -246,29 +247,29 @@ class Snapshotter:
         self._lane.wake()
 
     def _write(self) -> None:
-        """Write the file of the first in line; on its own thread."""
-        taking = self._line[0] if self._line else None
-        if taking is None or taking.outcome is not None:
+        """Write the file of the first job; the lane calls it."""
+        job = self._jobs[0] if self._jobs else None
+        if job is None or job.outcome is not None:
             return
-        state, taking.state = taking.state, None
+        state, job.state = job.state, None
         assert state is not None
         try:
-            taking.outcome = self._write_file(state, taking.snapshot)
+            job.outcome = self._write_file(state, job.snapshot)
         except Exception as error:  # noqa: BLE001 - whatever it is, it costs this snapshot alone
-            # Without its traceback, which would keep the state.
-            taking.outcome = error.with_traceback(None)
+            # The traceback would hold a reference to the state.
+            job.outcome = error.with_traceback(None)
         both = [words for queue in state.queues.values() for words in (queue.ready, queue.returned)]
-        long = [words for words in both if len(words) > _LET_GO_WORDS]
+        long = [words for words in both if len(words) > _RELEASE_WORDS]
         del state, both
-        self._let_go(long)
+        self._release(long)
 
-    def _let_go(self, lists: list[PersistentQueue]) -> None:
-        """Drop words little by little: where they were consumed meanwhile, freeing millions takes milliseconds."""
+    def _release(self, lists: list[PersistentQueue]) -> None:
+        """Release words in steps: if they were consumed meanwhile, freeing millions at once takes milliseconds."""
         assert self._lane is not None
         while lists:
             words = lists.pop()
             while words:
-                words = words.pop(_LET_GO_WORDS)[1]
+                words = words.pop(_RELEASE_WORDS)[1]
                 if self._lane.pause(_PAUSE_S):
                     return
 
@@ -292,39 +293,39 @@ class Snapshotter:
         rate = self._config.snapshot_bytes_per_s
         return self._lane.pause(max(_PAUSE_S, written_bytes / rate if rate else 0))
 
-    def _go_on(self, taking: _Taking, now_us: int, effects: list[Effect]) -> bool:
-        """Bring one a step further; tell whether it is over."""
-        outcome, placement = taking.outcome, taking.placement
+    def _advance(self, job: _Job, now_us: int, effects: list[Effect]) -> bool:
+        """Advance a job by one step; return whether it is done."""
+        outcome, placement = job.outcome, job.placement
         if outcome is None:
             return False
         if isinstance(outcome, Exception):
-            self._failed(taking, outcome, effects)
+            self._failed(job, outcome, effects)
             return True
         if placement is None:
-            self._place(taking, outcome)
+            self._place(job, outcome)
             return False
         if not placement.is_done:
             return False
         if placement.error is not None:
-            self._failed(taking, placement.error, effects)
+            self._failed(job, placement.error, effects)
             return True
-        if taking.waits:
-            effects.append(Answered(taking.key, self._told(placement.snapshot), NOW))
+        if job.waits:
+            effects.append(Answered(job.key, self._answer(placement.snapshot), NOW))
         self._prune(now_us)
         return True
 
-    def _told(self, snapshot: Snapshot) -> dict[str, Any]:
-        """Return what is answered to who has asked for a snapshot: how many more he may ask for as well."""
+    def _answer(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Return the answer to a request: the attributes, and how many more snapshots may be requested."""
         return snapshot_attributes(snapshot) | {"room": self._room()}
 
-    def _place(self, taking: _Taking, size: int) -> None:
-        if self._log.durable_end >= taking.snapshot.end:
-            snapshot = taking.snapshot
+    def _place(self, job: _Job, size: int) -> None:
+        if self._log.durable_end >= job.snapshot.end:
+            snapshot = job.snapshot
             sized = Snapshot(
                 0, snapshot.name, snapshot.end, snapshot.time_us, snapshot.created_us, size, snapshot.is_automatic
             )
-            taking.placement = Placement(sized)
-            self._log.place_snapshot(taking.placement)
+            job.placement = Placement(sized)
+            self._log.place_snapshot(job.placement)
 
     def _prune(self, now_us: int) -> None:
         config = self._config
@@ -338,11 +339,11 @@ class Snapshotter:
         if file_ids:
             self._forget(file_ids)
 
-    def _failed(self, taking: _Taking, error: Exception, effects: list[Effect]) -> None:
-        message = f"the snapshot {taking.snapshot.name!r} could not be written: {error}"
-        if not taking.waits:
+    def _failed(self, job: _Job, error: Exception, effects: list[Effect]) -> None:
+        message = f"snapshot {job.snapshot.name!r} failed: {error}"
+        if not job.waits:
             self.faults.append(message)
             return
         is_full = isinstance(error, OSError) and error.errno in _NO_SPACE
         condition = "amqp:resource-limit-exceeded" if is_full else "amqp:internal-error"
-        effects.append(RefusedCommand(taking.key, condition, message, NOW))
+        effects.append(RefusedCommand(job.key, condition, message, NOW))

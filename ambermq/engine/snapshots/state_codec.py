@@ -1,7 +1,7 @@
-"""A state as blocks, and back to the last attribute: what a snapshot file holds.
+"""The codec of a state: its blocks in a snapshot file, and back to an equal state.
 
-    STATE       {epoch, time_us, mode, and how many muxers, attachments, queues, producers, consumers and
-                subscriptions follow}
+    STATE       {epoch, time_us, mode, and the counts of the muxers, attachments, queues, producers, consumers and
+                subscriptions that follow}
     MUXERS      [{id, name, kind, named, options, draws}]
     ATTACHMENTS [[muxer, id, member, argument, conditions]]
     PRODUCERS   [{id, muxer, destination, container, link, sending, node, owns}]
@@ -11,13 +11,13 @@
     ENTRIES     [{queue, entry, offsets: [first, gap, gap...]}]
     SUBSCRIPTIONS [{queue, keyed, subscription}]
 
-Rule 1. Queues travel as the packed runs that they are made of, never as objects: 8 bytes a message and little more.
-        What is alike for many entries is written once; their offsets as gaps.
-Rule 2. Everything is sorted by id or offset first: maps iterate in the order of hashes.
-Rule 3. A block is small enough to be made within a fraction of a millisecond, for a broker may run beside.
-Rule 4. Blocks of one kind may come in any number, entries behind the words that they are of. What is read is counted
-        against what was written; a doubt is an ImageFault, never half a state.
-Rule 5. What follows from the rest is not written but counted again: links of a node, who is kept from a subscription.
+Rule 1. Queues are written as their packed runs, never as objects: 8 bytes for each message and little more. A value
+        that many entries share is written once, with the gaps between their offsets.
+Rule 2. Everything is sorted by id or offset, because maps iterate in the order of hashes.
+Rule 3. A block is made in a fraction of a millisecond, because a broker may be running.
+Rule 4. There can be any number of blocks of one kind. Entries come after their words. Counts are compared with those
+        that were written; a difference is an ImageFault, so no caller gets a partial state.
+Rule 5. Derived values are not written but computed again: links of a node, containers of no-local subscriptions.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ __all__ = ["ImageFault", "image_of", "state_of"]
 
 _RUN: Final = Struct("<qqII")
 _WORDS_BYTES: Final = 64 << 10
-"""Runs of words are gathered to about this size."""
+"""The approximate size of a block of words."""
 _JSON_BYTES: Final = 16 << 10
 _ENTRIES_A_ROW: Final = 1024
 _SORTED_AT_ONCE: Final = 1024
@@ -60,7 +60,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ImageFault(EngineError):
-    """Blocks whose checksums are right, and that still make no state."""
+    """Blocks with valid checksums that are not a valid state."""
 
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     consumers: int
     subscriptions: int = 0
     mode: VhostMode | msgspec.UnsetType = msgspec.UNSET
-    """Not written where it is automatic."""
+    """Not written in automatic mode."""
 
 
 class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ class _MuxerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     kind: MuxerKind
     named: bool
-    """Whether its name is that of this muxer still."""
+    """Whether the name still belongs to this muxer."""
     options: Options
     draws: int
 
@@ -103,7 +103,7 @@ class _QueueRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accepted: int
     counters: Counters
     ready: int
-    """Words of the list, to be counted again."""
+    """The count of words in the list, as a check."""
     returned: int
     entries: int
     lifetime: Lifetime = Lifetime.PERMANENT
@@ -113,18 +113,18 @@ class _EntriesRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queue: int
     entry: Entry
     offsets: list[int]
-    """The first one, then the distance of each from the one before."""
+    """The first offset, then the gap from each offset to the next."""
 
 
 class _SubscriptionRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     queue: int
     keyed: bool
-    """Whether it is found by its key."""
+    """Whether its key finds it."""
     subscription: Subscription
 
 
 def image_of(state: State) -> Iterator[Block]:
-    """Yield the blocks of a state, each of less than a hundred KiB."""
+    """Yield the blocks of a state, each below 100 KiB."""
     yield Block(BlockKind.STATE, [_encode(_head(state))])
     yield from _json_blocks(BlockKind.MUXERS, _muxer_rows(state))
     yield from _json_blocks(BlockKind.ATTACHMENTS, _attachment_rows(state))
@@ -231,7 +231,7 @@ def _alike(queue_id: int, items: list[tuple[int, Entry]]) -> Iterator[_EntriesRo
 
 
 def _json_blocks(kind: BlockKind, rows: Iterable[Any]) -> Iterator[Block]:
-    """Yield lists of rows, each encoded by itself so that no single call takes long."""
+    """Yield blocks of rows. Each row is encoded by itself, so that no single call takes long."""
     parts: list[bytes] = []
     size = 0
     for row in rows:
@@ -250,7 +250,7 @@ def _in_order(table: "PersistentMap[int, _Value]") -> Iterator[_Value]:
 
 
 def _sorted_items(table: "PersistentMap[Any, _Value]") -> Iterator[tuple[Any, _Value]]:
-    """Yield what a map holds by its keys, never sorting more than a little at a time: one long call stops a broker."""
+    """Return the items of a map, sorted by key. It sorts in small pieces, because one long call stops a broker."""
     items = iter(table.items())
     runs = []
     while some := list(islice(items, _SORTED_AT_ONCE)):
@@ -260,21 +260,21 @@ def _sorted_items(table: "PersistentMap[Any, _Value]") -> Iterator[tuple[Any, _V
 
 
 def state_of(blocks: Iterable[Block]) -> State:
-    """Return the state that the blocks are of, its queues packed in full chunks; raises ImageFault."""
+    """Return the state of the blocks, with its queues in full chunks. Raises ImageFault."""
     parts = _Parts()
     for block in blocks:
         take = _TAKE.get(block.kind)
         if take is None:
-            raise ImageFault(f"a snapshot block of the unknown kind {block.kind}")
+            raise ImageFault(f"a snapshot block has the unknown kind {block.kind}")
         try:
             take(parts, block.payload)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise ImageFault(f"a snapshot block of kind {block.kind} that is no such list: {error}") from error
+            raise ImageFault(f"a snapshot block of kind {block.kind} cannot be decoded: {error}") from error
     return parts.state()
 
 
 class _Parts:
-    """What the blocks read so far have told."""
+    """The contents of the blocks read so far."""
 
     def __init__(self) -> None:
         self.head: _Head | None = None
@@ -285,7 +285,7 @@ class _Parts:
         self.queues: list[_QueueRow] = []
         self.lists: dict[tuple[int, int], PersistentQueue] = {}
         self.words: Counter[int] = Counter()
-        """Queue to how many words it has so far."""
+        """The count of words so far, by queue."""
         self.acquired: dict[int, dict[int, PersistentQueue]] = {}
         self.entries: dict[int, dict[int, Entry]] = {}
         self.subscriptions: list[_SubscriptionRow] = []
@@ -317,13 +317,13 @@ class _Parts:
         position = 0
         while position < len(payload):
             if len(payload) - position < _RUN.size:
-                raise ImageFault(f"{len(payload) - position} bytes behind the last run of words")
+                raise ImageFault(f"{len(payload) - position} extra bytes after the last run of words")
             queue, consumer, kind, count = _RUN.unpack_from(payload, position)
             position += _RUN.size
             end = position + count * WORD_BYTES
             if end > len(payload) or kind not in {_READY, _RETURNED, _ACQUIRED}:
                 raise ImageFault(
-                    f"a run of {count} words of list {kind}, {len(payload) - position} bytes of them there"
+                    f"a run of {count} words of list {kind}: found {len(payload) - position} bytes of words"
                 )
             held = self.acquired.setdefault(queue, {}) if kind == _ACQUIRED else self.lists
             key: Any = consumer if kind == _ACQUIRED else (queue, kind)
@@ -335,7 +335,7 @@ class _Parts:
         for row in msgspec.json.decode(payload, type=list[_EntriesRow]):
             entries = self.entries.setdefault(row.queue, {})
             if len(entries) + len(row.offsets) > self.words[row.queue]:
-                # Two bytes are enough for one of them, and hundreds are taken by it: nobody else bounds their number.
+                # An entry takes two bytes in the file and hundreds in memory, and no other check bounds their number.
                 raise ImageFault(f"more entries of queue {row.queue} than the {self.words[row.queue]} words on it")
             offset = 0
             for gap in row.offsets:
@@ -343,10 +343,10 @@ class _Parts:
                 entries[offset] = row.entry
 
     def state(self) -> State:
-        """Put it together; raises ImageFault where something is missing."""
+        """Return the state. Raises ImageFault if a part is missing."""
         head = self.head
         if head is None:
-            raise ImageFault("a snapshot without its first block")
+            raise ImageFault("the first block of the snapshot is missing")
         attachments = sum(map(len, self.attachments.values()))
         links = (len(self.producers), len(self.consumers), len(self.subscriptions))
         counts = (len(self.muxers), attachments, len(self.queues), *links)
@@ -420,7 +420,7 @@ def _subscribed(rows: list[_SubscriptionRow]) -> dict[str, Any]:
 
 
 def _links_of(pairs: Iterable[tuple[int, int]]) -> "PersistentMap[int, Links]":
-    """Return what leads where, from pairs of a node and a link."""
+    """Return the links of each node, from pairs of a node and a link."""
     links: dict[int, dict[int, None]] = {}
     for node, link in pairs:
         links.setdefault(node, {})[link] = None
@@ -428,7 +428,7 @@ def _links_of(pairs: Iterable[tuple[int, int]]) -> "PersistentMap[int, Links]":
 
 
 def _map_of(items: "dict[int, _Value]") -> "PersistentMap[int, _Value]":
-    """Return a map made a little at a time: millions in one call would stop a broker that runs beside."""
+    """Return a map, built in small steps: a call with millions of items would stop a running broker."""
     empty: PersistentMap[int, _Value] = PersistentMap()
     draft, left = empty.mutate(), iter(items.items())
     while some := dict(islice(left, _MAPPED_AT_ONCE)):

@@ -332,7 +332,7 @@ def test_that_there_is_no_room_for_its_own_is_told_once() -> None:
         for name in "ab":
             rig.do(DeleteSnapshot("snap", name))
             settle(rig)
-    assert "takes none by itself" in rig.loop.snapshots.faults[0]
+    assert "no room for automatic snapshots" in rig.loop.snapshots.faults[0]
 
 
 def test_its_own_go_on_in_the_one_place_that_is_left() -> None:

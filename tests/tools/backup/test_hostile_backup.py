@@ -215,7 +215,7 @@ def test_entries_are_no_more_than_the_words_that_they_are_of() -> None:
     hostile = [*blocks, Block(BlockKind.ENTRIES, [json.dumps([row]).encode()])]
     with pytest.raises(ImageFault, match="more entries of queue"):
         state_of(hostile)
-    with pytest.raises(ImageFault, match="no such list"):
+    with pytest.raises(ImageFault, match="cannot be decoded"):
         state_of([*blocks, Block(BlockKind.QUEUES, [b"[" * 100_000])])
 
 

@@ -317,7 +317,7 @@ def test_a_snapshot_of_the_past_must_end_where_a_segment_begins() -> None:
     with lived(3, 30) as life:
         manifest, job = manifest_of(life.directory), "1-a"
         path = base_path(life.directory, job)
-        for end, why in ((manifest.sealed[1].base_offset + 1, "no segment begins at"), (0, "")):
+        for end, why in ((manifest.sealed[1].base_offset + 1, "no segment begins at offset"), (0, "")):
             STORAGE.makedirs(f"{jobs_path(life.directory)}/{job}")
             write_snapshot(STORAGE, path, EMPTY_STATE, log_id=manifest.log_id, end=end)
             if why:
