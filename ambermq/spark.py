@@ -1,4 +1,4 @@
-"""History as a Spark DataFrame: the public face of the Data Source `ambermq`. It needs the extra `spark`.
+"""History as a Spark DataFrame: the public API of the Data Source `ambermq`. It needs the extra `spark`.
 
     from ambermq.spark import register
 

@@ -1,4 +1,4 @@
-"""The command `ambermq`: the table of its subcommands. What they do stands in a file each, imported when it is run."""
+"""The command `ambermq`: the table of its commands. The module of a command is imported when the command runs."""
 
 from typing import Any, Final
 
@@ -66,16 +66,16 @@ _COMMANDS: Final = {
         "Export, compare, apply and draw muxers, queues, attachments.",
     ),
 }
-"""Name to where the command stands, and the first sentence of its help."""
+"""Name to "module:attribute" and the first line of help."""
 
 _EXIT_CODES = "\n".join(f"  {code.value:>2}  {code.meaning}" for code in ExitCode)
 
 
 class _Ambermq(LazyGroup):
-    """The outermost group: before anything is looked at there must be somewhere to answer."""
+    """The outermost group; it checks the standard streams before it parses the command line."""
 
     def make_context(self, *arguments: Any, **attributes: Any) -> click.Context:
-        """Read the command line; options that answer by themselves do so here."""
+        """Parse the command line; `--help` and `--version` print and exit here."""
 
         def make() -> click.Context:
             check_streams()

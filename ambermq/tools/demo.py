@@ -1,13 +1,13 @@
-"""`make demo`: the main job without a person: durable messages through a broker that is killed half way.
+"""`make demo`: send durable messages to a broker, kill it half way, and check that no accepted message is lost.
 
     start a broker in a temporary directory -> send, SIGKILL half way -> start it again -> send what was not accepted
-    -> receive everything -> every accepted message-id must be there -> the log's own summary
-    -> a snapshot -> the story of one message -> a compaction beside the broker -> the log is whole and small
+    -> receive everything -> check that every accepted message-id arrived -> print a summary of the log
+    -> a snapshot -> the story of one message -> a compaction beside the broker -> verify the log
 
-Rule 1: what counts as accepted is what the broker said, before or after the kill; that alone must arrive.
-Rule 2: a message seen again is no fault: it was stored, and its acceptance was lost with the connection.
-Rule 3: whatever happens, no process and no file is left behind.
-Rule 4: Spark compacts where it is installed, else this process does, and the demo says which.
+Rule 1: a message is accepted if the broker has answered so, before or after the kill. Each of them must arrive.
+Rule 2: a duplicate is not an error: the broker stored the message, and the answer was lost with the connection.
+Rule 3: the demo always removes its processes and files.
+Rule 4: Spark compacts if it is installed, else this process does. The demo prints which.
 """
 
 import signal
@@ -47,10 +47,10 @@ _SEGMENT_COLUMNS: Final = ("file", "state", "base_offset", "next_offset", "recor
 
 
 class Demo:
-    """One run, on one broker."""
+    """One run of the demo on one broker."""
 
     def __init__(self, broker: ChildBroker, count: int = _COUNT, *, runner: str = "spark") -> None:
-        """`count` messages, with the message-ids 0 to count - 1 as text; `runner` is who compacts, if it is there."""
+        """Send `count` messages, whose message-ids are 0 to count - 1; `runner` is the preferred compaction runner."""
         self._broker = broker
         self._count = count
         self._runner = runner
@@ -58,7 +58,7 @@ class Demo:
         self._seen: Counter[str] = Counter()
 
     def run(self) -> None:
-        """Run all of it; ToolError says what did not hold."""
+        """Run all steps; raise ToolError if a check fails."""
         seconds = self._broker.start()
         print_line(f"broker   {self._broker.url}, ready in {seconds:.2f} s")
         self._send_until_killed()
@@ -72,12 +72,12 @@ class Demo:
         self._receive()
         self._check()
         self._summarise()
-        self._look_back(first_again)
+        self._show_history(first_again)
         self._compact()
         self._end()
 
     def _send_until_killed(self) -> None:
-        """Send, and kill the broker when half is accepted and more is on its way."""
+        """Send, and kill the broker when half of the messages are accepted and more are in flight."""
 
         def kill_half_way() -> None:
             if len(self._accepted) >= self._count // 2:
@@ -87,18 +87,18 @@ class Demo:
             self._send(kill_half_way)
         except ConnectionBroke:
             return
-        raise ToolError("the broker survived its SIGKILL", where=_ADDRESS)
+        raise ToolError("the broker survived SIGKILL", where=_ADDRESS)
 
     def _send(self, after_each: Callable[[], None]) -> None:
-        """Send every message that is not accepted, oldest first, and wait for the outcomes."""
+        """Send all messages that are not accepted, the lowest number first, and wait for the outcomes."""
         with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
-            publisher = Publisher(client, client.attach_sender(_ADDRESS), window=500, on_outcome=self._hear)
+            publisher = Publisher(client, client.attach_sender(_ADDRESS), window=500, on_outcome=self._record)
             for number in [number for number in range(self._count) if number not in self._accepted]:
                 publisher.offer(_message(number), number)
                 after_each()
             publisher.finish()
 
-    def _hear(self, number: int, outcome: str) -> None:
+    def _record(self, number: int, outcome: str) -> None:
         if outcome == "accepted":
             self._accepted.add(number)
 
@@ -116,19 +116,19 @@ class Demo:
 
     def _check(self) -> None:
         missing = [number for number in sorted(self._accepted) if str(number) not in self._seen]
-        invented = self._seen.keys() - {str(number) for number in range(self._count)}
+        unknown = self._seen.keys() - {str(number) for number in range(self._count)}
         if len(self._accepted) < self._count:
             raise ToolError("not accepted", expected=f"{self._count} messages", found=f"{len(self._accepted)}")
-        if missing or invented:
+        if missing or unknown:
             raise ToolError(
-                "the broker broke its promise",
+                "accepted messages were lost, or unknown ones were received",
                 expected="every accepted message-id, and no other",
-                found=f"{len(missing)} lost {missing[:5]}, {len(invented)} invented {sorted(invented)[:5]}",
+                found=f"{len(missing)} lost {missing[:5]}, {len(unknown)} unknown {sorted(unknown)[:5]}",
             )
-        print_line(f"checked  all {len(self._accepted):,} accepted messages arrived, none is lost, none invented")
+        print_line(f"checked  all {len(self._accepted):,} accepted messages arrived, none is lost, none unknown")
 
     def _summarise(self) -> None:
-        """Check the log and say what is in it."""
+        """Verify the log and print its segments and events."""
         directory = self._verified()
         print_line("")
         with open_reader(directory) as reader:
@@ -141,39 +141,39 @@ class Demo:
         print_line("")
         print_rows([{"event": kind, "runs": number} for kind, number in kinds.items()], ("event", "runs"), "table")
 
-    def _look_back(self, number: int) -> None:
-        """Take a snapshot, and tell the story of a message that was sent again after the kill."""
-        print_line("\nsnapshot of all queues, taken beside the broker's work\n")
+    def _show_history(self, number: int) -> None:
+        """Take a snapshot, and print the story of a message that was sent again after the kill."""
+        print_line("\nsnapshot of all queues, while the broker runs\n")
         _run("snapshot", "create", "--name", "demo", "--url", self._broker.url)
         print_line(f"\nstory    of message {number}, which was not accepted before the kill\n")
         _run("history", "message", str(number), "--data", str(self._broker.directory))
 
     def _compact(self) -> None:
-        """Let what is finished go, beside the broker."""
+        """Compact the log while the broker runs, and keep no history."""
         arguments = ("log", "compact", "--data", str(self._broker.directory), "--keep-history", "0s", "--runner")
         if self._runner == "spark":
-            print_line("\ncompact  by Spark, beside the broker; nothing is kept of what is finished\n")
+            print_line("\ncompact  with Spark, while the broker runs; no history of finished messages is kept\n")
             try:
                 _run(*arguments, "spark", "--master", "local[2]")
             except ToolError as error:
                 if error.exit_code != ExitCode.NOT_INSTALLED:
                     raise
-                print_line(f"without Spark: {error.message}")
+                print_line(f"Spark is not available: {error.message}")
             else:
                 return
-        print_line("\ncompact  by this process, beside the broker; nothing is kept of what is finished\n")
+        print_line("\ncompact  in this process, while the broker runs; no history of finished messages is kept\n")
         _run(*arguments, "local")
 
     def _end(self) -> None:
-        """Stop the broker; what it leaves must be whole."""
+        """Stop the broker and verify its log."""
         code = self._broker.stop()
         if code != ExitCode.OK:
-            raise ToolError("the broker did not end well", expected="exit 0", found=f"{code}")
+            raise ToolError("the broker failed at its stop", expected="exit code 0", found=f"{code}")
         print_line("")
         self._verified()
 
     def _verified(self) -> str:
-        """Check every CRC of the log and say how much that was; return its directory."""
+        """Check every CRC of the log, print how many, and return its directory."""
         directory = str(self._broker.directory)
         report = verify(directory)
         if report.damage is not None:
@@ -183,7 +183,7 @@ class Demo:
 
 
 def _run(*arguments: str) -> None:
-    """Run a command of `ambermq` in this process, and print what it prints."""
+    """Run a command of `ambermq` in this process."""
     cli.main(arguments, prog_name="ambermq", standalone_mode=False)
 
 
@@ -198,13 +198,13 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    """Run the demo; returns 0, or the exit code of what went wrong after telling it."""
+    """Run the demo and return its exit code; print the error if it fails."""
     signal.signal(signal.SIGTERM, _terminated)
-    with tempfile.TemporaryDirectory(prefix="ambermq-demo-") as place:
-        broker = ChildBroker(Path(place) / "data")
+    with tempfile.TemporaryDirectory(prefix="ambermq-demo-") as directory:
+        broker = ChildBroker(Path(directory) / "data")
         try:
             Demo(broker).run()
-        except Exception as error:  # noqa: BLE001 - the edge: one message, as every command of ours
+        except Exception as error:  # noqa: BLE001 - the edge: one message, as of every command
             failure = translated(error)
             failure.show()
             return failure.exit_code

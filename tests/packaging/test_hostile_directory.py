@@ -95,8 +95,8 @@ def test_the_command_works_in_a_hostile_directory(installation: Installation, tm
             done = installation.run(*words, "--url", url, cwd=hostile.directory, variables=variables)
             assert done.returncode == 0, done.stderr
         assert done.stdout == "hello\n"
-        log = logged(tmp_path, "compacted", "no compaction")
-        assert "no compaction" not in log
+        log = logged(tmp_path, "compaction finished", "compaction failed")
+        assert "compaction failed" not in log
     events = ("log", "dump", "--data", str(tmp_path / "data"), "--output", "json")
     done = installation.run(*events, cwd=hostile.directory, variables=variables)
     assert "compacted" in {json.loads(line)["type"] for line in done.stdout.splitlines()}, done.stderr
@@ -125,7 +125,7 @@ def test_a_foreign_package_on_the_path_is_not_started(install: Install, tmp_path
     # The directory that Python is started in comes first: this broker has its own package, its children would not.
     command = [str(installation.python), "-m", "ambermq"]
     with serving(command, tmp_path, installation.packages, foreign.directory) as url:
-        log = logged(tmp_path, "compacted", "no compaction")
+        log = logged(tmp_path, "compaction finished", "compaction failed")
         assert "another package ambermq comes before that of the parent process" in log
         assert f"expected {installation.packages}/ambermq, found {foreign.directory}/ambermq" in log
         assert "remove its directory from PYTHONPATH" in log

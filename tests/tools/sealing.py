@@ -31,7 +31,7 @@ def load_until_sealed(broker: ChildBroker, count: int, *, url: str = "") -> int:
     """Let messages come and go, on a queue of their own, until `count` segments are sealed; return how many came."""
     deadline, sent = time.monotonic() + _DEADLINE_S, 0
     while sealed_count(broker) < count:
-        assert time.monotonic() < deadline, f"fewer than {count} segments are sealed: {broker.last_words()}"
+        assert time.monotonic() < deadline, f"fewer than {count} segments are sealed: {broker.last_log_line()}"
         command = ["bench", "--count", str(_ROUND), "--size", "500", "--url", url or broker.url]
         done = CliRunner().invoke(main, command, prog_name="ambermq")
         assert done.exit_code == 0, done.stderr

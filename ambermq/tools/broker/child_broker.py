@@ -1,4 +1,4 @@
-"""A broker as a child process: started on a directory, awaited until it serves, killed or stopped."""
+"""A broker as a child process: start it on a directory, wait until it serves, stop or kill it."""
 
 import select
 import signal
@@ -19,43 +19,43 @@ _STOP_SECONDS: Final = 15.0
 
 
 class ChildBroker:
-    """`ambermq serve` beside this interpreter, on a free port of the loopback."""
+    """`ambermq serve` as a child process, on a free port of the loopback interface."""
 
     def __init__(self, directory: Path, *, arguments: Sequence[str] = ()) -> None:
-        """`directory` is the data directory; what the broker logs goes to a file beside it, `<name>.stderr`."""
+        """`directory` is the data directory; the broker's log lines go to the file `<name>.stderr` beside it."""
         self.directory = directory
         self.url = ""
-        """Where it listens, once started."""
+        """The URL of the broker after its start."""
         self.stderr_path = directory.with_name(f"{directory.name}.stderr")
-        """What it has logged, over all starts."""
+        """The file with the log lines of all starts."""
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The process id."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> float:
-        """Start it and wait for its ready line; returns the seconds that took. ToolError with its last words if not."""
+        """Start the broker, wait for its ready line, return the seconds; raise ToolError with its last log line."""
         began = time.monotonic()
         self.launch()
         words = self._first_line().split()
         if words[:1] != ["ready"]:
             self.kill()
             raise ToolError(
-                "the broker was never ready",
+                "the broker did not start",
                 where=str(self.directory),
-                expected=f"its ready line within {_READY_SECONDS:.0f} s",
-                found=self.last_words(),
+                expected=f"a ready line within {_READY_SECONDS:.0f} s",
+                found=self.last_log_line(),
                 code=ExitCode.CANNOT_CONNECT,
             )
         self.url = words[1]
         return time.monotonic() - began
 
     def launch(self) -> None:
-        """Start it without waiting for anything."""
+        """Start the broker and return at once."""
         command = child_command("serve", "--data", str(self.directory), "--port", "0")
         with self.stderr_path.open("ab") as stderr:
             self._process = subprocess.Popen(
@@ -63,21 +63,21 @@ class ChildBroker:
             )
 
     def stop(self) -> int:
-        """Send SIGTERM and return its exit code; it is killed when it takes too long."""
+        """Send SIGTERM and return the exit code; kill the process after a timeout."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """Send SIGKILL and wait; nothing where it does not run."""
+        """Send SIGKILL and return the exit code; 0 if the process does not run."""
         return self._end(signal.SIGKILL)
 
     def wait(self) -> int:
-        """Wait for it to end by itself and return its exit code; it is killed when it takes too long."""
+        """Wait for the process to end and return its exit code; kill it after a timeout."""
         return self._end(None)
 
-    def last_words(self) -> str:
-        """Return the last line that it has logged."""
+    def last_log_line(self) -> str:
+        """Return the last log line of the broker."""
         lines = self.stderr_path.read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "no word from it"
+        return lines[-1] if lines else "no log line"
 
     def _end(self, number: signal.Signals | None) -> int:
         process, self._process = self._process, None
@@ -98,6 +98,6 @@ class ChildBroker:
         assert self._process is not None
         stdout = self._process.stdout
         assert stdout is not None
-        news = select.poll()
-        news.register(stdout, select.POLLIN)
-        return stdout.readline().decode() if news.poll(_READY_SECONDS * 1000) else ""
+        poller = select.poll()
+        poller.register(stdout, select.POLLIN)
+        return stdout.readline().decode() if poller.poll(_READY_SECONDS * 1000) else ""

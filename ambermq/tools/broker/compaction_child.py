@@ -1,10 +1,9 @@
-"""Compactions that the broker starts by itself, some of whole segments alone: the same command, as a child process.
+"""Automatic compaction and retention: the broker runs `ambermq log compact` as a child process.
 
-Rule 1. One at a time for all virtual hosts; a broker that stops ends it, which costs nothing but its work. Whole
-segments go before anything is rewritten: that needs no room.
-Rule 2. The child logs in by a one-time token, which it reads from an inherited pipe: it stands in no environment and in
-no argument list. The token is good for one connection, to the virtual host that is compacted, and for the management of
-snapshots and compactions alone.
+Rule 1. One child runs at a time for all virtual hosts. The broker ends it when it stops; only the child's work is lost.
+Rule 2. Retention runs before compaction, because the deletion of whole segments needs no free space.
+Rule 3. The child logs in with a one-time token from an inherited pipe, so no environment and no argument list has it.
+The token allows one connection, to one virtual host, for the management of snapshots and compactions only.
 """
 
 import asyncio
@@ -33,56 +32,57 @@ from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["CompactionStarter"]
 
-_LOOK_SECONDS: Final = 1.0
-"""A disk fills up fast."""
+_CHECK_SECONDS: Final = 1.0
+"""Between two checks; short, since a disk fills up fast."""
 _STOP_SECONDS: Final = 10.0
-_TOLD_BYTES_MAX: Final = 1000
+_ERROR_CHARACTERS_MAX: Final = 1000
+"""Of the child's standard error, for one log line."""
 _TYPES: Final = frozenset({COMPACTION_TYPE, SNAPSHOT_TYPE})
-"""The management types that a compaction needs."""
+"""The management types that a compaction uses."""
 
 
 @final
 class CompactionStarter:
-    """Looks at each virtual host now and then, and starts what is due."""
+    """Checks each virtual host periodically, and starts retention and compaction when they are due."""
 
     def __init__(
-        self, directory: str, settings: Settings, tokens: OneTimeTokens, grounds: Mapping[str, VhostServices]
+        self, directory: str, settings: Settings, tokens: OneTimeTokens, services: Mapping[str, VhostServices]
     ) -> None:
-        """`directory` is the data directory, `tokens` what the server lets in, `grounds` what it serves by now."""
+        """`directory` is the data directory, `tokens` those of the server, `services` its virtual hosts by name."""
         self._directory = directory
         self._settings = settings
         self._tokens = tokens
-        self._grounds = grounds
+        self._services = services
         self._schedules: dict[str, tuple[RetentionSchedule, Schedule]] = {}
         self._due_s: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Check the virtual hosts until the task is cancelled."""
         while self._settings.retention.is_on or self._settings.compaction.is_on:
-            for name, ground in list(self._grounds.items()):
-                if self._is_due(name, ground.engine):
-                    await self._look_at(name, ground.engine)
-            await asyncio.sleep(_LOOK_SECONDS)
+            for name, services in list(self._services.items()):
+                if self._is_due(name, services.engine):
+                    await self._check(name, services.engine)
+            await asyncio.sleep(_CHECK_SECONDS)
 
     def _is_due(self, name: str, engine: DurableLoop) -> bool:
-        """Whether to look at a log again: now and then, and all the time where its disk fills up."""
+        """Return whether a log is due for a check: each `check_s`, and always while its disk is nearly full."""
         if time.monotonic() >= self._due_s.get(name, 0.0):
             return True
         return engine.log.room_bytes() < self._settings.retention.room_bytes_min
 
-    async def _look_at(self, name: str, engine: DurableLoop) -> None:
+    async def _check(self, name: str, engine: DurableLoop) -> None:
         self._due_s[name] = time.monotonic() + self._settings.compaction.check_s
         if name not in self._schedules:
             now_s, settings = time.monotonic(), self._settings
             self._schedules[name] = RetentionSchedule(settings.retention, now_s), Schedule(settings.compaction, now_s)
         retention, compaction = self._schedules[name]
-        await self._obey(retention, name, engine, self._settings.retention.arguments())
-        await self._obey(compaction, name, engine, self._settings.compaction.arguments())
+        await self._run_if_due(retention, name, engine, self._settings.retention.arguments())
+        await self._run_if_due(compaction, name, engine, self._settings.compaction.arguments())
 
-    async def _obey(
+    async def _run_if_due(
         self, schedule: RetentionSchedule | Schedule, name: str, engine: DurableLoop, options: Sequence[str]
     ) -> None:
-        """Do what a schedule says, if it is anything."""
+        """Run a compaction if its schedule has a reason for one."""
         reason = schedule.reason(time.monotonic(), facts_of(engine))
         if reason:
             await self._compact(name, reason, options)
@@ -90,26 +90,26 @@ class CompactionStarter:
 
     async def _compact(self, name: str, reason: str, options: Sequence[str]) -> None:
         log = structlog.get_logger().bind(vhost=name, reason=reason)
-        log.info("compacting", options=" ".join(options))
+        log.info("compaction started", options=" ".join(options))
         token = self._tokens.issue(ManagementScope(name, _TYPES))
         try:
             process = await self._start(name, token, options)
-            told = await _told_by(process)
+            error_text = await _error_text(process)
         except (OSError, ToolError) as error:
-            log.warning("no compaction", said=str(error))
+            log.warning("compaction failed", error=str(error))
             return
         finally:
             self._tokens.revoke(token)
         if process.returncode:
-            log.warning("no compaction", code=process.returncode, said=told.decode(errors="replace")[-_TOLD_BYTES_MAX:])
+            log.warning("compaction failed", exit_code=process.returncode, error=error_text[-_ERROR_CHARACTERS_MAX:])
         else:
-            log.info("compacted")
+            log.info("compaction finished")
 
     async def _start(self, name: str, token: str, options: Sequence[str]) -> Process:
-        """Start the child; raises OSError, and ToolError where it would run another package than ours."""
+        """Start the child; raise OSError, or ToolError if PYTHONPATH has another package `ambermq`."""
         with _pipe_with(token) as fd:
-            place = ("--data", self._directory, "--vhost", name, TOKEN_OPTION, str(fd))
-            command = child_command("log", "compact", *place, "--output", "json", *options)
+            target = ("--data", self._directory, "--vhost", name, TOKEN_OPTION, str(fd))
+            command = child_command("log", "compact", *target, "--output", "json", *options)
             return await asyncio.create_subprocess_exec(
                 *command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, pass_fds=(fd,)
             )
@@ -117,26 +117,26 @@ class CompactionStarter:
 
 @contextmanager
 def _pipe_with(token: str) -> Iterator[int]:
-    """Yield a descriptor from which a child reads the token and then the end."""
-    reading, writing = os.pipe()
+    """Yield the read end of a pipe that holds the token and then ends."""
+    read_fd, write_fd = os.pipe()
     try:
         try:
-            os.write(writing, token.encode())
+            os.write(write_fd, token.encode())
         finally:
-            os.close(writing)
-        yield reading
+            os.close(write_fd)
+        yield read_fd
     finally:
-        os.close(reading)
+        os.close(read_fd)
 
 
-async def _told_by(process: Process) -> bytes:
-    """Wait for the end of a child and return what it has written; end it where the broker stops."""
+async def _error_text(process: Process) -> str:
+    """Return the standard error of a child after its end; end the child if this task is cancelled."""
     try:
-        _, told = await process.communicate()
+        _, written = await process.communicate()
     except asyncio.CancelledError:
         await _end(process)
         raise
-    return told
+    return written.decode(errors="replace")
 
 
 async def _end(process: Process) -> None:

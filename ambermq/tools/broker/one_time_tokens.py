@@ -1,7 +1,7 @@
-"""The one-time tokens of child processes: each lets one connection in, with the scope that it was issued for.
+"""One-time tokens for child processes: each allows one connection with the scope that it was issued for.
 
-Rule 1. A token is redeemed once. It is revoked when its child has ended, used or not.
-Rule 2. A token has 256 random bits and is compared in constant time. The table is bounded: the oldest token goes first.
+Rule 1. A token is redeemed once. The broker revokes it when its child has ended.
+Rule 2. A token has 256 random bits and is compared in constant time. The table is bounded: it drops the oldest token.
 """
 
 import hmac
@@ -18,13 +18,13 @@ _TOKENS_MAX: Final = 64
 
 @final
 class OneTimeTokens:
-    """The tokens that are issued and not redeemed, with their scopes."""
+    """The issued tokens that are not redeemed, with their scopes."""
 
     def __init__(self) -> None:
         self._scopes: dict[str, ManagementScope] = {}
 
     def issue(self, scope: ManagementScope) -> str:
-        """Return a new token for one connection with this scope; it is ASCII text."""
+        """Return a new token, ASCII text, for one connection with this scope."""
         while len(self._scopes) >= _TOKENS_MAX:
             del self._scopes[next(iter(self._scopes))]
         token = secrets.token_hex(_TOKEN_BYTES)
@@ -32,11 +32,11 @@ class OneTimeTokens:
         return token
 
     def redeem(self, token: str) -> ManagementScope | None:
-        """Remove a token and return its scope; None where there is no such token."""
+        """Remove a token and return its scope; return None if there is no such token."""
         given = token.encode()
         found = [known for known in self._scopes if hmac.compare_digest(known.encode(), given)]
         return self._scopes.pop(found[0]) if found else None
 
     def revoke(self, token: str) -> None:
-        """Remove a token; nothing where it was redeemed."""
+        """Remove a token, if it was not redeemed."""
         self._scopes.pop(token, None)

@@ -1,6 +1,6 @@
-"""What the broker's process is set to before it serves: open files, garbage collection, threads' turns, log lines.
+"""Settings of the broker's process: open files, garbage collection, thread switches, log lines.
 
-None of it changes what the broker does; each setting has its measured reason beside it.
+They change the speed and the log lines of the broker, not its behaviour. Each has its reason beside it.
 """
 
 import gc
@@ -24,7 +24,7 @@ _OLD_COUNT: Final = 1_000
 
 
 def configure_logging(level: str) -> None:
-    """Let log lines of this level and above go to standard error, one line each, times in UTC."""
+    """Configure log lines: this level and above, one line each, on standard error, times in UTC."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -43,36 +43,36 @@ def configure_logging(level: str) -> None:
 
 
 def raise_open_files() -> int:
-    """Raise the soft limit of open files to the hard one, since a connection is one; returns the limit now."""
+    """Raise the soft limit of open files to the hard limit, since each connection is one; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError):
-        return soft  # some systems refuse what they themselves report as the hard limit
+        return soft  # some systems refuse the hard limit that they report
     return hard
 
 
 def tune_interpreter() -> None:
-    """Give threads short turns and the garbage collector long ones.
+    """Set a short switch interval between threads, and rare garbage collections.
 
-    A busy loop thread gives way to the sync thread after 0.5 ms instead of 5: fdatasync and the GIL's return took
-    0.8 instead of 5.5 ms. Full collections walk everything alive, for nothing: the broker makes few cycles.
+    The sync thread gets the GIL back from a busy event loop after 0.5 ms instead of 5: fdatasync with the return of
+    the GIL takes 0.8 ms instead of 5.5. A full collection visits all live objects and frees few: cycles are rare.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_YOUNG_COUNT, _MIDDLE_COUNT, _OLD_COUNT)
 
 
 def freeze_heap() -> None:
-    """Take everything alive out of the garbage collector's rounds; called once, after recovery."""
+    """Exclude all live objects from garbage collection; called once, after recovery."""
     gc.collect()
     gc.freeze()
 
 
 def warn_of_slowness() -> None:
-    """Say so when CRC-32C is computed by an interpreted loop, at a few MB a second."""
+    """Log a warning if CRC-32C is computed by an interpreted loop, at a few MB a second."""
     if not checksum.IS_FAST:
         structlog.get_logger().warning(
-            "CRC-32C has no fast implementation here, every write will be slow", advice="install the package crc32c"
+            "slow CRC-32C", reason="no compiled implementation is installed", advice="install the package crc32c"
         )

@@ -1,11 +1,12 @@
-"""`ambermq serve`, and the composition root: the one place where the rings of the broker are put together.
+"""`ambermq serve`, and the composition root: the one module that connects log, engine, gateway and server.
 
     settings -> process -> recovery -> engine -> server -> ready ... signal -> stop -> close the log
 
-Rule 1: standard output carries the one line `ready amqp://HOST:PORT data=DIR`, flushed, once connections are taken, and
-        nothing else, so that whoever started the broker can wait for it. Everything else goes to standard error.
-Rule 2: SIGTERM and SIGINT end it in order: nothing new, amqp:connection:forced to all, what is promised leaves, exit 0.
-        A log that fails ends it at once with 74: after a failed sync nothing may be promised any more.
+Rule 1: standard output has one line, `ready amqp://HOST:PORT data=DIR`, when the broker accepts connections. The
+        process that started the broker waits for it. Everything else goes to standard error.
+Rule 2: SIGTERM and SIGINT stop the broker in order. It accepts no more connections, closes the others with
+        amqp:connection:forced, sends all effects that are due, and exits 0.
+Rule 3: a failed log ends the broker at once with 74: after a failed sync it may promise nothing more.
 """
 
 import asyncio
@@ -47,21 +48,21 @@ __all__ = ["Broker", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """What a broker is made of."""
+    """The configuration of one broker."""
 
     directory: str
-    """Of the log, as given on the command line."""
+    """The data directory, as on the command line."""
     host: str
-    """The interface that it listens on."""
+    """The interface to listen on."""
     port: int
-    """0: the system picks one."""
+    """0: the system chooses a free port."""
     settings: Settings
-    """Every bound, and the users."""
+    """The limits and the users."""
     allows_anonymous: bool
-    """Whether those without a name may come in."""
+    """Whether clients without a user name are allowed."""
 
     def run(self) -> None:
-        """Recover and serve until a signal or a failed log ends it; raises LogError of every kind, and ToolError."""
+        """Recover and serve until a signal or a failed log; raise LogError or ToolError if that fails."""
         raise_open_files()
         tune_interpreter()
         warn_of_slowness()
@@ -77,11 +78,11 @@ class Broker:
     async def _serve(self, vhosts: VhostStore) -> None:
         tokens = OneTimeTokens()
         server = Server(
-            vhosts.grounds,
+            vhosts.services,
             vhosts,
             limits=self.settings.connection,
             server_limits=self.settings.server,
-            container_id=f"ambermq-{vhosts.grounds[DEFAULT_VHOST].engine.log.log_id.hex()}",
+            container_id=f"ambermq-{vhosts.services[DEFAULT_VHOST].engine.log.log_id.hex()}",
             authenticate=_Authenticator(self.settings.users, tokens, allows_anonymous=self.allows_anonymous),
             sasl=SaslServer(
                 _mechanisms(self.settings.users, allows_anonymous=self.allows_anonymous), takes_tokens=True
@@ -96,13 +97,13 @@ class Broker:
                 "cannot listen",
                 where=str(BrokerUrl(self.host, self.port)),
                 found=error.strerror or str(error),
-                advice="name another --host or --port; port 0 picks a free one",
+                advice="use another --host or --port; port 0 is a free one",
             ) from error
-        asked = _asked_to_end()
+        stop_signal = _stop_signal()
         self._announce(BrokerUrl(self.host, port), vhosts)
-        starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.grounds)
+        starter = CompactionStarter(self.directory, self.settings, tokens, vhosts.services)
         compactions = asyncio.get_running_loop().create_task(starter.run())
-        await _first_of(asked, server.stopped)
+        await _first_of(stop_signal, server.stopped)
         compactions.cancel()
         await asyncio.wait([compactions])
         if server.failure is not None:
@@ -113,27 +114,27 @@ class Broker:
             raise server.failure
 
     def _announce(self, url: BrokerUrl, vhosts: VhostStore) -> None:
-        """Say where we listen: in the lock files for our own commands, on standard output for whoever started us."""
+        """Publish the URL: in the lock files for commands, on standard output for the parent process."""
         vhosts.announce(url)
         structlog.get_logger().info("serving", url=str(url), data=self.directory, pid=os.getpid())
         print_line(f"ready {url} data={self.directory}")
 
 
-def _asked_to_end() -> asyncio.Event:
-    """Return what a signal sets from now on: before we say that we are ready, for who hears it may ask us to end."""
-    asked = asyncio.Event()
+def _stop_signal() -> asyncio.Event:
+    """Return the event that SIGTERM and SIGINT set; it exists before the ready line, since a signal may follow."""
+    stop_signal = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, asked.set)
-    return asked
+        asyncio.get_running_loop().add_signal_handler(number, stop_signal.set)
+    return stop_signal
 
 
 async def _first_of(*events: asyncio.Event) -> None:
-    """Wait for one of them."""
+    """Wait until one of the events is set."""
     loop = asyncio.get_running_loop()
-    ends = [loop.create_task(event.wait()) for event in events]
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    for end in ends:
-        end.cancel()
+    waits = [loop.create_task(event.wait()) for event in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 def _mechanisms(users: Mapping[str, str], *, allows_anonymous: bool) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ def _mechanisms(users: Mapping[str, str], *, allows_anonymous: bool) -> tuple[st
 
 
 class _Authenticator:
-    """Lets in users with their password, children with their token, and anonymous peers where these are allowed."""
+    """Accepts users with a password, child processes with a token, and anonymous peers if these are allowed."""
 
     def __init__(self, users: Mapping[str, str], tokens: OneTimeTokens, *, allows_anonymous: bool) -> None:
         self._users = users
@@ -149,30 +150,30 @@ class _Authenticator:
         self._allows_anonymous = allows_anonymous
 
     def __call__(self, mechanism: str, username: str | None, password: str | None) -> Identity | None:
-        """Return the identity of a peer; None where it is refused."""
+        """Return the identity of a peer; None if it is refused."""
         if mechanism == TOKEN_MECHANISM:
             scope = self._tokens.redeem(password or "")
             return None if scope is None else Identity(scope=scope)
         if username is None:
             return Identity() if self._allows_anonymous else None
-        return Identity(username) if self._knows(username, password or "") else None
+        return Identity(username) if self._is_password(username, password or "") else None
 
-    def _knows(self, username: str, password: str) -> bool:
+    def _is_password(self, username: str, password: str) -> bool:
         expected = self._users.get(username)
-        # Compared in any case: an unknown name is refused as slowly as a wrong password.
+        # Always compare, so that the refusal of an unknown name takes as long as that of a wrong password.
         is_equal = hmac.compare_digest(password.encode(), (expected or "").encode())
         return is_equal and expected is not None
 
 
 class _LogReaders:
-    """Who may read `/log`: those whom the settings name; where there are no users, all from this machine."""
+    """The readers of `/log`: the users in the settings; without users every client of this machine."""
 
     def __init__(self, settings: Settings, host: str) -> None:
         self._names = frozenset(settings.permissions.log)
         self._allows_anonymous = not settings.users and _is_loopback(host)
 
     def __call__(self, username: str | None) -> bool:
-        """Tell whether one with this name, None for none, may."""
+        """Return whether a client with this user name may read `/log`; None is a client without one."""
         return self._allows_anonymous if username is None else username in self._names
 
 
@@ -227,7 +228,7 @@ def serve(
     if anonymous is None:
         anonymous = _is_loopback(host) and not settings.users
     if not anonymous and not settings.users:
-        raise click.UsageError(f"nobody could come in at {host}: give --user NAME:PASSWORD, or --anonymous")
+        raise click.UsageError(f"no client could log in on {host}: give --user NAME:PASSWORD, or --anonymous")
     configure_logging(log_level)
     Broker(directory, host, port, settings, anonymous).run()
 
@@ -237,17 +238,17 @@ def _parse_users(users: tuple[str, ...]) -> dict[str, str]:
     for user in users:
         name, _, password = user.partition(":")
         if not name or not password:
-            raise click.UsageError("--user: expected NAME:PASSWORD, with neither empty")
+            raise click.UsageError("--user: expected NAME:PASSWORD, both not empty")
         parsed[name] = password
     return parsed
 
 
 def _check_permissions(settings: Settings, path: str | None) -> None:
-    """Raise ToolError where the settings permit something to somebody who is no user."""
+    """Raise ToolError if a permission names an unknown user."""
     for name in settings.permissions.log:
         if name not in settings.users:
             raise ToolError(
-                "log names somebody who is no user",
+                "log names an unknown user",
                 where=f"{path} [permissions]",
                 expected=f"one of {', '.join(sorted(settings.users)) or 'no users'}",
                 found=repr(name),

@@ -1,7 +1,7 @@
-"""The engine of a log whose broker does not run: opened, asked a few things, and closed again.
+"""The engine of a log whose broker does not run: open it, run a few commands, close it.
 
-It is a start of the broker that nobody connects to, so the log says so: a new epoch begins, and what was out for
-delivery has come back.
+This is a start of the engine without a server. So a new epoch begins in the log, and acquired messages are available
+again.
 """
 
 import time
@@ -26,14 +26,14 @@ from ambermq.tools.terminal.errors import ToolError
 
 __all__ = ["ask", "stopped_engine"]
 
-_LOOK_MS: Final = 20
+_POLL_MS: Final = 20
 
 
 @contextmanager
 def stopped_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Iterator[DurableLoop]:
-    """Open the engine of the log in `directory`, alone with it; LockedError where a broker runs, and other LogError.
+    """Open the engine of the log in `directory` under its lock; raise LockedError if a broker runs, or LogError.
 
-    LogError too where there is no log: none is made. `mode` is that of a log which was never started.
+    It creates no log: LogError if there is none. `mode` is the mode of a log that was never started.
     """
     if not Path(manifest_path(directory)).exists():
         raise LogError(f"{directory} holds no log: {manifest_path(directory)} is missing")
@@ -51,15 +51,15 @@ def stopped_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Ite
 
 
 def ask(engine: DurableLoop, command: Command) -> Any:
-    """Return the answer to a command with a key, once it is durable; ToolError where it is refused."""
-    news = poll()
-    news.register(engine.fileno(), POLLIN)
+    """Return the answer to a command with a key when it is durable; raise ToolError if it is refused."""
+    poller = poll()
+    poller.register(engine.fileno(), POLLIN)
     engine.submit(command)
     while True:
         for effect in (*engine.step(_now_us()), *engine.completed(_now_us())):
             if _answers(effect, command):
                 return effect.value if isinstance(effect, Answered) else None
-        news.poll(_LOOK_MS)
+        poller.poll(_POLL_MS)
 
 
 def _answers(effect: Effect, command: Any) -> bool:

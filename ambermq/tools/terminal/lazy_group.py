@@ -1,7 +1,7 @@
-"""A command group that knows its commands by name and imports one when it is run.
+"""A command group that has its commands by name and imports a command when it runs.
 
-Rule: a command is named as "module:attribute" beside its one-line help, the first sentence of the command's own, so
-that listing the commands imports none of them. A test holds both sentences equal.
+Rule: the table has "module:attribute" and the first line of help of each command, so a listing imports no command.
+A test compares those lines with the commands' own help.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from ambermq.tools.terminal.errors import TranslatingGroup
 __all__ = ["LazyGroup"]
 
 _SUMMARY_WIDTH_MAX: Final = 70
-"""A first line of help is no longer, so a terminal of 80 columns shows all of it."""
+"""The maximum length of a first line of help: a terminal of 80 columns shows all of it."""
 
 
 class LazyGroup(TranslatingGroup):
-    """A group of commands that are imported one by one, each when it is asked for."""
+    """A group that imports each command at its first use."""
 
     def __init__(self, *arguments: Any, lazy: Mapping[str, tuple[str, str]], **attributes: Any) -> None:
-        """Take a group's arguments, and the commands: name to ("module:attribute", help in one line)."""
+        """Create a group; `lazy` maps a command's name to ("module:attribute", first line of help)."""
         super().__init__(*arguments, **attributes)
         self._lazy = dict(lazy)
 
     def is_lazy(self, name: str) -> bool:
-        """Tell whether a command of this name is imported when it is asked for."""
+        """Return whether the command is imported at its first use."""
         return name in self._lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -35,14 +35,14 @@ class LazyGroup(TranslatingGroup):
         return sorted({*super().list_commands(ctx), *self._lazy})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, imported now if it is one of the lazy ones; None where there is none of that name."""
+        """Return a command, and import it if it is lazy; None if there is no command of that name."""
         if cmd_name in self._lazy and cmd_name not in self.commands:
             module, _, attribute = self._lazy[cmd_name][0].partition(":")
             self.add_command(getattr(import_module(module), attribute), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, importing none."""
+        """Write the list of commands without an import."""
         rows = [(name, self._summary(name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)

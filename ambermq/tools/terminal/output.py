@@ -1,12 +1,12 @@
 """What commands print: tables for people, JSON and NDJSON for programs, all on standard output.
 
-Rule 1: a table is only printed where a table was asked for (it is the default of a listing); no pager, no prompts, and
+Rule 1: a command prints a table only for `--output table`, the default of a listing. It has no pager, no prompts, and
         no colours without a terminal.
-Rule 2: JSON is one document, NDJSON one document a line, flushed line by line, so that a pipe sees each in time.
-Rule 3: numbers stay numbers in JSON; in a table they are grouped by thousands and set to the right. A terminal that is
-        too narrow cuts nothing: long text is folded, and what does not fit even so goes beyond its edge.
-Rule 4: who connects names links, containers and subscriptions, with any characters. In tables and words they are
-        escaped where they are not printable, so that nobody writes lines of ours or moves the cursor.
+Rule 2: JSON is one document, NDJSON is one document a line. Each line is flushed, so a pipe gets it at once.
+Rule 3: numbers stay numbers in JSON; a table groups their digits by thousands and aligns them right. On a narrow
+        terminal long text is folded and nothing is cut: a row that does not fit goes beyond the edge.
+Rule 4: clients name links, containers and subscriptions with any characters. Tables and lines for people escape those
+        that are not printable, so that no client forges a line of output or moves the cursor.
 """
 
 import sys
@@ -35,16 +35,16 @@ OUTPUTS = ("table", "json")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WIDE = 1 << 16
-"""Columns where there is no terminal to fit: no cell is ever cut for a pipe."""
+"""Columns of a table without a terminal: a pipe gets every cell whole."""
 _FOLDED = 12
-"""Columns of a terminal below which no text is folded."""
+"""Columns of a terminal; shorter text is not folded."""
 _GAP = 2
-"""Columns between two of a table's."""
+"""Spaces between two columns of a table."""
 _encode = msgspec.json.Encoder().encode
 
 
 def output_option(command: _Command) -> _Command:
-    """Give a command `--output table|json`; it arrives as `output`."""
+    """Add the option `--output table|json` to a command, as the parameter `output`."""
     option = click.option(
         "--output",
         type=click.Choice(OUTPUTS),
@@ -56,36 +56,36 @@ def output_option(command: _Command) -> _Command:
 
 
 def print_line(text: str) -> None:
-    """Print one line of text, flushed. Raises ToolError where that cannot be, BrokenPipeError where nobody reads on."""
+    """Print one line and flush it; raise ToolError if that fails, BrokenPipeError if the reader is gone."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ToolError("standard output cannot be written", found=error.strerror or str(error)) from error
+        raise ToolError("write to standard output failed", found=error.strerror or str(error)) from error
 
 
 def print_words(text: str) -> None:
-    """Print one line for people, which may name what a stranger has named."""
+    """Print one line for people; escape what is not printable, since clients choose names."""
     print_line(printable(text))
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, with what is not printable escaped."""
+    """Return a text on one line; characters that are not printable are escaped."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def print_json(value: Any, *, indent: bool = False) -> None:
-    """Print one JSON document on one line (a line of NDJSON), or indented for eyes too."""
+    """Print one JSON document on one line (a line of NDJSON), or indented on several."""
     encoded = _encode(value)
     print_line((msgspec.json.format(encoded, indent=2) if indent else encoded).decode())
 
 
 def print_done(text: str, values: Mapping[str, Any], output: str, *, indent: bool = False) -> None:
-    """Print what a command has done: one line for people, or one JSON document."""
+    """Print the result of a change: one line for people, or one JSON document."""
     if output == "json":
         print_json(values, indent=indent)
     else:
@@ -93,7 +93,7 @@ def print_done(text: str, values: Mapping[str, Any], output: str, *, indent: boo
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:
-    """Print a listing: a table with these columns, or one JSON array of whole rows."""
+    """Print a listing: a table with these columns, or a JSON array of rows with every attribute."""
     if output == "json":
         print_json(list(rows), indent=True)
     else:
@@ -101,7 +101,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output
 
 
 def print_values(values: Mapping[str, Any], output: str) -> None:
-    """Print one thing: its names and values as a table of two columns, or as one JSON object."""
+    """Print names and values: a table of two columns, or one JSON object."""
     if output == "json":
         print_json(values, indent=True)
     else:
@@ -109,7 +109,7 @@ def print_values(values: Mapping[str, Any], output: str) -> None:
 
 
 def _print_table(rows: list[list[Any]], columns: Sequence[str]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - a fifth of a second that only tables need
+    from rich.console import Console  # noqa: PLC0415 - an import of 0.2 s that only tables need
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -140,7 +140,7 @@ def _print_table(rows: list[list[Any]], columns: Sequence[str]) -> None:
 
 
 def _narrowest(name: str, cells: Sequence[str], *, is_whole: bool) -> int:
-    """Return the columns of a terminal that a column of a table keeps: nothing of it is cut, and no number folded."""
+    """Return the smallest width of a column that cuts nothing and folds no number."""
     longest = max(map(len, cells), default=0)
     return max(longest if is_whole else min(longest, _FOLDED), *map(len, name.split() or [""]))
 

@@ -1,4 +1,4 @@
-"""Sizes in bytes as people write them: `512MiB`, `2GB`, `4096`."""
+"""Sizes in bytes as text: `512MiB`, `2GB`, `4096`."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB")
 
 
 def parse_size(text: str) -> int | None:
-    """Return the bytes that `text` names, None where it names no size; `KB` is a thousand, `KiB` is 1024."""
+    """Return the number of bytes in a text, None if it is not a size; `KB` is 1000, `KiB` is 1024."""
     found = _SIZE.match(text.strip())
     if found is None:
         return None
@@ -22,7 +22,7 @@ def parse_size(text: str) -> int | None:
 
 
 def size_text(size: int) -> str:
-    """Return bytes in words, such as `12.5 MiB`."""
+    """Return a number of bytes as text, such as `12.5 MiB`."""
     value, unit = float(size), _UNITS[0]
     for name in _UNITS[1:]:
         if value < 1024:

@@ -10,11 +10,11 @@ _PLAIN: Final = ".:-=+*%#"
 
 
 def spark(values: Sequence[float | None], *, encoding: str = "utf-8") -> str:
-    """Return a character a value, the higher the larger it is; the largest fills it, zero is the lowest.
+    """Return one block character for each value: zero is the lowest block, the largest value the highest.
 
-    None is a gap. In ASCII where `encoding` has no blocks.
+    None is a gap. The characters are ASCII if `encoding` has no blocks.
     """
-    blocks = _BLOCKS if _can_say(_BLOCKS, encoding) else _PLAIN
+    blocks = _BLOCKS if _is_encodable(_BLOCKS, encoding) else _PLAIN
     top = max((value for value in values if value is not None), default=0)
     return "".join(" " if value is None else _block(blocks, value, top) for value in values)
 
@@ -24,7 +24,7 @@ def _block(blocks: str, value: float, top: float) -> str:
     return blocks[min(len(blocks) - 1, int(share * (len(blocks) - 1) + 0.5))]
 
 
-def _can_say(text: str, encoding: str) -> bool:
+def _is_encodable(text: str, encoding: str) -> bool:
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):

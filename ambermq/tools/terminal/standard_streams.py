@@ -1,8 +1,8 @@
-"""The three streams of a command, where whoever started it has closed some of them.
+"""The standard streams of a command whose parent process has closed some of them.
 
-Rule 1. Without a standard output a command is refused before it does anything: what it would say could not be said, and
-the next file that is opened would be taken for it.
-Rule 2. The null device stands in for the other two: nothing comes in, and what is logged goes nowhere.
+Rule 1. A command without standard output is refused before it does anything. It could not print its result, and the
+next file that it opens would get the descriptor of standard output.
+Rule 2. The null device replaces the other two: the command reads nothing, and its log lines are dropped.
 """
 
 import os
@@ -15,14 +15,14 @@ __all__ = ["check_streams"]
 
 
 def check_streams() -> None:
-    """Fill in for closed streams. Raises ToolError where standard output is closed."""
+    """Replace closed streams by the null device; raise ToolError if standard output is closed."""
     if sys.stdout is None:
         raise ToolError(
             "standard output is closed",
-            advice="send it to a file, a pipe, or to /dev/null where nobody wants it",
+            advice="send it to a file, a pipe or /dev/null",
             code=ExitCode.USAGE,
         )
-    # In this order, for each takes the lowest number that is free: its own.
+    # The order counts: each open takes the lowest free descriptor, which is that of the stream.
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     if sys.stderr is None:

@@ -1,10 +1,10 @@
-"""Who is asked about virtual hosts: the broker that runs, or its directory when none does.
+"""The two backends of `ambermq vhost`: a running broker, or a data directory without one.
 
-Rule 1. A running broker alone changes its virtual hosts; it is asked over `$management`. A copy is made beside it, in a
-        directory that it has prepared and adopts in the end.
-Rule 2. Without a broker the same is done under the lock of the data directory.
-Rule 3. Whatever ends a copy leaves a whole virtual host or none: what is left over is deleted, at the latest when the
-        broker starts again.
+Rule 1. Only a running broker changes its virtual hosts; the backend sends requests to `$management`. A copy is written
+        to a directory that the broker has prepared and adopts at the end.
+Rule 2. Without a broker the backend changes the files under the lock of the data directory.
+Rule 3. A copy that is cut short leaves no virtual host. Its files are deleted, at the latest at the next start of the
+        broker.
 """
 
 import secrets
@@ -35,72 +35,72 @@ from ambermq.tools.client.management_client import Management, RequestRefused, S
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["RunningVhosts", "StoppedVhosts", "VhostBackend", "keeper_of"]
+__all__ = ["RunningVhosts", "StoppedVhosts", "VhostBackend", "backend_of"]
 
 _RECOVERY_SECONDS: Final = 600.0
-"""A log that is adopted is read first, and one that is deleted may be large."""
+"""Timeout of a request: an adopted log is read first, and a deleted log may be large."""
 
 
 class VhostBackend(Protocol):
-    """What can be asked and done about virtual hosts. All may raise ToolError and LogError."""
+    """The operations on virtual hosts. All may raise ToolError and LogError."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what there is to say of each."""
+        """Return the attributes of all virtual hosts."""
 
     def row(self, name: str) -> Mapping[str, Any]:
-        """Return what there is to say of one, its `mode` among that."""
+        """Return the attributes of one virtual host, with its `mode`."""
 
     def create(self, name: str, mode: VhostMode) -> None:
-        """Make an empty one."""
+        """Create an empty virtual host."""
 
     def reset(self, name: str) -> Mapping[str, Any]:
-        """Empty one; return how many `queues` and `messages` it held."""
+        """Remove all queues and messages; return the counts `queues` and `messages`."""
 
     def delete(self, name: str, *, force: bool) -> None:
-        """Delete one; `force` closes its connections."""
+        """Delete a virtual host; `force` closes its connections."""
 
     def new(self, name: str) -> AbstractContextManager[str]:
-        """Yield a directory, which does not exist yet; the log that lies there in the end is a virtual host then."""
+        """Yield a path that does not exist yet; the log there becomes a virtual host at the end of the block."""
 
     def snapshot(self, name: str) -> AbstractContextManager[tuple[str, str]]:
-        """Take a snapshot of one; yield the directory of its log and the snapshot's name. It goes in the end."""
+        """Take a snapshot; yield the directory of the log and its name, and delete it at the end of the block."""
 
 
 @final
 class RunningVhosts:
-    """The virtual hosts of a broker that runs."""
+    """The virtual hosts of a running broker."""
 
     def __init__(self, url: str, directory: str | None) -> None:
-        """`directory` is its data directory, which copies are made in; None where it is not known."""
+        """`directory` is the broker's data directory, which a copy needs; None if it is unknown."""
         self._url = replace(BrokerUrl.parse(url), vhost="")
         self._directory = directory
 
     def rows(self) -> list[dict[str, Any]]:
-        """See Keeper."""
+        """See VhostBackend."""
         with LinkClient.connect(self._url) as client:
             return list(Management(client).rows(VHOST_TYPE))
 
     def row(self, name: str) -> Mapping[str, Any]:
-        """See Keeper."""
-        return self._ask("READ", name)
+        """See VhostBackend."""
+        return self._request("READ", name)
 
     def create(self, name: str, mode: VhostMode) -> None:
-        """See Keeper."""
-        self._ask("CREATE", name, body={"mode": mode.text} if mode else None)
+        """See VhostBackend."""
+        self._request("CREATE", name, body={"mode": mode.text} if mode else None)
 
     def reset(self, name: str) -> Mapping[str, Any]:
-        """See Keeper."""
-        return self._ask("RESET", name)
+        """See VhostBackend."""
+        return self._request("RESET", name)
 
     def delete(self, name: str, *, force: bool) -> None:
-        """See Keeper."""
-        self._ask("DELETE", name, force=force)
+        """See VhostBackend."""
+        self._request("DELETE", name, force=force)
 
     @contextmanager
     def new(self, name: str) -> Iterator[str]:
-        """See Keeper."""
+        """See VhostBackend."""
         below = vhosts_path(self._known_directory())
-        directory = str(self._ask("PREPARE", name)["directory"])
+        directory = str(self._request("PREPARE", name)["directory"])
         path = f"{below}/{directory}"
         try:
             yield path
@@ -108,42 +108,46 @@ class RunningVhosts:
             shutil.rmtree(path, ignore_errors=True)
             raise
         try:
-            self._ask("CREATE", name, body={"directory": directory})
+            self._request("CREATE", name, body={"directory": directory})
         except RequestRefused as refusal:
-            # Only then are the files surely not the broker's: where no answer comes it may have taken them.
+            # Below 500 the broker has certainly not adopted the files; without an answer it may have.
             if refusal.status < 500:
                 shutil.rmtree(path, ignore_errors=True)
             raise
 
     @contextmanager
     def snapshot(self, name: str) -> Iterator[tuple[str, str]]:
-        """See Keeper."""
+        """See VhostBackend."""
         path = log_of_vhost(self._known_directory(), name)
         url = self._url if name == DEFAULT_VHOST else replace(self._url, vhost=name)
-        taken = _snapshot_name()
+        snapshot = _snapshot_name()
         with LinkClient.connect(url) as client:
-            SnapshotManagement(client).create(taken, waits=True)
+            SnapshotManagement(client).create(snapshot, waits=True)
         try:
-            yield path, taken
+            yield path, snapshot
         finally:
             with suppress(ToolError), LinkClient.connect(url) as client:
-                SnapshotManagement(client).delete(taken)
+                SnapshotManagement(client).delete(snapshot)
 
-    def _ask(self, operation: str, name: str, *, body: Mapping[str, Any] | None = None, **asked: Any) -> dict[str, Any]:
+    def _request(
+        self, operation: str, name: str, *, body: Mapping[str, Any] | None = None, **options: Any
+    ) -> dict[str, Any]:
         with LinkClient.connect(self._url) as client:
-            properties = {"name": name, **asked}
+            properties = {"name": name, **options}
             return Management(client).request(operation, VHOST_TYPE, properties, body, timeout_s=_RECOVERY_SECONDS)[1]
 
     def _known_directory(self) -> str:
         if self._directory is None:
-            advice = "give --data, the broker's directory, on the machine where it lies"
-            raise ToolError("a copy is made of files", where=str(self._url), advice=advice, code=ExitCode.USAGE)
+            advice = "give --data, the broker's directory, on the broker's machine"
+            raise ToolError(
+                "a copy needs the files of the broker", where=str(self._url), advice=advice, code=ExitCode.USAGE
+            )
         return self._directory
 
 
 @final
 class StoppedVhosts:
-    """The virtual hosts of a data directory on which no broker runs."""
+    """The virtual hosts of a data directory without a running broker."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -151,13 +155,13 @@ class StoppedVhosts:
         self._is_held = False
 
     def rows(self) -> list[dict[str, Any]]:
-        """See Keeper."""
+        """See VhostBackend."""
         names = [DEFAULT_VHOST, *(vhost.name for vhost in load_root(self._storage, self._directory).vhosts)]
         places = ((name, log_of_vhost(self._directory, name)) for name in names)
         return [{"name": name, "mode": _mode_text(path), "directory": path} for name, path in places]
 
     def row(self, name: str) -> Mapping[str, Any]:
-        """See Keeper."""
+        """See VhostBackend."""
         path = log_of_vhost(self._directory, name)
         with open_past(path) as past:
             log_id = past.reader.manifest.log_id
@@ -165,22 +169,22 @@ class StoppedVhosts:
         return {"name": name, **totals_of(state), "log_id": log_id.hex(), "mode": state.mode.text, "directory": path}
 
     def create(self, name: str, mode: VhostMode) -> None:
-        """See Keeper."""
+        """See VhostBackend."""
         with self.new(name) as path:
             Recovery.open(self._storage, path, LogConfig(), 0).close()
             if mode:
-                # What it is, its first start says.
+                # The first start of an engine writes the mode to the log.
                 with stopped_engine(path, mode):
                     pass
 
     def reset(self, name: str) -> Mapping[str, Any]:
-        """See Keeper."""
+        """See VhostBackend."""
         with self._engine(name) as (engine, _):
             value: Mapping[str, Any] = ask(engine, ResetHost(object()))
             return value
 
     def delete(self, name: str, *, force: bool) -> None:
-        """See Keeper."""
+        """See VhostBackend."""
         del force
         with self._locked() as vhosts:
             log_of_vhost(self._directory, name)
@@ -188,7 +192,7 @@ class StoppedVhosts:
 
     @contextmanager
     def new(self, name: str) -> Iterator[str]:
-        """See Keeper."""
+        """See VhostBackend."""
         with self._locked() as vhosts:
             directory = vhosts.reserve(name)
             try:
@@ -200,21 +204,21 @@ class StoppedVhosts:
 
     @contextmanager
     def snapshot(self, name: str) -> Iterator[tuple[str, str]]:
-        """See Keeper."""
+        """See VhostBackend."""
         with self._engine(name) as (engine, path):
-            taken = _snapshot_name()
-            ask(engine, TakeSnapshot(object(), taken))
+            snapshot = _snapshot_name()
+            ask(engine, TakeSnapshot(object(), snapshot))
             try:
-                yield path, taken
+                yield path, snapshot
             finally:
                 with suppress(ToolError):
-                    ask(engine, DeleteSnapshot(object(), taken))
+                    ask(engine, DeleteSnapshot(object(), snapshot))
 
     @contextmanager
     def _engine(self, name: str) -> Iterator[tuple[DurableLoop, str]]:
-        """Open a virtual host's engine, with the data directory locked."""
+        """Open the engine of a virtual host under the lock of the data directory."""
         if name == DEFAULT_VHOST:
-            # Its lock is that of the data directory.
+            # The lock of the default virtual host is that of the data directory.
             with stopped_engine(self._directory) as engine:
                 self._is_held = True
                 try:
@@ -241,14 +245,14 @@ class StoppedVhosts:
             lock.release()
 
 
-def keeper_of(directory: str) -> VhostBackend:
-    """Return who is asked about the virtual hosts of a data directory."""
+def backend_of(directory: str) -> VhostBackend:
+    """Return the backend for the virtual hosts of a data directory."""
     holder = holder_of(directory)
     return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
 
 
 def _mode_text(path: str) -> str | None:
-    """Return the mode of the log in a directory; None where the log cannot be read: it is listed all the same."""
+    """Return the mode of the log in a directory; None if the log cannot be read, so that it is listed too."""
     try:
         with open_past(path) as past:
             return past.mode().text

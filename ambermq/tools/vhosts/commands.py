@@ -1,6 +1,6 @@
-"""`ambermq vhost`: the virtual hosts of a broker, listed, made, copied, emptied and deleted.
+"""`ambermq vhost`: list, show, create, copy, reset and delete virtual hosts.
 
-A broker that runs is asked; on the directory of one that does not run the same is done to its files.
+The commands send requests to a running broker. Without one they change the files of the data directory.
 """
 
 import os
@@ -13,7 +13,7 @@ from ambermq.log.manifest.vhost_manifest import check_name
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_url, data_directory, place_options
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
-from ambermq.tools.vhosts.backends import RunningVhosts, VhostBackend, keeper_of
+from ambermq.tools.vhosts.backends import RunningVhosts, VhostBackend, backend_of
 from ambermq.tools.vhosts.copy import copy_log
 
 __all__ = ["vhost"]
@@ -38,9 +38,9 @@ def list_vhosts(url: str | None, data: str | None, output: str) -> None:
 
     Without a running broker the list also has the directories of their logs.
     """
-    keeper = _keeper(url, data)
-    columns = _RUNNING_COLUMNS if isinstance(keeper, RunningVhosts) else _STOPPED_COLUMNS
-    print_rows(keeper.rows(), columns, output)
+    backend = _backend(url, data)
+    columns = _RUNNING_COLUMNS if isinstance(backend, RunningVhosts) else _STOPPED_COLUMNS
+    print_rows(backend.rows(), columns, output)
 
 
 @vhost.command("show", epilog="Example: ambermq vhost show rehearsal --data ./data")
@@ -52,7 +52,7 @@ def show(name: str, url: str | None, data: str | None, output: str) -> None:
 
     Without a running broker the command reads its log. Exits 6 if there is no such virtual host.
     """
-    print_values(_keeper(url, data).row(name), output)
+    print_values(_backend(url, data).row(name), output)
 
 
 @vhost.command("create", epilog="Example: ambermq vhost create bare --mode advanced --data ./data")
@@ -73,10 +73,10 @@ def create(name: str, mode: str, url: str | None, data: str | None, output: str)
     if a virtual host has the name.
     """
     check_name(name)
-    made = mode_named(mode)
-    _keeper(url, data).create(name, made)
-    told = f"created {name}" + (f" in {mode} mode" if made else "")
-    print_done(told, {"name": name, "created": True, "mode": mode}, output)
+    vhost_mode = mode_named(mode)
+    _backend(url, data).create(name, vhost_mode)
+    text = f"created {name}" + (f" in {mode} mode" if vhost_mode else "")
+    print_done(text, {"name": name, "created": True, "mode": mode}, output)
 
 
 @vhost.command("copy", epilog="Example: ambermq vhost copy default rehearsal --data ./data")
@@ -91,14 +91,14 @@ def copy(source: str, name: str, url: str | None, data: str | None, output: str)
     Messages that were acquired are available again in the copy.
     """
     check_name(name)
-    keeper = _keeper(url, data)
-    if any(row["name"] == name for row in keeper.rows()):
+    backend = _backend(url, data)
+    if any(row["name"] == name for row in backend.rows()):
         raise ToolError(f"there is a virtual host {name!r} already")
-    with keeper.snapshot(source) as (directory, snapshot), keeper.new(name) as target:
+    with backend.snapshot(source) as (directory, snapshot), backend.new(name) as target:
         table = copy_log(directory, snapshot, target)
     counts = {"queues": table.queue_count, "messages": table.message_count, "end": table.end}
-    told = f"{table.queue_count:,} queues, {table.message_count:,} messages, events below {table.end:,}"
-    print_done(f"copied {source} to {name}: {told}", {"name": name, "source": source, **counts}, output)
+    summary = f"{table.queue_count:,} queues, {table.message_count:,} messages, events below {table.end:,}"
+    print_done(f"copied {source} to {name}: {summary}", {"name": name, "source": source, **counts}, output)
 
 
 @vhost.command("reset", epilog="Example: ambermq vhost reset rehearsal --data ./data")
@@ -110,9 +110,9 @@ def reset(name: str, url: str | None, data: str | None, output: str) -> None:
 
     Its links end. Its history stays.
     """
-    counts = dict(_keeper(url, data).reset(name))
-    told = f"{counts.get('queues', 0):,} queues and {counts.get('messages', 0):,} messages are gone"
-    print_done(f"reset {name}: {told}", {"name": name, **counts}, output)
+    counts = dict(_backend(url, data).reset(name))
+    summary = f"{counts.get('queues', 0):,} queues and {counts.get('messages', 0):,} messages removed"
+    print_done(f"reset {name}: {summary}", {"name": name, **counts}, output)
 
 
 @vhost.command("delete", epilog="Example: ambermq vhost delete rehearsal --force --data ./data")
@@ -125,13 +125,13 @@ def delete(name: str, force: bool, url: str | None, data: str | None, output: st
 
     Its history goes too. Exits 6 if there is no such virtual host.
     """
-    _keeper(url, data).delete(name, force=force)
+    _backend(url, data).delete(name, force=force)
     print_done(f"deleted {name}", {"name": name, "deleted": True}, output)
 
 
-def _keeper(url: str | None, data: str | None) -> VhostBackend:
+def _backend(url: str | None, data: str | None) -> VhostBackend:
     if not url and not data and not os.environ.get(URL_VARIABLE):
         data = os.environ.get(DATA_VARIABLE)
     if data and not url:
-        return keeper_of(data_directory(data))
+        return backend_of(data_directory(data))
     return RunningVhosts(broker_url(url, data), None)

@@ -1,7 +1,7 @@
-"""A copy of a log as it was at one of its snapshots.
+"""A copy of a log at one of its snapshots, made by a backup and its restore.
 
-A backup is written and restored: what is copied is the snapshot and the messages that were live in it, each checked,
-and a log with an id of its own comes of it, whose history begins there.
+The copy has the snapshot and its live messages, each checked. It has a log id of its own, and its history begins at the
+snapshot.
 """
 
 from pathlib import Path
@@ -17,9 +17,9 @@ _BACKUP_NAME: Final = "copy.backup"
 
 
 def copy_log(source: str, snapshot: str, target: str) -> Table:
-    """Make a log in the directory `target` of a snapshot of the log in `source`, and return what is in it.
+    """Copy a snapshot of the log in `source` to a new log in `target`, and return the table of the backup.
 
-    Raises what `export_backup` and `restore_backup` raise; what is left in `target` then is no log.
+    Raises as `export_backup` and `restore_backup`; the files in `target` are not a log then.
     """
     Path(target).mkdir(parents=True, exist_ok=True)
     backup = Path(target) / _BACKUP_NAME

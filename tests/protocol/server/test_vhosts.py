@@ -332,7 +332,7 @@ def test_damage_of_any_virtual_host_refuses_the_start(broker: ChildBroker, conne
     (place / which).write_bytes(content.replace(b"{", b"[", 1))
     with pytest.raises(ToolError, match="damaged at position"):
         broker.start()
-    assert str(place / which) in broker.last_words()
+    assert str(place / which) in broker.last_log_line()
     (place / which).write_bytes(content)
     broker.start()
     assert list(rows(connect(broker))) == ["default", "other"]

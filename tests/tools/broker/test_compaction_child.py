@@ -148,7 +148,7 @@ def test_a_token_ends_with_its_child(tmp_path: Path, run: Run) -> None:
     with serving(tmp_path, "--anonymous", is_idle=True) as url:
         token = told_by_child(tmp_path)["token"]
         deadline = time.monotonic() + _DEADLINE_S
-        while "compacted" not in (tmp_path / "stderr").read_text():
+        while "compaction finished" not in (tmp_path / "stderr").read_text():
             assert time.monotonic() < deadline
             time.sleep(0.05)
         with pytest.raises(ToolError, match="amqp:unauthorized-access"):

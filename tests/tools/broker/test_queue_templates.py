@@ -34,7 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildBroker]:
 
 
 def test_a_template_without_its_muxer_makes_no_queue(on_broker: Run) -> None:
-    """Who asks for the queue is told which muxer is missing, by its address and by its name."""
+    """A declaration of the queue and a link to its address are refused; the error names the missing muxer."""
     for asked in (("queue", "declare", "orders.early"), ("send", "orders.early", "x")):
         refused = on_broker(*asked)
         assert refused.exit_code == ExitCode.NOT_FOUND

@@ -70,10 +70,10 @@ def test_the_lock_file_says_who_holds_it(child: ChildBroker) -> None:
 def test_a_second_broker_is_one_clear_line_and_exit_code_1(child: ChildBroker) -> None:
     """The line names directory, pid and URL of the first."""
     second = failed("--data", child.directory)
-    holder, advice = f"pid {child.pid}, url {child.url}", "stop that one first, or use another directory"
+    holder, advice = f"pid {child.pid}, url {child.url}", "stop that broker first, or use another directory"
     assert (second.returncode, second.stdout) == (ExitCode.FAILED, "")
     assert second.stderr.splitlines() == [
-        f"error: {child.directory}: the directory is held by another broker: found {holder}; {advice}"
+        f"error: {child.directory}: the directory is locked by another broker: found {holder}; {advice}"
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (ExitCode.FAILED, "")
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"error: amqp://127.0.0.1:{port}: cannot listen: found ")
-    assert last.endswith("; name another --host or --port; port 0 picks a free one")
+    assert last.endswith("; use another --host or --port; port 0 is a free one")
     assert (tmp_path / "data" / "lock").read_text() == ""
 
 
@@ -103,7 +103,7 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = failed("--data", tmp_path / "file" / "data")
     assert (result.returncode, result.stdout) == (ExitCode.FAILED, "")
-    assert result.stderr.startswith(f"error: {tmp_path}/file/data: cannot make the directory: found ")
+    assert result.stderr.startswith(f"error: {tmp_path}/file/data: the directory cannot be created: found ")
 
 
 def test_a_log_that_cannot_be_written_is_exit_code_74(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_log_that_cannot_be_written_is_exit_code_74(tmp_path: Path) -> None:
         check=False,
     )
     assert (result.returncode, result.stdout) == (ExitCode.LOG_FAILED, "")
-    assert result.stderr.splitlines()[-1].endswith("; look at the disk and its free space before a restart")
+    assert result.stderr.splitlines()[-1].endswith("; check the disk and its free space before a restart")
 
 
 def test_a_damaged_log_is_exit_code_5_and_names_file_and_position(child: ChildBroker) -> None:
@@ -131,7 +131,7 @@ def test_a_damaged_log_is_exit_code_5_and_names_file_and_position(child: ChildBr
 
 
 def test_users_come_in_by_their_password_alone(run: Run, tmp_path: Path) -> None:
-    """With users nobody is anonymous; a wrong name or password is refused."""
+    """With users no client is anonymous; a wrong name or password is refused."""
     config = tmp_path / "broker.toml"
     config.write_text("[users]\nbob = 'word'\n")
     broker = ChildBroker(tmp_path / "data", arguments=["--user", "alice:se:cret", "--config", str(config)])
@@ -149,7 +149,7 @@ def test_users_come_in_by_their_password_alone(run: Run, tmp_path: Path) -> None
 
 
 def test_addresses_are_created_unless_switched_off(run: Run, tmp_path: Path) -> None:
-    """--no-auto-create refuses an address that nobody declared; the flag beats the file."""
+    """--no-auto-create refuses an address that was not declared; the flag beats the file."""
     config = tmp_path / "broker.toml"
     config.write_text("[engine]\nauto_create = true\n")
     broker = ChildBroker(tmp_path / "data", arguments=["--no-auto-create", "--config", str(config)])
@@ -165,8 +165,8 @@ def test_addresses_are_created_unless_switched_off(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--host", "0.0.0.0"), "nobody could come in at 0.0.0.0: give --user NAME:PASSWORD, or --anonymous"),
-        (("--no-anonymous",), "nobody could come in at 127.0.0.1"),
+        (("--host", "0.0.0.0"), "no client could log in on 0.0.0.0: give --user NAME:PASSWORD, or --anonymous"),
+        (("--no-anonymous",), "no client could log in on 127.0.0.1"),
         (("--user", "alice"), "--user: expected NAME:PASSWORD"),
         (("--user", ":x"), "--user: expected NAME:PASSWORD"),
         (("--port", "70000"), "70000 is not in the range"),
@@ -182,15 +182,12 @@ def test_wrong_command_lines_touch_nothing(run: Run, tmp_path: Path, arguments: 
 
 
 def test_permissions_are_for_users(run: Run, tmp_path: Path) -> None:
-    """A name in [permissions] that is nobody's is exit code 2; users of the command line count too."""
+    """An unknown user in [permissions] is exit code 2; users of the command line count too."""
     config = tmp_path / "broker.toml"
     config.write_text('[users]\nbob = "word"\n[permissions]\nlog = ["bob", "alice"]\n')
     result = run("serve", "--data", tmp_path / "data", "--config", config)
     assert result.exit_code == ExitCode.USAGE
-    assert (
-        "broker.toml [permissions]: log names somebody who is no user: expected one of bob, found 'alice'"
-        in result.stderr
-    )
+    assert "broker.toml [permissions]: log names an unknown user: expected one of bob, found 'alice'" in result.stderr
     assert not (tmp_path / "data").exists()
 
 
@@ -201,10 +198,10 @@ def test_no_directory_is_a_wrong_command_line(run: Run) -> None:
     assert "give --data, or set AMBERMQ_DATA" in result.stderr
 
 
-def test_a_child_that_is_never_ready_tells_its_last_words(tmp_path: Path) -> None:
-    """Whoever starts a broker hears why it did not."""
+def test_a_child_that_does_not_start_is_an_error_with_its_last_log_line(tmp_path: Path) -> None:
+    """The error of a failed start has the reason."""
     broker = ChildBroker(tmp_path / "data", arguments=["--host", "203.0.113.1", "--anonymous"])
-    with pytest.raises(ToolError, match=r"the broker was never ready: .*cannot listen"):
+    with pytest.raises(ToolError, match=r"the broker did not start: .*cannot listen"):
         broker.start()
 
 
@@ -215,5 +212,5 @@ def test_a_write_that_fails_while_serving_is_exit_code_74(run: Run, child: Child
     sent = run("send", "q", "x", "--url", child.url)
     assert (sent.exit_code, sent.stdout) == (ExitCode.CANNOT_CONNECT, "")
     assert child.wait() == ExitCode.LOG_FAILED
-    assert child.last_words().startswith("error: ")
+    assert child.last_log_line().startswith("error: ")
     assert "stopped" not in child.stderr_path.read_text()

@@ -258,5 +258,5 @@ def wait_for_horizon(broker: ChildBroker) -> None:
     deadline = time.monotonic() + _DEADLINE_S
     while manifest_of(broker).horizon is None:
         if time.monotonic() > deadline:
-            pytest.fail(broker.last_words())
+            pytest.fail(broker.last_log_line())
         time.sleep(0.2)

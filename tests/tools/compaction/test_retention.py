@@ -304,4 +304,4 @@ def _compaction(broker: ChildBroker, run: Run) -> Compacted:
         if found:
             return found[0]
         assert run("bench", "--size", 1000, "--count", 100, "--data", broker.directory).exit_code == 0
-    raise AssertionError(broker.last_words())
+    raise AssertionError(broker.last_log_line())

@@ -110,4 +110,4 @@ def _compactions(broker: ChildBroker) -> list[Compacted]:
         if found:
             return found
         time.sleep(0.2)
-    raise AssertionError(broker.last_words())
+    raise AssertionError(broker.last_log_line())

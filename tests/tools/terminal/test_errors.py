@@ -15,20 +15,20 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 HELD = '{"pid": 7, "url": "amqp://h:1"}'
 
 CASES = [
-    (LockedError("d/lock", HELD), 1, "d: the directory is held by another broker: found pid 7, url amqp://h:1; stop"),
+    (LockedError("d/lock", HELD), 1, "d: the directory is locked by another broker: found pid 7, url amqp://h:1; stop"),
     (LockedError("d/lock", ""), 1, "found a broker that is starting, or a repair"),
     (DamageError("f.log", 64, "CRC 1", "2"), 5, "f.log is damaged at position 64: expected CRC 1, found 2; run `amb"),
     (ForeignError("f is version 9"), 1, "f is version 9; open it with the version that wrote it"),
-    (LogFailed("sync: EIO"), 74, "sync: EIO; look at the disk"),
+    (LogFailed("sync: EIO"), 74, "sync: EIO; check the disk"),
     (LogError("no log"), 1, "no log"),
     (EngineError("type 99"), 1, "type 99"),
     (DecodeError("no value"), 1, "amqp:decode-error: no value"),
     (LocalError("cannot say"), 1, "cannot say"),
     (FileNotFoundError(errno.ENOENT, "No such file", "a.txt"), 6, "a.txt does not exist"),
     (PermissionError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: Permission denied"),
-    (UnicodeEncodeError("utf-8", "q\udcff", 1, 2, "surrogates not allowed"), 2, r"'q\udcff': this is no UTF-8"),
-    (MemoryError(), 1, "there is not enough memory for that; ask for less at a time"),
-    (ZeroDivisionError("by\nzero"), 1, "this is a mistake in ambermq: ZeroDivisionError: by zero; AMBERMQ_TRACEBACK=1"),
+    (UnicodeEncodeError("utf-8", "q\udcff", 1, 2, "surrogates not allowed"), 2, r"'q\udcff': text is not UTF-8"),
+    (MemoryError(), 1, "not enough memory; request less at a time"),
+    (ZeroDivisionError("by\nzero"), 1, "internal error: ZeroDivisionError: by zero; set AMBERMQ_TRACEBACK=1"),
 ]
 
 
@@ -69,7 +69,7 @@ def test_a_command_below_the_group_never_shows_a_traceback() -> None:
     result = CliRunner().invoke(raising(LogFailed("sync: EIO")), ["inner", "fail"])
     assert result.exit_code == ExitCode.LOG_FAILED
     assert result.stdout == ""
-    assert result.stderr == "error: sync: EIO; look at the disk and its free space before a restart\n"
+    assert result.stderr == "error: sync: EIO; check the disk and its free space before a restart\n"
 
 
 def test_the_traceback_of_a_mistake_of_ours_is_shown_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,4 +78,4 @@ def test_the_traceback_of_a_mistake_of_ours_is_shown_on_request(monkeypatch: pyt
     result = CliRunner().invoke(raising(KeyError("k")), ["inner", "fail"])
     assert result.exit_code == ExitCode.FAILED
     assert "Traceback" in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("error: this is a mistake in ambermq: KeyError")
+    assert result.stderr.splitlines()[-1].startswith("error: internal error: KeyError")

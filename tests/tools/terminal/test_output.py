@@ -50,7 +50,7 @@ def test_a_full_disk_is_told_of_standard_output(broker: ChildBroker) -> None:
         with Path("/dev/full").open("w") as full:
             told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert told.returncode == ExitCode.FAILED
-        assert told.stderr == "error: standard output cannot be written: found No space left on device\n"
+        assert told.stderr == "error: write to standard output failed: found No space left on device\n"
 
 
 def test_json_has_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:

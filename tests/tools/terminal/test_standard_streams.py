@@ -39,7 +39,7 @@ def test_an_output_that_cannot_be_written_is_told(command: tuple[str, ...]) -> N
 
 
 def test_without_the_other_two_a_command_runs(tmp_path: Path) -> None:
-    """Nothing comes in, and messages for nobody go nowhere; the exit code is as ever."""
+    """The command reads nothing, its messages are dropped, and its exit code is the same."""
     result = ended("<&- 2>&-", "queue", "list", "--data", tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (ExitCode.CANNOT_CONNECT, "", "")
     assert ended("<&- 2>&-", "--version").stdout.startswith("ambermq")

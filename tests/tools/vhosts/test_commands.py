@@ -92,7 +92,7 @@ def test_the_life_of_a_virtual_host(run: Run, child: ChildBroker, *, runs: bool)
     again = run("vhost", "copy", "copied", "again", "--data", data, "--output", "json")
     assert json.loads(again.stdout)["messages"] == 3
     reset = run("vhost", "reset", "copied", "--data", data)
-    assert reset.stdout == "reset copied: 1 queues and 3 messages are gone\n"
+    assert reset.stdout == "reset copied: 1 queues and 3 messages removed\n"
     assert run("vhost", "delete", "empty", "--data", data).stdout == "deleted empty\n"
     if not runs:
         child.start()
@@ -194,14 +194,14 @@ def test_a_copy_that_is_cut_short_leaves_nothing_or_all(run: Run, child: ChildBr
 
 def test_a_copy_that_is_refused_leaves_no_files(run: Run, child: ChildBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two at a time that make the same name, the second is deleted at once; the first is whole."""
-    data, ask = child.directory, RunningVhosts._ask
+    data, ask = child.directory, RunningVhosts._request
 
-    def late(keeper: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
+    def late(backend: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
         if operation == "CREATE" and "body" in asked:
-            ask(keeper, "CREATE", *arguments)
-        return ask(keeper, operation, *arguments, **asked)
+            ask(backend, "CREATE", *arguments)
+        return ask(backend, operation, *arguments, **asked)
 
-    monkeypatch.setattr(RunningVhosts, "_ask", late)
+    monkeypatch.setattr(RunningVhosts, "_request", late)
     result = run("vhost", "copy", "default", "copied", "--data", data)
     assert (result.exit_code, "the broker says 409" in result.stderr) == (ExitCode.FAILED, True)
     assert list((data / "vhosts").iterdir()) == [place_of(data, "copied")]
@@ -210,16 +210,16 @@ def test_a_copy_that_is_refused_leaves_no_files(run: Run, child: ChildBroker, mo
 def test_a_copy_whose_last_answer_is_lost_is_the_brokers(
     run: Run, child: ChildBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who interrupts the command while the broker adopts the copy takes nothing from it, seen after a kill too."""
-    data, ask = child.directory, RunningVhosts._ask
+    """An interrupt while the broker adopts the copy leaves the copy whole, also after a kill."""
+    data, ask = child.directory, RunningVhosts._request
 
-    def interrupted(keeper: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
-        answer = ask(keeper, operation, *arguments, **asked)
+    def interrupted(backend: RunningVhosts, operation: str, *arguments: Any, **asked: Any) -> dict[str, Any]:
+        answer = ask(backend, operation, *arguments, **asked)
         if operation == "CREATE":
             raise KeyboardInterrupt
         return answer
 
-    monkeypatch.setattr(RunningVhosts, "_ask", interrupted)
+    monkeypatch.setattr(RunningVhosts, "_request", interrupted)
     assert run("vhost", "copy", "default", "copied", "--data", data).exit_code == ExitCode.FAILED
     child.kill()
     child.start()
@@ -314,7 +314,7 @@ def test_one_whose_log_is_missing_is_not_begun_anew(run: Run, child: ChildBroker
 
 @pytest.mark.parametrize("command", [("reset", "default"), ("copy", "default", "new")])
 def test_a_directory_without_a_log_stays_without_one(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
-    """Who names the wrong directory finds nothing in it afterwards that was not there, but for a lock."""
+    """A command on the wrong directory creates nothing in it but a lock file."""
     result = run("vhost", *command, "--data", tmp_path)
     assert (result.exit_code, "holds no log" in result.stderr) == (ExitCode.FAILED, True)
     assert list(tmp_path.iterdir()) == []
