@@ -16,7 +16,7 @@ from typing import Any, Final
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
-from ambermq.tools.client.management_client import RequestRefused, updating_queue
+from ambermq.tools.client.management_client import RequestRefused, queue_update
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.wiring.client import WiringManagement, updating_muxer
 
@@ -101,7 +101,7 @@ class Updates:
             (what, number, request)
             for number in numbers
             for what, request in (
-                ("queue", updating_queue(self._queue, messages_max=_MESSAGES + number)),
+                ("queue", queue_update(self._queue, messages_max=_MESSAGES + number)),
                 ("muxer", updating_muxer(_MUXER, probability=number / _STEPS)),
             )
         ]

@@ -1,6 +1,6 @@
-"""`ambermq bench`: how fast a broker is with our own client, any AMQP 1.0 broker by URL.
+"""`ambermq bench`: measure any AMQP 1.0 broker with AmberMQ's own client.
 
-The client is interpreted and shares the machine, so the figures are a floor; bench/ measures with a raw client.
+The client is interpreted Python on the broker's machine, so the figures are a lower bound. bench/ has a faster client.
 """
 
 import os
@@ -94,14 +94,14 @@ def _figures(timings: Timings, count: int) -> dict[str, Any]:
 
 
 def _pid_of(url: str | None, data: str | None) -> int | None:
-    """Return the broker's pid where its directory was named."""
+    """Return the broker's process id, if the options or the environment name its directory."""
     directory = data or (None if url else os.environ.get("AMBERMQ_DATA"))
     holder = holder_of(directory) if directory else None
     return None if holder is None else holder.pid
 
 
 def _cpu_seconds(pid: int | None) -> float | None:
-    """Return user and system time of a process, all its threads together; None where no process was named."""
+    """Return the user and system time of a process with all its threads; None without a process id."""
     if pid is None:
         return None
     try:

@@ -1,12 +1,11 @@
-"""What a command works on: a broker by URL, or a data directory, whose running broker is found by itself.
+"""The options --url, --data and --vhost: a broker by URL, or a data directory with its running broker.
 
-Rule 1: exactly one of the two; a flag beats the environment, and of two flags, or two variables without a flag, neither
-        is preferred: that is a wrong command line.
-Rule 2: a running broker writes its pid and URL as JSON into DIR/lock, and into those of its other virtual hosts. The
-        text outlives a SIGKILL, so the pid is asked too; the lock itself is not touched, since a starting broker could
-        take that for another broker.
-Rule 3: `--vhost` stands beside both and says which virtual host of the broker, or of the directory, is meant. Commands
-        need not know: click's context remembers it, and whoever asks here for a URL or a log gets that one's.
+Rule 1: a command takes exactly one of --url and --data. An option goes before the environment. Both options, or both
+        variables without an option, are an error of the command line.
+Rule 2: a running broker writes its process id and URL as JSON to the lock file of each virtual host. The text outlives
+        a SIGKILL, so the process id is checked. The lock is not taken, since that would stop a starting broker.
+Rule 3: --vhost names a virtual host of the broker or of the directory. click's context has its value, so the functions
+        here return the URL or the log of that virtual host, and no command passes the name on.
 """
 
 import os
@@ -32,9 +31,9 @@ __all__ = [
     "DATA_VARIABLE",
     "URL_VARIABLE",
     "Holder",
-    "asked_vhost",
     "broker_options",
     "broker_url",
+    "current_vhost",
     "data_directory",
     "data_option",
     "directory_option",
@@ -56,26 +55,26 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The broker that runs on a directory, as its lock file says."""
+    """The running broker of a directory, from its lock file."""
 
     pid: int
-    """Its process."""
+    """The process id."""
     url: str
-    """Where it listens."""
+    """The URL of the broker."""
 
 
 def broker_options(command: _Command) -> _Command:
-    """Give a command `--url`, `--data` and `--vhost`; they arrive as `url` and `data`, for `broker_url`."""
+    """Add `--url`, `--data` and `--vhost` to a command, as the parameters `url` and `data` for `broker_url`."""
     return place_options(_vhost_option(command))
 
 
 def data_option(command: _Command) -> _Command:
-    """Give a command `--data` and `--vhost`; they arrive as `data`, for `log_directory`."""
+    """Add `--data` and `--vhost` to a command, as the parameter `data` for `log_directory`."""
     return directory_option(_vhost_option(command))
 
 
 def _vhost_option(command: _Command) -> _Command:
-    def remember(context: click.Context, _option: click.Parameter, name: str) -> None:
+    def store(context: click.Context, _option: click.Parameter, name: str) -> None:
         context.meta[_VHOST_KEY] = name
 
     return click.option(
@@ -84,19 +83,19 @@ def _vhost_option(command: _Command) -> _Command:
         default=DEFAULT_VHOST,
         show_default=True,
         expose_value=False,
-        callback=remember,
+        callback=store,
         help="Virtual host.",
     )(command)
 
 
-def asked_vhost() -> str:
-    """Return the virtual host that the command that runs is about."""
+def current_vhost() -> str:
+    """Return the value of `--vhost` of the current command."""
     context = click.get_current_context(silent=True)
     return DEFAULT_VHOST if context is None else str(context.meta.get(_VHOST_KEY, DEFAULT_VHOST))
 
 
 def place_options(command: _Command) -> _Command:
-    """Give a command `--url` and `--data` alone; they arrive as `url` and `data`, for `broker_url`."""
+    """Add only `--url` and `--data` to a command, as the parameters `url` and `data` for `broker_url`."""
     command = click.option(
         "--data", metavar="DIR", help=f"Data directory of a running broker. Default: {DATA_VARIABLE}."
     )(command)
@@ -106,14 +105,14 @@ def place_options(command: _Command) -> _Command:
 
 
 def directory_option(command: _Command) -> _Command:
-    """Give a command `--data` alone; it arrives as `data`, for `data_directory`."""
+    """Add only `--data` to a command, as the parameter `data` for `data_directory`."""
     return click.option("--data", metavar="DIR", help=f"Data directory of the broker. Default: {DATA_VARIABLE}.")(
         command
     )
 
 
 def broker_url(url: str | None, data: str | None) -> str:
-    """Return the URL of the broker that options and environment name; UsageError or ToolError where there is none."""
+    """Return the broker's URL from the options or the environment; raise UsageError or ToolError if there is none."""
     if url and data:
         raise click.UsageError("give --url or --data, not both")
     if not url and not data:
@@ -128,7 +127,7 @@ def broker_url(url: str | None, data: str | None) -> str:
 
 
 def data_directory(data: str | None, *, must_exist: bool = True) -> str:
-    """Return the directory that option or environment names; UsageError where there is none."""
+    """Return the data directory in the option or the environment; raise UsageError if there is none."""
     directory = data or os.environ.get(DATA_VARIABLE)
     if not directory:
         raise click.UsageError(f"no directory named: give --data, or set {DATA_VARIABLE}")
@@ -144,12 +143,12 @@ def data_directory(data: str | None, *, must_exist: bool = True) -> str:
 
 
 def vhost_directory(data: str | None) -> str:
-    """Return where the log of the virtual host lies that options or environment name; ToolError where there is none."""
-    return log_of_vhost(data_directory(data), asked_vhost())
+    """Return the log directory of the virtual host in the options; raise ToolError if there is no such virtual host."""
+    return log_of_vhost(data_directory(data), current_vhost())
 
 
 def log_of_vhost(directory: str, name: str) -> str:
-    """Return where the log of a virtual host lies below a data directory; ToolError where there is none."""
+    """Return the log directory of a virtual host; raise ToolError if there is no such virtual host."""
     if name == DEFAULT_VHOST:
         return directory
     root = load_root(DiskStorage(), directory)
@@ -161,7 +160,7 @@ def log_of_vhost(directory: str, name: str) -> str:
 
 
 def log_directory(data: str | None) -> str:
-    """Return where the log lies that options or environment name; ToolError where none does."""
+    """Return the log directory of the virtual host in the options; raise ToolError if it holds no log."""
     directory = vhost_directory(data)
     if not (Path(directory) / MANIFEST_NAME).exists():
         raise ToolError(
@@ -169,16 +168,16 @@ def log_directory(data: str | None) -> str:
             where=directory,
             expected=f"a file {MANIFEST_NAME}",
             found="none",
-            advice="if there was one, run `ambermq log repair --dry-run`",
+            advice="if it held one before, run `ambermq log repair --dry-run`",
             code=ExitCode.NOT_FOUND,
         )
     return directory
 
 
 def running_broker(directory: str, *, served: str | None = None) -> Holder:
-    """Return who runs on a directory; ToolError where nobody does.
+    """Return the running broker of a directory; raise ToolError if there is none.
 
-    `served` is the broker's own directory, where `directory` is that of one of its virtual hosts.
+    `served` is the data directory, if `directory` is that of another virtual host.
     """
     holder = holder_of(data_directory(directory))
     if holder is None:
@@ -192,7 +191,7 @@ def running_broker(directory: str, *, served: str | None = None) -> Holder:
 
 
 def holder_of(directory: str) -> Holder | None:
-    """Return the living broker that the lock file of a directory names, None where there is none."""
+    """Return the running broker in the lock file of a directory, None if there is none."""
     try:
         return msgspec.convert(read_holder(directory), Holder | None)
     except msgspec.ValidationError:
@@ -200,12 +199,12 @@ def holder_of(directory: str) -> Holder | None:
 
 
 def write_holder(directory: str, pid: int, url: str) -> None:
-    """Say in the lock file of a directory which broker holds it, and of which file that is said."""
+    """Write process id, URL and the inode of the lock file to the lock file of a directory."""
     path = Path(lock_path(directory))
-    held = {"pid": pid, "url": url, "inode": path.stat().st_ino}
-    path.write_bytes(msgspec.json.encode(held) + b"\n")
+    holder = {"pid": pid, "url": url, "inode": path.stat().st_ino}
+    path.write_bytes(msgspec.json.encode(holder) + b"\n")
 
 
 def _with_vhost(url: str) -> str:
-    name = asked_vhost()
+    name = current_vhost()
     return url if name == DEFAULT_VHOST else urlsplit(url)._replace(path=vhost_path(name)).geturl()

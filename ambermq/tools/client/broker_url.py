@@ -1,6 +1,6 @@
 """The URL of a broker: amqp://[USER[:PASSWORD]@]HOST[:PORT][/vhost:NAME].
 
-Any other path is ignored, as many clients put one there.
+Any other path is ignored, because many clients send one.
 """
 
 from dataclasses import dataclass
@@ -20,52 +20,54 @@ _VHOST_PATH: Final = f"/{HOSTNAME_PREFIX}"
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """Where a broker listens, and who comes."""
+    """The address of a broker, and the user and virtual host of the client."""
 
     host: str
-    """A name or an address, without brackets."""
+    """A host name or an address, without brackets."""
     port: int = PORT
-    """TCP port, 5672 unless named."""
+    """TCP port, 5672 by default."""
     username: str | None = None
     """None: anonymous."""
     password: str = ""
-    """Sent in clear by SASL PLAIN; never shown."""
+    """SASL PLAIN sends it as clear text; it is never printed."""
     vhost: str = ""
-    """The virtual host; empty: whichever the broker takes for the host's name, the default one."""
+    """The virtual host; empty: the broker chooses by the host name, which gives the default one."""
 
     @classmethod
     def parse(cls, text: str) -> "BrokerUrl":
-        """Read a URL. Raises UsageError that says what is wrong."""
+        """Return the parts of a URL; raise UsageError if it is invalid."""
         try:
             parts = urlsplit(text)
             port = parts.port
         except ValueError as error:
-            raise _wrong(text, str(error)) from error
+            raise _invalid(text, str(error)) from error
         if parts.scheme == "amqps":
-            raise _wrong(text, "TLS is not spoken here")
+            raise _invalid(text, "amqps, but the client has no TLS")
         if parts.scheme != "amqp" or not parts.hostname:
-            raise _wrong(text, "no amqp:// with a host behind it")
+            raise _invalid(text, "no host behind amqp://")
         username = unquote(parts.username) if parts.username else None
         vhost = parts.path.removeprefix(_VHOST_PATH) if parts.path.startswith(_VHOST_PATH) else ""
         return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""), unquote(vhost))
 
     def with_user(self, username: str | None, password: str) -> str:
-        """Write it with a user and a password, which are not for anybody's eyes."""
+        """Return the URL with user and password; do not print or log it."""
         if username is None:
             return str(self)
         return str(self).replace("amqp://", f"amqp://{quote(username, safe='')}:{quote(password, safe='')}@", 1)
 
     def __str__(self) -> str:
-        """Write it without user and password."""
+        """Return the URL without user and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"amqp://{host}:{self.port}{vhost_path(self.vhost) if self.vhost else ''}"
 
 
 def vhost_path(name: str) -> str:
-    """Return the path of a URL that means a virtual host."""
+    """Return the path of a URL for a virtual host."""
     return f"{_VHOST_PATH}{quote(name, safe='')}"
 
 
-def _wrong(text: str, found: str) -> click.UsageError:
+def _invalid(text: str, found: str) -> click.UsageError:
     shown = text.rsplit("@", 1)[-1]
-    return click.UsageError(f"{shown!r} is no broker's URL: expected amqp://[USER:PASSWORD@]HOST:PORT, found {found}")
+    return click.UsageError(
+        f"{shown!r} is not the URL of a broker: expected amqp://[USER:PASSWORD@]HOST:PORT, found {found}"
+    )

@@ -1,10 +1,9 @@
-"""A blocking client of one broker: a socket, and the sans-IO connection that it feeds.
+"""A blocking client of one broker: a socket and a sans-IO connection.
 
-Rule 1: one thread, one place that waits: `step` writes what is due, heartbeats included, and waits for input, a moment,
-        or a second file descriptor.
-Rule 2: whatever ends the connection, its session or one of its links is raised as one message, wherever it is noticed;
-        no command of ours goes on after that.
-Rule 3: events that came while something else was awaited are kept for the next `step`.
+Rule 1: one thread, and one function that waits: `step` writes pending output with heartbeats, then waits for input, a
+        deadline, or a second file descriptor.
+Rule 2: the end of the connection, its session or a link is raised as one error by the next call; a command ends then.
+Rule 3: events that arrive during a wait for another event are returned by the next `step`.
 """
 
 import os
@@ -34,33 +33,33 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 __all__ = ["TIMEOUT_SECONDS", "LinkClient"]
 
 TIMEOUT_SECONDS: Final = 10.0
-"""How long a broker may take to answer an open, an attach, a request or a close."""
+"""Timeout of a broker's answer to an open, an attach, a request or a close."""
 
 _READ_BYTES: Final = 256 * 1024
 _BUFFERS_MAX: Final = 512
 _DESCRIPTION_MAX: Final = 300
-"""Characters: some brokers describe an error by their whole stack."""
+"""In characters: some brokers send a stack trace as the description of an error."""
 
 
 class LinkClient:
-    """One connection with one session; use it in a `with`, which closes it."""
+    """One connection with one session; a `with` block closes it."""
 
     def __init__(self, stream: socket.socket, connection: Connection, url: BrokerUrl) -> None:
-        """Own a connected socket; `connect` makes one."""
+        """Take over a connected socket; `connect` creates one."""
         stream.setblocking(False)
         self.url = url
         self.connection = connection
         self._socket = stream
         self._output: deque[memoryview] = deque()
-        self._kept: list[Event] = []
+        self._pending: list[Event] = []
         self._link_count = 0
         self._session = connection.begin()
 
     @classmethod
     def connect(cls, url: BrokerUrl, *, limits: ConnectionLimits | None = None, token: str = "") -> "LinkClient":
-        """Connect, say who we are, and open; ConnectionBroke where nobody answers, ToolError where we are refused.
+        """Connect, authenticate and open; ConnectionBroke if no broker answers, ToolError at a refusal.
 
-        A one-time `token` stands in for the user name and password of the URL.
+        A one-time `token` replaces the user name and password of the URL.
         """
         stream = _connected(url)
         connection = Connection(
@@ -89,11 +88,11 @@ class LinkClient:
         self.close()
 
     def fileno(self) -> int:
-        """Return the socket's descriptor, for who waits for more than this client."""
+        """Return the socket's descriptor, for a wait on several clients."""
         return self._socket.fileno()
 
     def check_vhost(self) -> None:
-        """Make sure that we are where we wanted to be: a broker takes unknown names for its default virtual host."""
+        """Raise ToolError if the broker chose another virtual host: an unknown name may give its default one."""
         remote = self.connection.remote_open
         assert remote is not None
         found = (remote.properties or {}).get(Symbol("vhost"))
@@ -101,7 +100,7 @@ class LinkClient:
             raise ToolError(f"no virtual host {self.url.vhost!r}", where=str(self.url), code=ExitCode.NOT_FOUND)
 
     def attach_sender(self, address: str, *, settled: bool = False) -> Sender:
-        """Attach a link on which we send to an address; `settled`: nothing that we send is ever answered."""
+        """Attach a sender to an address; `settled`: the broker answers no message."""
         mode = SenderSettleMode.SETTLED if settled else SenderSettleMode.UNSETTLED
         link = self._session.attach_sender(
             self._link_name("send", address),
@@ -113,7 +112,7 @@ class LinkClient:
         return link
 
     def attach_receiver(self, address: str, *, reply_name: str | None = None) -> Receiver:
-        """Attach a link on which we receive from an address, without credit; `reply_name` is its own end's address."""
+        """Attach a receiver without credit to an address; `reply_name` is the target address, for replies."""
         link = self._session.attach_receiver(
             self._link_name("receive", address), source=Source(address=address), target=Target(address=reply_name)
         )
@@ -121,17 +120,17 @@ class LinkClient:
         return link
 
     def step(self, until: float | None = None, *, watch: int | None = None) -> list[Event]:
-        """Write what is due and wait for events until a moment of time.monotonic(), None: for as long as it takes.
+        """Write pending output and wait for events until a time of time.monotonic(); None is no limit.
 
-        Returns sooner, perhaps with nothing, when a heartbeat was due, output could be written, or the descriptor
+        It returns earlier, perhaps without events, when a heartbeat is due, output was written, or the descriptor
         `watch` is readable.
         """
-        kept, self._kept = self._kept, []
-        self._exchange(0.0 if kept else until, watch)
-        return kept + self._taken()
+        pending, self._pending = self._pending, []
+        self._exchange(0.0 if pending else until, watch)
+        return pending + self._take_events()
 
     def await_event(self, is_wanted: Callable[[Event], bool], what: str, *, timeout_s: float | None = None) -> Event:
-        """Return the first event that is wanted and keep the others; ToolError when `what` is too long in coming."""
+        """Return the first wanted event; keep the others; raise ToolError if `what` does not come in time."""
         timeout_s = TIMEOUT_SECONDS if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
         passed: list[Event] = []
@@ -139,40 +138,40 @@ class LinkClient:
             events = self.step(deadline)
             for index, event in enumerate(events):
                 if is_wanted(event):
-                    self._kept = passed + events[index + 1 :]
+                    self._pending = passed + events[index + 1 :]
                     return event
                 passed.append(event)
         raise ToolError(
             f"the broker has not sent {what}",
             where=str(self.url),
-            expected=f"it within {timeout_s:.0f} s",
-            found="silence",
+            expected=f"an answer within {timeout_s:.0f} s",
+            found="none",
             code=ExitCode.TIMEOUT,
         )
 
     def flush(self) -> None:
-        """Return when everything is written; ConnectionBroke when the broker does not read for too long."""
+        """Return when all output is written; raise ConnectionBroke if the broker does not read it in time."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self._write():
             if time.monotonic() >= deadline:
-                raise self._broke("it does not read what we send")
+                raise self._broke("the broker does not read what the client sends")
             self._exchange(deadline, None)
-            self._kept += self._taken()
+            self._pending += self._take_events()
 
     def close(self) -> None:
-        """Close politely where that is still possible; never raises."""
+        """Close the connection, with a close frame if that is possible; never raises."""
         try:
             self.flush()
             self.connection.close()
             self._await_close()
         except ToolError:
-            pass  # what mattered was told before; a goodbye is not worth an error
+            pass  # the result of the command does not depend on the close
         finally:
             self._socket.close()
 
     def _await_close(self) -> None:
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        # A connection that is lost already has told its end, and nothing more will come.
+        # A lost connection has ended already, and receives nothing more.
         while time.monotonic() < deadline and not self.connection.is_ended:
             self._exchange(deadline, None)
 
@@ -184,7 +183,7 @@ class LinkClient:
         link.owner = address
 
         def is_answer(event: Event) -> bool:
-            # A refusal is an attach without the terminus, and then the detach that says why.
+            # A refusal is an attach without the terminus, followed by a detach with the error.
             if not isinstance(event, LinkAttached) or event.link is not link or link.remote is None:
                 return False
             return (link.remote.target if link.is_sender else link.remote.source) is not None
@@ -192,13 +191,13 @@ class LinkClient:
         self.await_event(is_answer, f"its attach for {address!r}")
 
     def _exchange(self, until: float | None, watch: int | None) -> None:
-        """Write, wait once, read once."""
+        """Write, wait once and read once."""
         due_ms = self.connection.poll(_now_ms())
-        writing = [self._socket] if self._write() else []
-        moments = [moment for moment in (until, None if due_ms is None else due_ms / 1000) if moment is not None]
-        wait = max(0.0, min(moments) - time.monotonic()) if moments else None
-        reading: list[socket.socket | int] = [self._socket] if watch is None else [self._socket, watch]
-        readable, _, _ = select.select(reading, writing, [], wait)
+        outputs = [self._socket] if self._write() else []
+        deadlines = [one for one in (until, None if due_ms is None else due_ms / 1000) if one is not None]
+        timeout = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        inputs: list[socket.socket | int] = [self._socket] if watch is None else [self._socket, watch]
+        readable, _, _ = select.select(inputs, outputs, [], timeout)
         if self._socket in readable:
             self._read()
 
@@ -215,7 +214,7 @@ class LinkClient:
             self.connection.lost()
 
     def _write(self) -> bool:
-        """Write as much as the socket takes; True when something is left."""
+        """Write as much as the socket accepts; return whether output is left."""
         output = self._output
         output.extend(memoryview(buffer) for buffer in self.connection.take_output())
         try:
@@ -234,8 +233,8 @@ class LinkClient:
         if count:
             output[0] = output[0][count:]
 
-    def _taken(self) -> list[Event]:
-        """Take the connection's events; an end of anything is raised."""
+    def _take_events(self) -> list[Event]:
+        """Return the connection's events; raise the end of the connection, its session or a link."""
         events = self.connection.take_events()
         for event in events:
             match event:
@@ -256,7 +255,7 @@ class LinkClient:
 
     def _broke(self, found: str) -> ConnectionBroke:
         return ConnectionBroke(
-            "the connection broke", where=str(self.url), found=found, advice="see whether the broker still runs"
+            "the connection broke", where=str(self.url), found=found, advice="check whether the broker runs"
         )
 
 
@@ -268,7 +267,7 @@ def _connected(url: BrokerUrl) -> socket.socket:
             "cannot connect",
             where=str(url),
             found=error.strerror or str(error),
-            advice="start a broker with `ambermq serve`, or name another with --url",
+            advice="start a broker with `ambermq serve`, or name another one with --url",
         ) from error
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return stream

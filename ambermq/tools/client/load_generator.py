@@ -1,7 +1,7 @@
-"""One measured load on one address: a sender and a receiver in one thread, every message timed twice.
+"""A measured load on one address: a sender and a receiver in one thread, with two latencies for each message.
 
-Rule 1: a message carries the run's id and its number; what else lies on the address is accepted and not counted.
-Rule 2: settle latency ends when the sender hears the outcome, delivery latency when the receiver has the message.
+Rule 1: a message has the id of the run and its number. Other messages at the address are accepted and not counted.
+Rule 2: the settle latency ends at the sender's outcome, the delivery latency at the receiver's message.
 """
 
 import os
@@ -19,27 +19,27 @@ __all__ = ["BODY_BYTES_MIN", "Load", "Timings"]
 
 _MARK: Final = Struct(">QQ")
 BODY_BYTES_MIN: Final = _MARK.size
-"""A body holds the run's id and the message's number, at the end of the message's bytes."""
+"""A body ends with the id of the run and the number of the message."""
 
-_LOOK_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
 class Timings:
-    """What was measured."""
+    """The measurements of a run."""
 
     seconds: float = 0.0
     """From the first message sent to the last one received and settled."""
     settle_ns: list[int] = field(default_factory=list)
-    """From send to outcome, a message each, in the order of the outcomes."""
+    """From send to outcome, one for each message, in the order of the outcomes."""
     delivery_ns: list[int] = field(default_factory=list)
-    """From send to receipt, a message each, in the order of receipt."""
+    """From send to receipt, one for each message, in the order of receipt."""
     refused: int = 0
-    """Messages whose outcome was not accepted; they are never received."""
+    """Messages with another outcome than accepted; the receiver never gets them."""
 
 
 class Load:
-    """Sends `count` messages to an address and receives them, over two connections of their own."""
+    """Sends `count` messages to an address and receives them, over two connections."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Load:
         self._count = count
         self._window = window
         self._run = int.from_bytes(os.urandom(8), "big")
-        # The mark is the body's end, so that all messages have the same bytes before it.
+        # The mark is at the end of the body, so that all messages begin with the same bytes.
         whole = Message(header=Header(durable=durable), body=(Data(bytes(size)),)).encode()
         self._start = whole[: len(whole) - _MARK.size]
         self._sent_ns: list[int] = []
@@ -67,7 +67,7 @@ class Load:
         self._timings = Timings()
 
     def run(self, rate: float | None = None) -> Timings:
-        """Run it, as fast as the broker allows or at `rate` messages a second."""
+        """Send and receive all messages, without a limit or at `rate` messages a second; return the measurements."""
         timings, count = self._timings, self._count
         began = time.monotonic()
         self._receiver.grant(self._window)
@@ -84,7 +84,7 @@ class Load:
         return timings
 
     def _send(self, began: float, rate: float | None) -> float:
-        """Send what may be sent now; returns when to come back at the latest."""
+        """Send the messages that are due; return the time of the next call."""
         sent = len(self._sent_ns)
         now = time.monotonic()
         due = self._count if rate is None else min(self._count, int((now - began) * rate) + 1)
@@ -96,7 +96,7 @@ class Load:
             self._unsettled += number
         if rate is not None and sent + number < self._count:
             return began + (sent + number) / rate
-        return now + _LOOK_SECONDS
+        return now + _STEP_SECONDS
 
     def _settled(self, event: Disposed) -> None:
         now_ns = time.monotonic_ns()

@@ -1,7 +1,7 @@
-"""The management of a broker over one connection that stays open while its owner works for long.
+"""Management requests over one connection that stays open during a long job.
 
 Rule 1. A thread steps the connection between requests, so that heartbeats are sent and read.
-Rule 2. Requests and the thread take turns by a lock. What ended the connection is raised by the next request.
+Rule 2. A lock serializes requests and the thread. The next request raises the error that ended the connection.
 """
 
 import threading
@@ -19,15 +19,15 @@ from ambermq.tools.terminal.errors import ToolError
 __all__ = ["ManagementConnection"]
 
 _STEP_SECONDS: Final = 0.25
-"""Between two steps: far below any idle timeout of a broker."""
+"""Between two steps: far below the idle timeout of any broker."""
 
 
 @final
 class ManagementConnection:
-    """Management over one connection; use it in a `with`, which closes it."""
+    """Management over one connection; a `with` block closes it."""
 
     def __init__(self, client: LinkClient) -> None:
-        """Own a client; ToolError where the broker has no management node."""
+        """Take over a client; raise ToolError if the broker has no management node."""
         self._client = client
         self._management = SnapshotManagement(client)
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class ManagementConnection:
 
     @classmethod
     def connect(cls, url: BrokerUrl, token: str) -> "ManagementConnection":
-        """Connect by a one-time token; raises as `LinkClient.connect` does."""
+        """Connect with a one-time token; raises as `LinkClient.connect` does."""
         client = LinkClient.connect(url, token=token)
         try:
             return cls(client)
@@ -58,7 +58,7 @@ class ManagementConnection:
 
     @contextmanager
     def __call__(self) -> Iterator[SnapshotManagement]:
-        """Yield the management for some requests; ToolError where the connection has ended."""
+        """Yield the management for requests; raise ToolError if the connection has ended."""
         with self._lock:
             if self._failure is not None:
                 raise self._failure

@@ -1,7 +1,7 @@
-"""Message-ids as people type them. Pure: text in, what it may mean out.
+"""Message-ids as text. Pure: text in, possible message-ids out.
 
-AMQP has message-ids of four types, and a text does not say which: `42` may be a string or a ulong, 32 hex digits a
-string or a uuid. So a text means each id that it can be written for; binary ones are their UTF-8, or 0x and hex.
+AMQP has message-ids of four types, and a text does not show the type: `42` may be a string or a ulong, 32 hex digits a
+string or a uuid. So a text stands for an id of each type that fits. A binary id is its UTF-8, or 0x and hex digits.
 """
 
 from contextlib import suppress
@@ -12,7 +12,7 @@ from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.sections import Section, SectionScanner
 from ambermq.protocol.amqp10.types.decode import Buffer
 
-__all__ = ["MessageId", "meanings_of", "message_id_of", "shown_id"]
+__all__ = ["MessageId", "id_text", "message_id_of", "possible_ids"]
 
 MessageId = str | int | UUID | bytes
 """A message-id of any of its types."""
@@ -20,22 +20,22 @@ MessageId = str | int | UUID | bytes
 _ULONG_MAX: Final = (1 << 64) - 1
 
 
-def meanings_of(text: str) -> list[MessageId]:
-    """Return every message-id that a text can be written for, strings first."""
-    meanings: list[MessageId] = [text]
+def possible_ids(text: str) -> list[MessageId]:
+    """Return every message-id that a text can stand for, the string first."""
+    ids: list[MessageId] = [text]
     if text.isascii() and text.isdigit() and int(text) <= _ULONG_MAX:
-        meanings.append(int(text))
+        ids.append(int(text))
     with suppress(ValueError):
-        meanings.append(UUID(text))
-    meanings.append(text.encode())
+        ids.append(UUID(text))
+    ids.append(text.encode())
     if text.startswith("0x"):
         with suppress(ValueError):
-            meanings.append(bytes.fromhex(text[2:]))
-    return meanings
+            ids.append(bytes.fromhex(text[2:]))
+    return ids
 
 
 def message_id_of(payload: Buffer) -> MessageId | None:
-    """Return the message-id of a message or its first piece, None where it has none or cannot be read."""
+    """Return the message-id of a message or its first piece, None if it has none or is invalid."""
     try:
         properties = SectionScanner(payload).value(Section.PROPERTIES)
     except DecodeError:
@@ -47,8 +47,8 @@ def _plain(message_id: MessageId | None) -> MessageId | None:
     return bytes(message_id) if isinstance(message_id, memoryview) else message_id
 
 
-def shown_id(message_id: MessageId | None) -> str | int | None:
-    """Return an id as people would type it."""
+def id_text(message_id: MessageId | None) -> str | int | None:
+    """Return an id as text, integers as numbers; `possible_ids` of the text contains the id."""
     match message_id:
         case bytes():
             return message_id.decode() if message_id.isascii() else f"0x{message_id.hex()}"

@@ -1,8 +1,8 @@
-"""A message as a listing shows it: bounded, one line a value, and nothing that a terminal would act on.
+"""A message in a listing: one bounded line for each value, without control characters.
 
-Rule 1. What cannot be printed is escaped, and what is long is cut and ends in "…".
-Rule 2. Of a large message the first piece is enough: its body is shown from what is there.
-Rule 3. Bytes that are no message are shown as such; a listing never fails for one of them.
+Rule 1. Characters that are not printable are escaped. A long text is cut and ends in "…".
+Rule 2. The first piece of a large message is enough: the listing shows the body in it.
+Rule 3. Bytes that are not a valid message are shown as base64; they never fail a listing.
 """
 
 import base64
@@ -25,7 +25,7 @@ PREVIEW_MAX: Final = 100
 
 
 def one_line(text: str, length_max: int = PREVIEW_MAX) -> str:
-    """Return a text on one line of at most so many characters, what cannot be printed escaped."""
+    """Return a text on one line of at most `length_max` characters, with escapes for what is not printable."""
     shown = printable(text[: length_max + 1])
     return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
@@ -54,13 +54,13 @@ def message_facts(payload: Buffer, *, is_whole: bool = True) -> dict[str, Any]:
 
 
 def _set_fields(composite: Header | Properties) -> dict[str, Any]:
-    """Return the fields of a composite that say anything, as JSON has them."""
+    """Return the fields of a composite that are set, as JSON values."""
     values = {field.name: getattr(composite, field.name) for field in fields(composite)}
     return {name: plain(value) for name, value in values.items() if value is not None and value is not False}
 
 
 def _cut_message(payload: Buffer) -> Message:
-    """Return what lies before the body of a message that is cut off in it."""
+    """Return the sections before the body of a message that is cut off in its body."""
     scanner = SectionScanner(payload)
     scanner.body_code()
     return Message(
@@ -73,7 +73,7 @@ def _cut_message(payload: Buffer) -> Message:
 
 
 def _cut_body(payload: Buffer) -> str:
-    """Return the beginning of the first body section, as far as it is bytes."""
+    """Return the start of the first body section if that is a data section, else nothing."""
     scanner = SectionScanner(payload)
     if scanner.body_code() != Section.DATA:
         return ""

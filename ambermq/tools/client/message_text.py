@@ -1,6 +1,6 @@
-"""Messages between AMQP's sections and what people type and read. Pure: values in, values out.
+"""Messages as JSON and as text: from and to the sections of AMQP. Pure: values in, values out.
 
-One message as JSON, one a line; every field may be missing, and what `receive --ndjson` prints, `send --ndjson` takes:
+NDJSON has one message a line. Every field is optional. `send --ndjson` reads what `receive --ndjson` prints:
 
     id, to, subject, reply_to, correlation_id, content_type, group_id    text (ids also numbers)
     durable, priority, ttl_ms, delivery_count                            the header; delivery_count is only printed
@@ -29,7 +29,7 @@ _TEXT_NAMES: Final = ("to", "subject", "reply_to", "content_type", "group_id")
 
 
 class MessageDraft(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A message as JSON has it; the module's docstring tells the fields."""
+    """A message in JSON; the module's docstring lists the fields."""
 
     id: str | int | None = None
     to: str | None = None
@@ -53,12 +53,12 @@ _decode_draft = msgspec.json.Decoder(MessageDraft).decode
 
 
 def read_draft(line: bytes, where: str) -> MessageDraft:
-    """Read one line of NDJSON; ToolError names `where` and what is wrong."""
+    """Return the message in one line of NDJSON; raise ToolError with `where` if it is invalid."""
     try:
         return _decode_draft(line)
     except msgspec.DecodeError as error:
         raise ToolError(
-            "no message in JSON",
+            "the line is not a message in JSON",
             where=where,
             expected='an object such as {"text": "hello", "properties": {"k": "v"}}',
             found=str(error),
@@ -67,7 +67,7 @@ def read_draft(line: bytes, where: str) -> MessageDraft:
 
 
 def message_of(draft: MessageDraft, *, durable: bool, where: str = "the message") -> Message:
-    """Return the message that a draft describes; `durable` where the draft does not say."""
+    """Return the message of a draft; `durable` applies if the draft has no such field."""
     durable = durable if draft.durable is None else draft.durable
     return Message(
         header=Header(
@@ -97,11 +97,11 @@ def _body(draft: MessageDraft, where: str) -> Data | AmqpValue:
     try:
         return Data(base64.b64decode(draft.base64, validate=True))
     except binascii.Error as error:
-        raise ToolError("a body that is no base64", where=where, found=str(error), code=ExitCode.USAGE) from error
+        raise ToolError("the body is not base64", where=where, found=str(error), code=ExitCode.USAGE) from error
 
 
 def present(message: Message) -> dict[str, Any]:
-    """Return a received message as JSON has it, without what it does not carry."""
+    """Return a received message as a JSON object, without the fields that are not set."""
     header, properties = message.header or Header(), message.properties or Properties()
     shown = {
         "id": plain(properties.message_id),
@@ -119,7 +119,7 @@ def present(message: Message) -> dict[str, Any]:
 
 def _shown_body(message: Message) -> dict[str, Any]:
     if all(isinstance(section, Data) for section in message.body):
-        content = b"".join(section.value for section in message.body)  # type: ignore[misc]  # Data, as just asked
+        content = b"".join(section.value for section in message.body)  # type: ignore[misc]  # all are Data, checked above
         try:
             return {"text": content.decode()}
         except UnicodeDecodeError:
@@ -129,7 +129,7 @@ def _shown_body(message: Message) -> dict[str, Any]:
 
 
 def body_text(message: Message) -> str:
-    """Return the body as a line for a person: text as it is, other values as JSON, other bytes as base64."""
+    """Return the body as text for people: text as it is, other values as JSON, other bytes as base64."""
     shown = _shown_body(message)
     if isinstance(shown.get("value"), str):
         return str(shown["value"])
@@ -141,7 +141,7 @@ def _json(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return an AMQP value as JSON can say it: bytes as text or base64, wrappers as what they wrap, keys as text."""
+    """Return an AMQP value as a JSON value: bytes as text or base64, described values as plain ones, keys as text."""
     match value:
         case bytes() | memoryview():
             content = bytes(value)

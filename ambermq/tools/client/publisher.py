@@ -1,7 +1,7 @@
-"""Messages out on one link, and what the broker says became of them.
+"""A sender of messages on one link, with the outcome of each.
 
-Rule 1: never more than `window` unsettled, and never more than the link's credit; `offer` waits for both.
-Rule 2: a message counts as accepted when the broker has said so, never sooner; sent settled, when it was written.
+Rule 1: at most `window` messages are unsettled, and the link's credit is respected; `offer` waits for both.
+Rule 2: a message is accepted when the broker's outcome says so. A settled message has the outcome `sent` at once.
 """
 
 import time
@@ -20,10 +20,10 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 __all__ = ["Publisher"]
 
 _WRITE_BYTES: Final = 64 * 1024
-"""Gathered before a write; less is written when somebody waits."""
+"""Output is written at this size, or earlier when the publisher waits."""
 
 _STALLED_SECONDS: Final = 60.0
-"""Without credit or settlements for so long, the broker is taken for stuck."""
+"""Timeout without credit or outcomes."""
 
 
 class Publisher:
@@ -38,13 +38,13 @@ class Publisher:
         window: int = 2000,
         on_outcome: Callable[[int, str], None] | None = None,
     ) -> None:
-        """`on_outcome` hears the token and the outcome's name ("accepted") of each message."""
+        """`on_outcome` is called with the token and the name of the outcome ("accepted") of each message."""
         self.outcomes: Counter[str] = Counter()
-        """Messages by outcome: accepted, rejected, released, modified; sent, when nothing is ever answered."""
+        """Messages by outcome: accepted, rejected, released, modified; sent for settled messages."""
         self.sent = 0
-        """Messages handed to the link."""
+        """The number of messages sent."""
         self.refusal = ""
-        """What the broker said of the first message that it rejected."""
+        """The error of the first rejected message."""
         self._client = client
         self._link = link
         self._settled = settled
@@ -53,7 +53,7 @@ class Publisher:
         self._unsettled = 0
 
     def offer(self, payload: Buffer, token: int) -> None:
-        """Send one message as soon as credit and window allow."""
+        """Wait for credit and window, then send one message."""
         while not self._link.sendable or self._unsettled >= self._window:
             self._progress()
         self._link.send_run([token], [payload], self._settled)
@@ -66,14 +66,14 @@ class Publisher:
             self._take(self._client.step(0.0))
 
     def wait_until(self, moment: float) -> None:
-        """Go on taking outcomes until a moment of time.monotonic()."""
+        """Process outcomes until a time of time.monotonic()."""
         while True:
             self._take(self._client.step(moment))
             if time.monotonic() >= moment:
                 return
 
     def wait_readable(self, descriptor: int) -> None:
-        """Go on taking outcomes once round, at the latest until a file descriptor is readable."""
+        """Process outcomes once, at the latest until a file descriptor is readable."""
         self._take(self._client.step(None, watch=descriptor))
 
     def finish(self) -> None:
@@ -88,11 +88,11 @@ class Publisher:
         while before == (self._unsettled, self._link.sendable):
             if time.monotonic() >= deadline:
                 raise ToolError(
-                    "the broker neither takes nor settles messages",
+                    "the broker neither gives credit nor settles messages",
                     where=f"{self._client.url} {self._link.owner}",
                     expected=f"credit or an outcome within {_STALLED_SECONDS:.0f} s",
                     found=f"{self._unsettled} messages unsettled, credit {self._link.credit}",
-                    advice="see whether its disk is full",
+                    advice="check whether the broker's disk is full",
                     code=ExitCode.TIMEOUT,
                 )
             self._take(self._client.step(deadline))

@@ -1,4 +1,4 @@
-"""`ambermq receive`: messages of one address to standard output, each settled with the outcome asked for."""
+"""`ambermq receive`: print the messages of an address and settle each with one outcome."""
 
 import sys
 
@@ -57,9 +57,9 @@ def receive(
     --count messages came, or with --all if none came.
     """
     if everything and (follow or count):
-        raise click.UsageError("--all goes neither with --count nor with --follow")
+        raise click.UsageError("--all excludes --count and --follow")
     if follow and outcome in ("released", "modified"):
-        raise click.UsageError(f"--follow with --outcome {outcome} would receive the same messages for ever")
+        raise click.UsageError(f"--follow with --outcome {outcome} would receive the same messages forever")
     if count is None and not follow and not everything:
         count = 1
     target = BrokerUrl.parse(broker_url(url, data))
@@ -74,9 +74,9 @@ def receive(
         subscriber.finish()
     if not follow and subscriber.received < (count or 1):
         raise ToolError(
-            "no more messages came",
+            "not enough messages arrived",
             where=address,
-            expected=f"{count or 'any'} within {timeout:g} s of each other",
+            expected=f"{count or 'at least 1'}, each within {timeout:g} s",
             found=f"{subscriber.received}",
             code=ExitCode.TIMEOUT,
         )
@@ -87,6 +87,6 @@ def _print(payload: bytes | memoryview, *, as_json: bool) -> None:
     if as_json:
         print_json(present(message))
     elif sys.stdout.isatty():
-        print_words(body_text(message))  # whoever sends to the queue is not to move the cursor of who looks at it
+        print_words(body_text(message))  # escaped, so that no producer moves the cursor of this terminal
     else:
         print_line(body_text(message))

@@ -1,4 +1,4 @@
-"""`ambermq send`: messages from the command line, a file or a pipe to one address; done when they are accepted."""
+"""`ambermq send`: send messages from the command line, a file or a pipe, and wait for their outcomes."""
 
 import base64
 import os
@@ -78,7 +78,7 @@ def send(
     properties = _properties(pairs)
     if ndjson:
         if body is not None or size is not None or message_id is not None or count != 1:
-            raise click.UsageError("--ndjson takes bodies, ids and their number from its lines")
+            raise click.UsageError("--ndjson excludes BODY, --size, --id and --count: its lines have them")
         path = path or _STANDARD_INPUT
     elif [body, size, path].count(None) != 2:
         raise click.UsageError("give one of BODY, --size, --file and --ndjson")
@@ -89,7 +89,7 @@ def send(
         else:
             drafts = _copies(_content(body, size, path), count, message_id)
         began = time.monotonic()
-        with _telling_what_was_sent(publisher, address):
+        with _accepted_count_in_errors(publisher, address):
             _publish(publisher, drafts, properties, durable=durable, rate=rate)
         _report(publisher, address, time.monotonic() - began, output)
 
@@ -112,11 +112,11 @@ def _publish(
 
 
 @contextmanager
-def _telling_what_was_sent(publisher: Publisher, address: str) -> Iterator[None]:
-    """Say how many messages were accepted before the others could not be sent: who begins again would send them twice.
+def _accepted_count_in_errors(publisher: Publisher, address: str) -> Iterator[None]:
+    """Add the number of accepted messages to errors, so that a second run does not send them again.
 
-    After a mistake in the input the broker is waited for, so that the number is the last word; else it is what was
-    known.
+    After an error in the input it waits for all outcomes, so the number is final. After other errors it is the number
+    so far.
     """
     try:
         yield
@@ -133,14 +133,16 @@ def _telling_what_was_sent(publisher: Publisher, address: str) -> Iterator[None]
 
 
 def _accepted_before(publisher: Publisher) -> str:
-    return f"of {publisher.sent:,} sent before {publisher.outcomes['accepted']:,} were accepted"
+    return f"before that {publisher.outcomes['accepted']:,} of {publisher.sent:,} sent messages were accepted"
 
 
 def _encoded(draft: MessageDraft, *, durable: bool, where: str) -> bytes:
     try:
         return message_of(draft, durable=durable, where=where).encode()
     except LocalError as error:
-        raise ToolError("no message that AMQP can carry", where=where, found=str(error), code=ExitCode.USAGE) from error
+        raise ToolError(
+            "the message cannot be encoded in AMQP", where=where, found=str(error), code=ExitCode.USAGE
+        ) from error
 
 
 def _report(publisher: Publisher, address: str, seconds: float, output: str) -> None:
@@ -171,7 +173,7 @@ def _properties(pairs: tuple[str, ...]) -> dict[str, str]:
 
 def _content(body: str | None, size: int | None, path: str | None) -> bytes:
     if body is not None:
-        # Bytes that are no text came as surrogates; they go as they were typed.
+        # Python decodes invalid UTF-8 as surrogates; this restores the bytes of the command line.
         return body.encode(errors="surrogateescape")
     if size is not None:
         return b"x" * size
@@ -180,7 +182,7 @@ def _content(body: str | None, size: int | None, path: str | None) -> bytes:
 
 
 def _copies(content: bytes, count: int, message_id: str | None) -> Iterator[MessageDraft]:
-    """Yield alike messages; only their ids differ."""
+    """Yield equal messages with different ids."""
     text, encoded = _as_draft_body(content)
     for number in range(1, count + 1):
         numbered = message_id if message_id is None or count == 1 else f"{message_id}-{number}"
@@ -195,7 +197,7 @@ def _as_draft_body(content: bytes) -> tuple[str | None, str | None]:
 
 
 def _read_drafts(path: str, wait_readable: Callable[[int], None]) -> Iterator[MessageDraft]:
-    """Yield a message a line; heartbeats go on while a pipe is silent."""
+    """Yield one message for each line; the wait for a pipe sends heartbeats."""
     descriptor = 0 if path == _STANDARD_INPUT else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     name = "standard input" if path == _STANDARD_INPUT else path
     try:

@@ -1,8 +1,8 @@
-"""Messages in on one link, one at a time, and what we say became of them.
+"""A receiver of messages on one link, one at a time, which settles each.
 
-Rule 1: credit is never more than what is still wanted, so nothing is taken that nobody asked for.
-Rule 2: at the end the rest of the credit is drained: what was on its way is handed out, not dropped.
-Rule 3: what goes back to the queue (released, modified) is settled at the end, else it would come again at once.
+Rule 1: the credit is never above the number of messages that are still wanted.
+Rule 2: at a timeout the credit is drained: messages in flight are returned, not dropped.
+Rule 3: messages that return to the queue (released, modified) are settled at the end, or they would come again at once.
 """
 
 import time
@@ -19,7 +19,7 @@ from ambermq.tools.client.link_client import TIMEOUT_SECONDS, LinkClient
 __all__ = ["OUTCOMES", "Subscriber"]
 
 OUTCOMES: Final = ("accepted", "released", "rejected", "modified")
-"""What can be said of a received message."""
+"""The outcomes of a received message."""
 
 _CREDIT_MAX: Final = 1000
 
@@ -35,9 +35,9 @@ class Subscriber:
     """Receives on one link of a client."""
 
     def __init__(self, client: LinkClient, link: Receiver, outcome: str = "accepted") -> None:
-        """`outcome` is one of OUTCOMES, said of every message."""
+        """`outcome` is one of OUTCOMES, for every message."""
         self.received = 0
-        """Messages handed out."""
+        """The number of messages returned."""
         self._client = client
         self._link = link
         self._state = _STATES[outcome]
@@ -47,9 +47,9 @@ class Subscriber:
         self._is_drained = False
 
     def payloads(self, *, count: int | None = None, idle_seconds: float | None = None) -> Iterator[bytes | memoryview]:
-        """Yield messages until there were `count`, or none came for `idle_seconds`; None: without end.
+        """Yield messages until there were `count`, or none came for `idle_seconds`; None is no limit.
 
-        Each is settled when the next one is asked for, so one that could not be handled stays unsettled.
+        A message is settled at the request for the next one, so a message whose processing fails stays unsettled.
         """
         while count is None or self.received < count:
             delivery = self._next(count, idle_seconds)
@@ -60,7 +60,7 @@ class Subscriber:
             self._settle(delivery)
 
     def finish(self) -> None:
-        """Settle what was left for the end, and write it all."""
+        """Settle the messages that return to the queue, and write all output."""
         for delivery_id in self._late:
             self._link.settle(delivery_id, 1, self._state)
         self._late.clear()
@@ -82,7 +82,7 @@ class Subscriber:
             self._link.grant(wanted)
 
     def _drain(self) -> None:
-        """Ask for what is on its way, and take the credit back."""
+        """Drain the credit: receive the messages in flight and end the credit."""
         self._is_drained = False
         self._link.grant(self._link.credit, drain=True)
         deadline = time.monotonic() + TIMEOUT_SECONDS

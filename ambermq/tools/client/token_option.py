@@ -1,4 +1,4 @@
-"""The one-time token of a child process of the broker: read from an inherited descriptor, whose number is an option."""
+"""The option with the inherited descriptor from which a child process of the broker reads its one-time token."""
 
 import os
 from collections.abc import Callable
@@ -18,13 +18,13 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def token_option(command: _Command) -> _Command:
-    """Give a command the hidden option `--token-fd`; it arrives as `token_fd`, for `read_token`."""
-    told = "Descriptor of a pipe with a one-time token; only the broker sets it."
-    return click.option(TOKEN_OPTION, type=click.IntRange(0), metavar="FD", hidden=True, help=told)(command)
+    """Add the hidden option `--token-fd` to a command, as the parameter `token_fd` for `read_token`."""
+    text = "Descriptor of a pipe with a one-time token; only the broker sets it."
+    return click.option(TOKEN_OPTION, type=click.IntRange(0), metavar="FD", hidden=True, help=text)(command)
 
 
 def read_token(fd: int) -> str:
-    """Return the token that a descriptor holds, and close it, so that no child inherits it; ToolError without one."""
+    """Return the token in a descriptor and close it, so that no child inherits it; raise ToolError if there is none."""
     try:
         with os.fdopen(fd, "rb") as file:
             token = file.read(_TOKEN_BYTES_MAX).decode("ascii")
@@ -37,10 +37,10 @@ def read_token(fd: int) -> str:
 
 def _no_token(fd: int, found: str) -> ToolError:
     return ToolError(
-        "no token can be read",
+        "the token cannot be read",
         where=f"{TOKEN_OPTION} {fd}",
         expected="the descriptor of a pipe from the broker",
         found=found,
-        advice="leave the option out: it is for children of the broker",
+        advice="leave out the option: only the broker sets it",
         code=ExitCode.USAGE,
     )

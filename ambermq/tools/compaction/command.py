@@ -18,7 +18,7 @@ import click
 
 from ambermq.engine.compaction.plan import History
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.tools.client.broker_option import URL_VARIABLE, asked_vhost, data_option, holder_of, log_directory
+from ambermq.tools.client.broker_option import URL_VARIABLE, current_vhost, data_option, holder_of, log_directory
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.token_option import read_token, token_option
 from ambermq.tools.compaction.commit_target import broker_for
@@ -136,7 +136,7 @@ def compact(
                 progress=progress,
             )
         else:
-            write_archive = None if archive is None else partial(_archived, archive, asked_vhost())
+            write_archive = None if archive is None else partial(_archived, archive, current_vhost())
             with broker_for(directory, _url(directory, url), token=token) as broker:
                 outcome = run_compaction(
                     directory,

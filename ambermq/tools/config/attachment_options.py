@@ -1,8 +1,8 @@
-"""What an attachment says, as options of a command and as keys of a file: one of four, by the class of the muxer.
+"""The argument of an attachment as options of a command and as keys of a file: one of four, by the class of the muxer.
 
 destination = "orders.eu"          DESTINATION
 pattern = "orders.#"               WILD DESTINATION
-property = ["urgent", "size=3"]    PROPERTY and WILD PROPERTY, each as engine/model/condition_text.py has it
+property = ["urgent", "size=3"]    PROPERTY and WILD PROPERTY, each as in engine/model/condition_text.py
 selector = "size > 3"              SELECTOR
 """
 
@@ -19,20 +19,20 @@ ARGUMENT_KEYS: Final = ("destination", "pattern", "property", "selector")
 
 
 class AttachmentOptions(NamedTuple):
-    """An argument, and what it was taken for by whoever said it."""
+    """The argument of an attachment, and its kind."""
 
     argument: Argument = None
     called: str = ""
-    """As in engine/decide/attachment_arguments.py; empty where nothing was said."""
+    """The kind as in engine/decide/attachment_arguments.py; empty if there is no argument."""
 
 
 def options_in(values: Mapping[str, Any]) -> AttachmentOptions:
-    """Return what the keys say, None and () counting as not there; EngineError where that is no argument."""
+    """Return the argument in some keys, of which None and () are absent; raise EngineError if it is invalid."""
     given = [key for key in ARGUMENT_KEYS if values.get(key) is not None and values[key] != ()]
     if not given:
         return AttachmentOptions()
     if len(given) > 1:
-        raise EngineError(f"{' and '.join(given)} are given: an attachment says one of {', '.join(ARGUMENT_KEYS)}")
+        raise EngineError(f"{' and '.join(given)} are given: an attachment has only one of {', '.join(ARGUMENT_KEYS)}")
     (key,) = given
     if key == "property":
         texts = tuple(_texts(values[key]))
@@ -43,7 +43,7 @@ def options_in(values: Mapping[str, Any]) -> AttachmentOptions:
 
 
 def said_by(row: Mapping[str, Any]) -> AttachmentOptions:
-    """Return what an attachment says, by its attributes as `$management` tells them."""
+    """Return the argument of an attachment from its attributes in `$management`."""
     for called in ("destination", "pattern", "selector"):
         if row.get(called) is not None:
             return AttachmentOptions(str(row[called]), called)
@@ -53,20 +53,20 @@ def said_by(row: Mapping[str, Any]) -> AttachmentOptions:
     return AttachmentOptions(tuple(conditions), "conditions")
 
 
-def keys_of(said: AttachmentOptions) -> dict[str, str | list[str]]:
-    """Return the keys that say an argument, none where there is none."""
-    if isinstance(said.argument, tuple):
-        return {"property": [condition_text(condition) for condition in said.argument]}
-    return {} if said.argument is None else {said.called: said.argument}
+def keys_of(options: AttachmentOptions) -> dict[str, str | list[str]]:
+    """Return the keys of a file for an argument; empty if there is none."""
+    if isinstance(options.argument, tuple):
+        return {"property": [condition_text(condition) for condition in options.argument]}
+    return {} if options.argument is None else {options.called: options.argument}
 
 
-def said_text(said: AttachmentOptions) -> str:
-    """Return what an attachment says in one line, empty where that is nothing."""
-    return argument_text(said.argument)
+def said_text(options: AttachmentOptions) -> str:
+    """Return the argument of an attachment as one line; empty if there is none."""
+    return argument_text(options.argument)
 
 
 def member_text(row: Mapping[str, Any]) -> str:
-    """Return the member of an attachment as people read it; one that a repair could not save by the attachment's id."""
+    """Return the member of an attachment as text; the attachment's id if a repair has lost the member."""
     return f"gone (attachment {row['id']})" if row["member"] is None else str(row["member"])
 
 

@@ -1,9 +1,9 @@
-"""When the broker compacts a log by itself: after some time, or when much of the log is garbage. Pure.
+"""The schedule of automatic compaction: after an interval, or at a share of garbage in the log. Pure.
 
-Rule 1. Garbage is an estimate: bytes of all segments less those of the messages on queues. What history is kept for
-counts as garbage too, so what was garbage after one compaction must have grown before it asks for the next. Where
-messages would take more than the whole log they are compressed: those are counted as they lay in it then.
-Rule 2. Between two there is a pause, whatever asks for them.
+Rule 1. Garbage is an estimate: the bytes of all segments less those of the messages on queues. It includes the history
+that is kept, so a compaction is due only if garbage has grown since the last one.
+Rule 2. If the messages are larger than the whole log, they are compressed: they count with their size in the log then.
+Rule 3. There is a pause between two compactions, for every reason.
 """
 
 from dataclasses import dataclass
@@ -16,59 +16,59 @@ __all__ = ["CompactionConfig", "Schedule"]
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """When a virtual host is compacted without being asked, and how much history stays."""
+    """The keys of [compaction]: when the broker compacts by itself, and how much history it keeps."""
 
     interval_s: int = 0
-    """Each time so long has passed since the start or the last one; 0: not for that."""
+    """Seconds since the start or the last compaction, after which the next is due; 0: never for this reason."""
     garbage_percent: int = bounded(0, most=100)
-    """When so much of the log is neither live nor was left by the last one; 0: not for that."""
+    """Share of garbage in the log at which a compaction is due; 0: never for this reason."""
     garbage_bytes_min: int = 256 << 20
-    """Less garbage than that asks for none."""
+    """Minimum growth of garbage since the last compaction."""
     keep_history_s: int = 7 * 24 * 3600
-    """History that is younger stays; 0 keeps none."""
+    """History younger than this stays; 0 keeps none."""
     keep_history_bytes: int = 0
-    """And of that no more than the newest so many bytes of segments; 0: however many."""
+    """Maximum bytes of kept history, the newest segments; 0: no limit."""
     pause_s: int = 60
-    """Between the end of one and the begin of the next."""
+    """Between the end of a compaction and the start of the next."""
     check_s: int = 10
-    """How often the broker looks at this and at what [retention] asks for; at a disk that fills up more often."""
+    """Between two checks of the schedules of [compaction] and [retention]; shorter while the disk fills up."""
     spark: bool = True
-    """Spark runs the tasks; false: one process of the broker's own."""
+    """Whether Spark runs the tasks; false: one process runs them."""
     compress: bool = False
-    """What is rewritten is compressed, and so is what lives in segments that never were."""
+    """Whether a compaction compresses rewritten segments, and live messages of uncompressed segments."""
     archive: str = ""
-    """A directory or URL that what goes is put into first, as Parquet files; empty: it is gone."""
+    """Directory or URL of the Parquet files for removed events; empty: no archive."""
 
     @property
     def is_on(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether automatic compaction is on."""
         return bool(self.interval_s or self.garbage_percent)
 
     def arguments(self) -> list[str]:
-        """Return the options of `ambermq log compact` that say the same."""
+        """Return these settings as options of `ambermq log compact`."""
         kept = [f"{self.keep_history_s}s"] + ([f"{self.keep_history_bytes}B"] if self.keep_history_bytes else [])
         options = [part for text in kept for part in ("--keep-history", text)]
-        aside = ["--archive", self.archive] if self.archive else []
+        archive = ["--archive", self.archive] if self.archive else []
         compress = ["--compress"] if self.compress else []
-        return [*options, *compress, *aside, "--runner", "spark" if self.spark else "local"]
+        return [*options, *compress, *archive, "--runner", "spark" if self.spark else "local"]
 
 
 class Schedule:
-    """The compactions of one log, as they become due."""
+    """The schedule of one log."""
 
     __slots__ = ("_compressed_bytes", "_config", "_ended_s", "_left_bytes", "_paused_until_s")
 
     def __init__(self, config: CompactionConfig, now_s: float) -> None:
-        """`now_s` is any clock that never goes back, that of all other methods too."""
+        """`now_s` is the time of a monotonic clock, as in all other methods."""
         self._config = config
         self._ended_s = now_s
         self._paused_until_s = now_s
         self._left_bytes = 0
         self._compressed_bytes = (0, 0)
-        """Of messages that are compressed, and of the log that they lay in."""
+        """Bytes of compressed messages in plain form, and of the log that holds them."""
 
     def reason(self, now_s: float, facts: LogFacts) -> str:
-        """Return why a log is to be compacted now, empty where it is not."""
+        """Return the reason for a compaction now; empty if none is due."""
         config = self._config
         if now_s < self._paused_until_s:
             return ""
@@ -76,11 +76,11 @@ class Schedule:
             return "interval"
         garbage_bytes = self._garbage_bytes(facts)
         grown_bytes = garbage_bytes - self._left_bytes
-        is_much = config.garbage_percent and 100 * garbage_bytes >= config.garbage_percent * max(facts.log_bytes, 1)
-        return "garbage" if is_much and grown_bytes >= config.garbage_bytes_min else ""
+        is_above = config.garbage_percent and 100 * garbage_bytes >= config.garbage_percent * max(facts.log_bytes, 1)
+        return "garbage" if is_above and grown_bytes >= config.garbage_bytes_min else ""
 
     def ended(self, now_s: float, facts: LogFacts) -> None:
-        """Hear that one has ended, however it did, and what the log is like now."""
+        """Record the end of a compaction, successful or not, and the state of the log."""
         self._ended_s = now_s
         self._paused_until_s = now_s + self._config.pause_s
         self._compressed_bytes = (0, 0)
@@ -89,7 +89,7 @@ class Schedule:
     def _garbage_bytes(self, facts: LogFacts) -> int:
         if facts.live_bytes > facts.log_bytes and not any(self._compressed_bytes):
             self._compressed_bytes = (facts.live_bytes, facts.log_bytes)
-        plain_bytes, lying_bytes = self._compressed_bytes
+        plain_bytes, stored_bytes = self._compressed_bytes
         compressed_bytes = min(facts.live_bytes, plain_bytes)
-        live_bytes = facts.live_bytes - compressed_bytes + compressed_bytes * lying_bytes // max(plain_bytes, 1)
+        live_bytes = facts.live_bytes - compressed_bytes + compressed_bytes * stored_bytes // max(plain_bytes, 1)
         return max(0, facts.log_bytes - live_bytes)

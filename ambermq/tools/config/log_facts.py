@@ -1,4 +1,4 @@
-"""What the schedules of compaction and retention are told about a log: a few figures, taken where its engine runs."""
+"""The figures of a log that the schedules of compaction and retention use."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["LogFacts", "facts_of"]
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A log at one moment. Sizes are in bytes."""
+    """The figures of a log at one moment. Sizes are in bytes."""
 
     log_bytes: int = 0
     """Of all sealed segments."""
@@ -18,15 +18,15 @@ class LogFacts:
     history_bytes: int = 0
     """Of the sealed segments at or after the horizon."""
     room_bytes: int = 0
-    """How much publishing may still write."""
+    """Free space for publishing."""
     next_offset: int = 0
-    """Where the newest sealed segment ends."""
+    """The end of the newest sealed segment."""
     has_horizon: bool = False
-    """Whether history was let go of before."""
+    """Whether history was removed before."""
 
 
 def facts_of(engine: DurableLoop) -> LogFacts:
-    """Return what there is to say about an engine's log now."""
+    """Return the figures of an engine's log."""
     manifest = engine.log.manifest
     begin = manifest.horizon.offset if manifest.horizon else 0
     return LogFacts(

@@ -1,9 +1,9 @@
-"""When the broker lets whole segments go by itself: history got too old or too long, or the disk is filling up. Pure.
+"""The schedule of retention, which deletes whole segments for their age or size, or for disk space. Pure.
 
-Rule 1. How much history goes is for age and size alone to say. A full disk only asks at once; where neither bound is
-set what goes are segments below the horizon, whose last messages have been finished since.
-Rule 2. What one run has left asks for no other: history must have grown, or some time passed.
-Rule 3. A disk is asked about early, while there is still room to publish for as long as a run takes.
+Rule 1. Only age and size say how much history is deleted. A full disk makes a run due at once. Without limits a run
+deletes the segments below the horizon whose messages are all settled.
+Rule 2. A run is due again only if history has grown since the last one, or time has passed.
+Rule 3. A run for disk space is due early, while publishing still has room for the time of the run.
 """
 
 from dataclasses import dataclass
@@ -14,32 +14,32 @@ from ambermq.tools.config.log_facts import LogFacts
 __all__ = ["RetentionConfig", "RetentionSchedule"]
 
 _AGE_DIVISOR: Final = 10
-"""History is let get older than its bound, and longer, by a tenth: whole segments go, and not one by one."""
+"""A run is due at a tenth above a limit, so that it deletes several segments at once."""
 _AGE_CHECK_S_MAX: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionConfig:
-    """Which history goes as whole segments without being asked, and when."""
+    """The keys of [retention]: which history the broker deletes by itself, and when."""
 
     age_s: int = 0
-    """History that is older goes; 0: none is too old."""
+    """Maximum age of history; 0: no limit."""
     size_bytes: int = 0
-    """So many bytes of the newest segments stay, what lies before them goes; 0: however many."""
+    """Maximum size of history, in bytes of the newest segments; 0: no limit."""
     room_bytes_min: int = 512 << 20
-    """With less room on the disk what may go goes at once; 0: the disk is not looked at."""
+    """Minimum free disk space; below it a run is due at once. 0: free space is not checked."""
     pause_s: int = 10
-    """Between the end of one run and the begin of the next."""
+    """Between the end of a run and the start of the next."""
     archive: str = ""
-    """A directory or URL that what goes is put into first, as Parquet files; empty: it is gone."""
+    """Directory or URL of the Parquet files for removed events; empty: no archive."""
 
     @property
     def is_on(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether retention is on."""
         return bool(self.age_s or self.size_bytes or self.room_bytes_min)
 
     def arguments(self) -> list[str]:
-        """Return the options of `ambermq log compact` that say the same."""
+        """Return these settings as options of `ambermq log compact`."""
         age = [f"{self.age_s}s"] if self.age_s else []
         size = [f"{self.size_bytes}B"] if self.size_bytes else []
         kept = [part for text in age + size or ["all"] for part in ("--keep-history", text)]
@@ -47,19 +47,19 @@ class RetentionConfig:
 
 
 class RetentionSchedule:
-    """The runs of one log, as they become due."""
+    """The schedule of one log."""
 
     __slots__ = ("_config", "_ended_s", "_left", "_paused_until_s")
 
     def __init__(self, config: RetentionConfig, now_s: float) -> None:
-        """`now_s` is any clock that never goes back, that of all other methods too."""
+        """`now_s` is the time of a monotonic clock, as in all other methods."""
         self._config = config
         self._ended_s = now_s
         self._paused_until_s = now_s
         self._left = LogFacts(next_offset=-1)
 
     def reason(self, now_s: float, facts: LogFacts) -> str:
-        """Return why a log is to be looked through now, empty where it is not."""
+        """Return the reason for a run now; empty if none is due."""
         if now_s < self._paused_until_s:
             return ""
         if self._is_full(facts):
@@ -69,7 +69,7 @@ class RetentionSchedule:
         return "age" if self._is_old(now_s) else ""
 
     def ended(self, now_s: float, facts: LogFacts) -> None:
-        """Hear that a run has ended, however it did, and what the log is like now."""
+        """Record the end of a run, successful or not, and the state of the log."""
         self._ended_s = now_s
         self._paused_until_s = now_s + self._config.pause_s
         self._left = facts
@@ -77,8 +77,8 @@ class RetentionSchedule:
     def _is_full(self, facts: LogFacts) -> bool:
         config = self._config
         has_grown = facts.next_offset > max(self._left.next_offset, 0)
-        may_win = bool(config.age_s or config.size_bytes) or facts.has_horizon
-        return facts.room_bytes < config.room_bytes_min and has_grown and may_win
+        has_candidates = bool(config.age_s or config.size_bytes) or facts.has_horizon
+        return facts.room_bytes < config.room_bytes_min and has_grown and has_candidates
 
     def _is_long(self, facts: LogFacts) -> bool:
         bound = self._config.size_bytes

@@ -1,13 +1,13 @@
-"""The broker's bounds from a TOML file. Pure: text in, configurations out.
+"""The broker's limits and users from a TOML file. Pure: text in, configurations out.
 
     [engine]      the names of EngineConfig         [server]   the names of ServerLimits
     [log]         the names of LogConfig            [users]    name = "password"
     [connection]  the names of ConnectionLimits     [permissions]  the names of Permissions
     [compaction]  the names of CompactionConfig     [retention]    the names of RetentionConfig
-    [[templates]] of queues (template_tables.py)
+    [[templates]] of queues (template_settings.py)
 
-Rule 1: a name in the file is a field's name; there is no second list of them anywhere.
-Rule 2: an unknown name or a bad value is one message with file, table and name; nothing is ignored.
+Rule 1: a key of the file is the name of a field; no second list of keys exists.
+Rule 2: an unknown key or a bad value is an error with file, table and key; nothing is ignored.
 """
 
 import tomllib
@@ -44,36 +44,36 @@ _Config = TypeVar("_Config", EngineConfig, LogConfig, ConnectionLimits, ServerLi
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """Which users may do what not everybody may."""
+    """The users with extra permissions."""
 
     log: tuple[str, ...] = ()
-    """Users who may read the source `/log`; without any users all who connect from this machine may."""
+    """Users that may read the source `/log`; without users every client of this machine may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every bound of a broker, and who may come in."""
+    """The limits and the users of a broker."""
 
     engine: EngineConfig = field(default_factory=EngineConfig)
-    """Of queues and ticks."""
+    """Limits of queues and ticks."""
     log: LogConfig = field(default_factory=LogConfig)
-    """Of segments and batches."""
+    """Limits of segments and batches."""
     connection: ConnectionLimits = field(default_factory=ConnectionLimits)
-    """Of one connection."""
+    """Limits of one connection."""
     server: ServerLimits = field(default_factory=ServerLimits)
-    """Of all connections."""
+    """Limits of the server."""
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
-    """When the broker compacts by itself."""
+    """The schedule of automatic compaction."""
     retention: RetentionConfig = field(default_factory=RetentionConfig)
-    """Which history it lets go of by itself."""
+    """The schedule of retention."""
     users: Mapping[str, str] = field(default_factory=dict)
-    """Name to password; empty: anybody from the loopback."""
+    """Name to password; empty: anonymous clients on the loopback interface."""
     permissions: Permissions = field(default_factory=Permissions)
-    """What some users may."""
+    """The users with extra permissions."""
 
 
 def load_settings(path: str) -> Settings:
-    """Read a file; ToolError with exit code 2 where it does not say what we understand."""
+    """Return the settings in a file; raise ToolError with exit code 2 if the file is invalid."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -82,7 +82,7 @@ def load_settings(path: str) -> Settings:
 
 
 def read_settings(text: str, path: str) -> Settings:
-    """Read the text of a file; `path` is named in messages."""
+    """Return the settings in the text of a file; `path` is for error messages."""
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -121,25 +121,25 @@ def _read_table(kind: type[_Config], table: Mapping[str, Any], where: str) -> _C
     try:
         return kind(**table)
     except (LogError, EngineError) as error:
-        raise _wrong(where, "the table", "values that work together", str(error)) from error
+        raise _wrong(where, "the table", "consistent values", str(error)) from error
 
 
 def _check_pieces(engine: EngineConfig, log: LogConfig, connection: ConnectionLimits, path: str) -> None:
-    """Hold a large message against a batch: half of it is for a piece, the other for naming all that are before it."""
+    """Check chunk_bytes: half of a batch is for one piece, the other half for the offsets of the pieces before it."""
     where, found, half = f"{path} [engine]", engine.chunk_bytes, log.batch_bytes_max // 2
     if not 0 < found <= half:
         raise _wrong(where, "chunk_bytes", f"1 to {half}, half of batch_bytes_max", str(found))
     pieces = -(-connection.message_bytes_max // found)
     pieces_max = 1 + min(AUX_MAX, (half - BATCH_OVERHEAD_BYTES - 3 * RECORD.size) // WORD_BYTES)
     if pieces > pieces_max:
-        expected = f"at most {pieces_max} pieces of a message of message_bytes_max, which its record names"
-        raise _wrong(where, "chunk_bytes", expected, f"{found}, which makes {pieces}")
+        expected = f"at most {pieces_max} pieces for a message of message_bytes_max"
+        raise _wrong(where, "chunk_bytes", expected, f"{found}, which gives {pieces} pieces")
 
 
 def _check_records(
     engine: EngineConfig, log: LogConfig, connection: ConnectionLimits, server: ServerLimits, path: str
 ) -> None:
-    """Hold the largest record that is never cut against what a batch has for it."""
+    """Check that a batch has room for the largest record, since a record is never split."""
     needed = largest_record(
         engine,
         deliveries_max=max(server.grant_messages, RUN_COUNT_MAX),
@@ -149,7 +149,7 @@ def _check_records(
     )
     if needed > log.record_bytes_max:
         least = log.batch_bytes_max + needed - log.record_bytes_max
-        why = f"batch_bytes_target and a record of {needed}, which the limits of what peers and wiring say come to"
+        why = f"batch_bytes_target and a record of {needed} bytes, the largest that the other limits allow"
         raise _wrong(f"{path} [log]", "batch_bytes_max", f"at least {least}, for {why}", str(log.batch_bytes_max))
 
 
@@ -176,7 +176,7 @@ def _check_number(limit: Field[Any], value: Any, where: str) -> None:
 def _read_users(table: Mapping[str, Any], where: str) -> dict[str, str]:
     for name, password in table.items():
         if not name:
-            raise _wrong(where, '""', "a user's name", "none")
+            raise _wrong(where, '""', "the name of a user", "none")
         if not isinstance(password, str) or not password:
             raise _wrong(where, name, "a password in quotes", "none" if password == "" else type(password).__name__)
     return dict(table)
@@ -188,12 +188,12 @@ def _read_permissions(table: Mapping[str, Any], where: str) -> Permissions:
         if name not in known:
             raise _unknown(where, name, name, known)
         if not isinstance(users, list) or not all(isinstance(user, str) and user for user in users):
-            raise _wrong(where, name, "a list of users' names in quotes", repr(users))
+            raise _wrong(where, name, "a list of user names in quotes", repr(users))
     return Permissions(**{name: tuple(users) for name, users in table.items()})
 
 
 def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:
-    return ToolError(f"{name} is wrong", where=where, expected=expected, found=found, code=ExitCode.USAGE)
+    return ToolError(f"{name} is invalid", where=where, expected=expected, found=found, code=ExitCode.USAGE)
 
 
 def _unknown(where: str, what: str, name: str, known: tuple[str, ...]) -> ToolError:

@@ -1,12 +1,12 @@
 """The tables `[[templates]]` of the broker's configuration. Pure: decoded TOML in, templates out.
 
     [[templates]]
-    name = "orders"                  what queues say that they were made from
-    pattern = "orders.#"             of queue names; none: by the template's name alone
-    messages_max = 100000            and so every property of a queue
+    name = "orders"                  the template's name, an attribute of its queues
+    pattern = "orders.#"             a pattern of queue names; none: only queues that name the template
+    messages_max = 100000            and every other property of a queue
     attach = [{ muxer = "audit" }]   with one of destination, pattern, property or selector, by the muxer's class
 
-Rule: the first template whose pattern takes a name is its template; those that are predefined come last.
+Rule: a queue gets the first template whose pattern matches its name; the predefined templates come last.
 """
 
 from collections.abc import Mapping
@@ -29,21 +29,23 @@ TEMPLATE_KEYS: Final = ("name", "pattern", *_PROPERTIES, "attach")
 
 
 def read_templates(tables: Any, path: str) -> QueueTemplates:
-    """Return the templates of a file and behind them the predefined ones; ToolError with exit code 2."""
+    """Return the templates of a file, then the predefined ones; raise ToolError (exit code 2) if one is invalid."""
     if not isinstance(tables, list):
         raise _wrong(path, "templates", "tables [[templates]]", repr(tables))
     templates: list[QueueTemplate] = []
     for number, table in enumerate(tables, 1):
         template = _read(table, f"{path} [[templates]] {number}")
         if any(template.name == other.name for other in templates):
-            raise _wrong(f"{path} [[templates]] {number}", "name", "another than those above", repr(template.name))
+            raise _wrong(
+                f"{path} [[templates]] {number}", "name", "a name that no template above has", repr(template.name)
+            )
         templates.append(template)
     return QueueTemplates(tuple(templates)).with_defaults()
 
 
 def _read(table: Any, where: str) -> QueueTemplate:
     if not isinstance(table, dict):
-        raise _wrong(where, "it", "a table", repr(table))
+        raise _wrong(where, "the template", "a table", repr(table))
     for key in table:
         if key not in TEMPLATE_KEYS:
             raise ToolError(
@@ -52,7 +54,7 @@ def _read(table: Any, where: str) -> QueueTemplate:
     name, default = _text(table, "name", where), PREDEFINED.named(str(table.get("name")))
     if not name or not name.isprintable():
         raise _wrong(where, "name", "text in quotes", repr(name))
-    # Whoever says nothing of the pattern of `normal` means the one that it has.
+    # A table for a predefined template without a pattern keeps the predefined pattern.
     pattern = _text(table, "pattern", where, default.pattern if default is not None else "")
     try:
         if pattern:
@@ -85,13 +87,13 @@ def _attachment(table: Mapping[str, Any], where: str) -> TemplateAttachment:
             raise _wrong(where, "attach", f"muxer and one of {', '.join(ARGUMENT_KEYS)}", repr(key))
     muxer = _text(table, "muxer", where)
     try:
-        said = options_in(table)
+        options = options_in(table)
     except EngineError as error:
         raise _wrong(where, "attach", "an argument", str(error)) from error
-    for condition in said.argument if isinstance(said.argument, tuple) else ():
+    for condition in options.argument if isinstance(options.argument, tuple) else ():
         if fault := fault_of(condition.name):
-            raise _wrong(where, "attach", "a property that messages have", f"{condition.name!r}: {fault}")
-    return TemplateAttachment(muxer, said.argument, said.called)
+            raise _wrong(where, "attach", "the name of a message property", f"{condition.name!r}: {fault}")
+    return TemplateAttachment(muxer, options.argument, options.called)
 
 
 def _text(table: Mapping[str, Any], key: str, where: str, default: str = "") -> str:
@@ -104,4 +106,4 @@ def _text(table: Mapping[str, Any], key: str, where: str, default: str = "") -> 
 
 
 def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:
-    return ToolError(f"{name} is wrong", where=where, expected=expected, found=found, code=ExitCode.USAGE)
+    return ToolError(f"{name} is invalid", where=where, expected=expected, found=found, code=ExitCode.USAGE)

@@ -13,7 +13,7 @@ import msgspec
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import Header, Properties
-from ambermq.tools.client.message_ids import message_id_of, shown_id
+from ambermq.tools.client.message_ids import id_text, message_id_of
 from ambermq.tools.client.message_text import plain
 
 __all__ = ["CONTENTS", "content_of", "id_of"]
@@ -23,7 +23,7 @@ _json: Final = msgspec.json.Encoder().encode
 
 def id_of(payload: bytes) -> str | None:
     """Return the message-id of a message, or of its first piece, as text."""
-    shown = shown_id(message_id_of(payload))
+    shown = id_text(message_id_of(payload))
     return None if shown is None else str(shown)
 
 

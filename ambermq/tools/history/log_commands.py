@@ -27,7 +27,7 @@ from ambermq.tools.client.broker_option import data_option, vhost_directory
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.low_priority import directory_to_read
-from ambermq.tools.past.past_names import living_names
+from ambermq.tools.past.past_names import names_in
 from ambermq.tools.past.throttled_storage import open_log, reading_storage
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -130,7 +130,7 @@ def _lines(
     first = begin if first is None else first
     for batch in _batches(directory, begin, follow=follow):
         for event in events_of(batch):
-            names.hear(event)
+            names.add(event)
             if last is not None and event.offset > last:
                 return
             if (
@@ -149,7 +149,7 @@ def _begin(directory: str, offset: int | None) -> tuple[int, IdNames]:
             return 0, IdNames()
         if offset is not None and offset < horizon:
             past.events(offset, offset)
-        return horizon, living_names(past.state_at(horizon - 1))
+        return horizon, names_in(past.state_at(horizon - 1))
 
 
 def _batches(directory: str, next_offset: int, *, follow: bool) -> Iterator[Batch]:

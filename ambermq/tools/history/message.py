@@ -19,7 +19,7 @@ from ambermq.log.read.search import Search
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.protocol.gateway.links.routing_fields import RoutingFields
 from ambermq.tools.client.broker_option import data_option
-from ambermq.tools.client.message_ids import MessageId, meanings_of, message_id_of, shown_id
+from ambermq.tools.client.message_ids import MessageId, id_text, message_id_of, possible_ids
 from ambermq.tools.history.message_story import COLUMNS, place_lines, place_values, story_rows
 from ambermq.tools.past.moment_option import parse_offset
 from ambermq.tools.past.past_access import opened_past
@@ -75,7 +75,7 @@ def _offsets(past: Past, search: Search, text: str) -> list[int]:
     offset = parse_offset(text.removeprefix(_OFFSET)) if text.startswith(_OFFSET) else None
     if offset is not None:
         return [offset]
-    meanings = meanings_of(text)
+    meanings = possible_ids(text)
     found = find_message(past, search, {message_id_hash(one) for one in meanings}, partial(_is_one_of, meanings))
     if not found:
         raise _missing(past, text)
@@ -104,7 +104,7 @@ def _head_of(past: Past, story: MessageStory) -> MessageId | None:
 
 
 def _print_story(past: Past, story: MessageStory, *, is_first: bool) -> None:
-    message_id = shown_id(_head_of(past, story))
+    message_id = id_text(_head_of(past, story))
     name = "a message without an id" if message_id is None else f"message {message_id}"
     print_line(f"{'' if is_first else chr(10)}{printable(name)}, offset {story.offset}")
     print_rows(story_rows(story, is_archived=past.is_archived), COLUMNS, "table")
@@ -115,7 +115,7 @@ def _print_story(past: Past, story: MessageStory, *, is_first: bool) -> None:
 def _values(past: Past, story: MessageStory) -> dict[str, Any]:
     published = story.published
     return {
-        "message_id": shown_id(_head_of(past, story)),
+        "message_id": id_text(_head_of(past, story)),
         "offset": story.offset,
         "time": iso_time(published.time_us),
         "bytes": published.size,

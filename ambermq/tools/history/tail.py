@@ -20,7 +20,7 @@ from ambermq.engine.model.state import EMPTY_STATE
 from ambermq.engine.records.event_fields import next_after
 from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.tools.client.broker_option import data_option
-from ambermq.tools.client.message_ids import meanings_of, message_id_of
+from ambermq.tools.client.message_ids import possible_ids, message_id_of
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.moment_option import parse_offset
@@ -145,7 +145,7 @@ def _entries(past: Past, message: str) -> frozenset[int]:
 
 
 def _with_id(past: Past, text: str) -> list[int]:
-    meanings = meanings_of(text)
+    meanings = possible_ids(text)
     search = open_search(past)
     try:
         hashes = {message_id_hash(meaning) for meaning in meanings}
@@ -178,7 +178,7 @@ def _batch_start(past: Past, offset: int) -> int:
 
 def _lines(events: Iterable[Event], names: IdNames, wanted: _Filter) -> Iterator[Line]:
     for event in events:
-        names.hear(event)
+        names.add(event)
         if wanted.passes(event, names):
             yield event_line(event, names)
 

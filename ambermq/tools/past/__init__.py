@@ -6,5 +6,5 @@ Rule 3. An unknown id is shown as the id.
 
 Imports: engine/*, log/*, protocol/management, tools/client, tools/terminal.
 Imported by: the rooms of tools above it.
-Names: parse_when, opened_past, state_of, step_back, RateLimit, IdNames.
+Names: parse_when, opened_past, state_of, lower_priority, RateLimit, IdNames.
 """

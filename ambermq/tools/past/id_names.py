@@ -1,6 +1,6 @@
-"""What the ids in a log's events were called. An id is the offset of the record that created the thing, for ever.
+"""The names behind the ids in events. An id is the offset of the record that created the object, and never changes.
 
-Rule: names are learned from the log's beginning on; what was never heard of is shown by its id.
+Rule: names come from the events that were added. An object without such an event is shown by its id.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ class _Link:
     node: str
     """The consumer's queue, or the producer's destination."""
     name: str
-    """Container and link, as the peer called them."""
+    """Container id and link name of the peer."""
 
 
 class IdNames:
-    """Names by id, as far as events told them."""
+    """Names by id, from the events that were added."""
 
     __slots__ = ("_links", "_muxers", "_queues")
 
@@ -38,8 +38,8 @@ class IdNames:
         self._muxers: dict[int, str] = {}
         self._links: dict[int, _Link] = {}
 
-    def hear(self, event: Event) -> None:
-        """Remember what an event names."""
+    def add(self, event: Event) -> None:
+        """Add the name in an event that creates an object."""
         match event:
             case QueueDeclared():
                 self._queues[event.offset] = event.name
@@ -55,7 +55,7 @@ class IdNames:
         return self._queues.get(queue, f"queue {queue}")
 
     def known_queue(self, queue: int) -> str | None:
-        """Return a queue's name, None where it was never heard of."""
+        """Return a queue's name, None if it is unknown."""
         return self._queues.get(queue)
 
     def muxer(self, muxer: int) -> str:
@@ -63,7 +63,7 @@ class IdNames:
         return self._muxers.get(muxer, f"muxer {muxer}")
 
     def member(self, member: int) -> str:
-        """Return what is attached to a muxer: the kind, and the name in quotes."""
+        """Return the member of an attachment: its kind, and its name in quotes."""
         return f"muxer {self._muxers[member]!r}" if member in self._muxers else f"queue {self.queue(member)!r}"
 
     def link(self, link: int) -> str:
@@ -72,7 +72,7 @@ class IdNames:
         return f"link {link}" if known is None else known.name
 
     def queues_of(self, event: Event) -> tuple[str, ...]:
-        """Return the names of the queues that an event is about, a producer's destination among them."""
+        """Return the names of the queues of an event, with the destination of a producer."""
         match event:
             case ProducerAttached():
                 return (event.destination,)

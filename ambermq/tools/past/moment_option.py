@@ -1,11 +1,11 @@
-"""WHEN, a moment as people write it. Pure: text and the present in, an offset or a time out.
+"""WHEN, a moment as text. Pure: text and the present time in, an offset or a time out.
 
-    1048576, 1,048,576                   the offset of an event, as JSON and as tables have it
-    2026-11-21T22:33:53.296965Z          ISO 8601; without a zone it is UTC, without a time the day's begin
+    1048576, 1,048,576                   the offset of an event, as in JSON and in tables
+    2026-11-21T22:33:53.296965Z          ISO 8601; without a zone it is UTC, without a time the start of the day
     10m ago, 1h30m ago, 2 days ago       before the present: w, d, h, m, s, ms, or the words
     now                                  the last event
 
-Rule: an offset is a moment of the log, a time is one of the clock; only the log can tell which offset a time means.
+Rule: an offset names an event of the log, a time is one of the clock. Only the log maps a time to an offset.
 """
 
 import re
@@ -50,15 +50,15 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """A moment by its event."""
+    """A moment named by an offset."""
 
     offset: int
-    """Of the event."""
+    """The offset of the event."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A moment by the clock."""
+    """A moment named by a time."""
 
     time_us: int
     """Microseconds since 1970, UTC."""
@@ -68,10 +68,10 @@ When = AtOffset | AtTime
 
 
 def parse_when(text: str, *, now_us: int) -> When:
-    """Return the moment that a text names; ToolError with the exit code of a wrong command line where it names none."""
+    """Return the moment that a text names; raise ToolError with exit code 2 if it names none."""
     words = text.strip().lower()
     if len(words) > _TEXT_MAX:
-        raise _not_understood(text)
+        raise _invalid_moment(text)
     offset = parse_offset(words)
     if offset is not None:
         return AtOffset(offset)
@@ -83,36 +83,36 @@ def parse_when(text: str, *, now_us: int) -> When:
         moment = datetime.fromisoformat(text.strip())
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     except ValueError as error:
-        raise _not_understood(text) from error
+        raise _invalid_moment(text) from error
     return _at((moment - _EPOCH) // timedelta(microseconds=1), text)
 
 
 def _at(time_us: int, text: str) -> AtTime:
-    """Return a time that can be told in UTC: one in the years 1 to 9999, which its own zone may leave."""
+    """Return a time in the years 1 to 9999 of UTC; raise ToolError for any other."""
     try:
         _EPOCH + timedelta(microseconds=time_us)
     except OverflowError as error:
-        raise _not_understood(text) from error
+        raise _invalid_moment(text) from error
     return AtTime(time_us)
 
 
 def parse_offset(text: str) -> int | None:
-    """Return the offset that a text names, None where it names none."""
+    """Return the offset in a text, None if it is not one."""
     return int(text.replace(",", "")) if _OFFSET.fullmatch(text) else None
 
 
 def parse_duration(text: str, *, whole: str = "") -> int:
-    """Return the microseconds of such as `1h30m` or `2 days`; ToolError naming `whole` or the text for any other."""
+    """Return the microseconds in `1h30m` or `2 days`; raise ToolError that names `whole` or the text."""
     words, position, duration_us = text.strip().lower(), 0, 0
     while position < len(words):
         part = _PART.match(words, position)
         unit = None if part is None else _unit(part[2])
         if part is None or unit is None:
-            raise _not_understood(whole) if whole else _no_duration(text)
+            raise _invalid_moment(whole) if whole else _invalid_duration(text)
         duration_us += round(float(part[1]) * unit)
         position = part.end()
     if not words:
-        raise _not_understood(whole) if whole else _no_duration(text)
+        raise _invalid_moment(whole) if whole else _invalid_duration(text)
     return duration_us
 
 
@@ -121,26 +121,26 @@ def _unit(word: str) -> int | None:
     return _UNITS_US.get(short)
 
 
-def _not_understood(text: str) -> ToolError:
+def _invalid_moment(text: str) -> ToolError:
     return ToolError(
-        "no moment that I understand",
+        "invalid moment",
         where=repr(text[:_TEXT_MAX]),
-        expected="an offset, an ISO 8601 time, 'now', or such as '10m ago' and '2 days ago'",
+        expected="an offset, an ISO 8601 time, 'now', or an age such as '10m ago' or '2 days ago'",
         code=ExitCode.USAGE,
     )
 
 
-def _no_duration(text: str) -> ToolError:
+def _invalid_duration(text: str) -> ToolError:
     return ToolError(
-        "no length of time that I understand",
+        "invalid duration",
         where=repr(text[:_TEXT_MAX]),
-        expected="such as '10s', '1h30m' or '2 days'",
+        expected="a duration such as '10s', '1h30m' or '2 days'",
         code=ExitCode.USAGE,
     )
 
 
 def at_option(command: _Command) -> _Command:
-    """Give a command `--at WHEN`; it arrives as `at`."""
+    """Add the option `--at WHEN` to a command, as the parameter `at`."""
     return click.option(
         "--at", metavar="WHEN", help=f"Show the state at that moment: {WHEN_HELP[0].lower()}{WHEN_HELP[1:]}"
     )(command)

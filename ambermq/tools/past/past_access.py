@@ -1,8 +1,8 @@
-"""The past of a broker's directory, as commands ask for it: opened, and a moment of it found.
+"""Access to the past of a broker's directory: open its log, find a moment, read states and events.
 
-Rule 1. The past is read from the log's files, so a command needs the directory, and a broker's URL does not do.
-Rule 2. What was written when a command began is seen, though only what is known to be durable is shown: a broker says
-so within a second after the last write, and that is waited for.
+Rule 1. The past is read from the log's files, so a command needs the directory; a broker's URL is not enough.
+Rule 2. A command shows only durable events, but all that were written before it started. The broker writes the durable
+end within a second after the last write, and the command waits for that.
 """
 
 import os
@@ -28,20 +28,20 @@ from ambermq.tools.terminal.progress import progress_bar
 __all__ = ["moment_of", "offset_of", "opened_past", "past_directory", "state_of", "watched_events"]
 
 _DURABLE_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.2
-_TOLD_OFFSETS: Final = 1 << 16
+_CHECK_SECONDS: Final = 0.2
+_PROGRESS_OFFSETS: Final = 1 << 16
 _STAGE: Final = "reading the log"
 
 
 def past_directory(url: str | None, data: str | None) -> str:
-    """Return the directory whose log is to be read; ToolError or UsageError where only a URL is named, or nothing."""
+    """Return the log directory to read; raise ToolError or UsageError if the options name only a URL, or nothing."""
     if url and data:
         raise click.UsageError("give --url or --data, not both")
     if url or (not data and not os.environ.get(DATA_VARIABLE) and os.environ.get(URL_VARIABLE)):
         raise ToolError(
-            "the past is read from the log's files, not from the broker",
+            "the past is read from the files of the log, not from the broker",
             where=url or os.environ[URL_VARIABLE],
-            advice="give --data, the broker's directory, on the machine where it lies",
+            advice="give --data, the broker's directory, on the broker's machine",
             code=ExitCode.USAGE,
         )
     return directory_to_read(data)
@@ -49,7 +49,7 @@ def past_directory(url: str | None, data: str | None) -> str:
 
 @contextmanager
 def opened_past(url: str | None, data: str | None) -> Iterator[Past]:
-    """Open the past of the directory that the options name, with all that was written by now."""
+    """Open the past of the directory in the options, with all events written before."""
     past = _with_all_written(past_directory(url, data))
     try:
         yield past
@@ -62,13 +62,13 @@ def _with_all_written(directory: str) -> Past:
     written, deadline = past.reader.survey.valid_end, time.monotonic() + _DURABLE_SECONDS
     while past.end < written and time.monotonic() < deadline:
         past.close()
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_CHECK_SECONDS)
         past = open_past(directory, storage=reading_storage(directory))
     return past
 
 
 def moment_of(past: Past, when: str) -> tuple[int, int]:
-    """Return offset and time in microseconds of the moment that a text names. Raises ToolError, PastError."""
+    """Return offset and time in microseconds of the moment in a text. Raises ToolError, PastError."""
     match parse_when(when, now_us=past.now_us):
         case AtOffset(offset):
             return offset, past.time_at(offset)
@@ -77,22 +77,22 @@ def moment_of(past: Past, when: str) -> tuple[int, int]:
 
 
 def offset_of(past: Past, when: str) -> int:
-    """Return the offset of the moment that a text names. Raises ToolError, PastError."""
+    """Return the offset of the moment in a text. Raises ToolError, PastError."""
     return moment_of(past, when)[0]
 
 
 def state_of(past: Past, offset: int) -> State:
-    """Return the state after the event at `offset`, and tell how far the fold is. Raises PastError, DamageError."""
+    """Return the state after the event at `offset`, with a progress bar. Raises PastError, DamageError."""
     with progress_bar() as progress:
         return past.state_at(offset, partial(progress, _STAGE))
 
 
 def watched_events(past: Past, first: int, last: int) -> Iterator[Event]:
-    """Yield the events between two offsets, and tell how far they are read. Raises PastError, DamageError."""
+    """Yield the events between two offsets, with a progress bar. Raises PastError, DamageError."""
     with progress_bar() as progress:
-        told = first
+        reported = first
         for event in past.events(first, last):
             yield event
-            if event.offset - told >= _TOLD_OFFSETS:
-                told = event.offset
-                progress(_STAGE, told - first, last + 1 - first)
+            if event.offset - reported >= _PROGRESS_OFFSETS:
+                reported = event.offset
+                progress(_STAGE, reported - first, last + 1 - first)

@@ -1,7 +1,7 @@
-"""Names for a part of the log: what began before it is looked up where it began.
+"""Names for a part of the log: the name of an object from before that part is read from its own record.
 
-Rule 1. An id is the offset of the record that created the thing, so an unknown one is found without reading the log.
-Rule 2. Where that record is no more, below the horizon, the newest state before the part knows what still lived then.
+Rule 1. An id is the offset of the record that created the object, so an unknown id needs one read, not a scan.
+Rule 2. If a compaction has removed that record, the state at the horizon has the name.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ambermq.engine.history.past import Past
 from ambermq.engine.model.state import EMPTY_STATE, State
 from ambermq.tools.past.id_names import IdNames
 
-__all__ = ["PastNames", "living_names"]
+__all__ = ["PastNames", "names_in"]
 
 _SINGLE = ("queue", "muxer", "member", "producer", "consumer")
 _SEVERAL = ("queues", "consumers")
@@ -20,7 +20,7 @@ _NAMING = (QueueDeclared, MuxerDeclared, ProducerAttached, ConsumerAttached)
 
 
 class PastNames(IdNames):
-    """Names by id, as the log knows them."""
+    """Names by id, read from the log when an event refers to them."""
 
     __slots__ = ("__dict__", "_known", "_past")
 
@@ -29,46 +29,46 @@ class PastNames(IdNames):
         self._past = past
         self._known: set[int] = set()
 
-    def hear(self, event: Event) -> None:
-        """Look up what an event names, and remember what it names itself."""
-        for named in _ids_of(event):
-            if named not in self._known:
-                self._learn(named)
+    def add(self, event: Event) -> None:
+        """Add the name in an event, and the names of the ids that it refers to."""
+        for object_id in _ids_of(event):
+            if object_id not in self._known:
+                self._look_up(object_id)
         if isinstance(event, _NAMING):
             self._known.add(event.offset)
-        super().hear(event)
+        super().add(event)
 
-    def _learn(self, named: int) -> None:
-        self._known.add(named)
-        event = self._past.event_at(named) or self._living.get(named)
+    def _look_up(self, object_id: int) -> None:
+        self._known.add(object_id)
+        event = self._past.event_at(object_id) or self._horizon_objects.get(object_id)
         if isinstance(event, _NAMING):
-            self.hear(event)
+            self.add(event)
 
     @cached_property
-    def _living(self) -> dict[int, Event]:
-        """What lived at the horizon, as the events that are gone would have told it."""
+    def _horizon_objects(self) -> dict[int, Event]:
+        """The objects of the state at the horizon, as the events that created them."""
         horizon = self._past.horizon.offset
         state = self._past.state_at(horizon - 1) if horizon else EMPTY_STATE
-        return {event.offset: event for event in _told(state)}
+        return {event.offset: event for event in _creations(state)}
 
 
-def living_names(state: State) -> IdNames:
-    """Return the names of what lives in a state."""
+def names_in(state: State) -> IdNames:
+    """Return the names of all objects in a state."""
     names = IdNames()
-    for event in _told(state):
-        names.hear(event)
+    for event in _creations(state):
+        names.add(event)
     return names
 
 
 def _ids_of(event: Event) -> Iterator[int]:
     for name in _SINGLE:
-        if (named := getattr(event, name, 0)) > 0:
-            yield named
+        if (object_id := getattr(event, name, 0)) > 0:
+            yield object_id
     for name in _SEVERAL:
         yield from getattr(event, name, ())
 
 
-def _told(state: State) -> Iterator[Event]:
+def _creations(state: State) -> Iterator[Event]:
     for queue in state.queues.values():
         yield QueueDeclared(queue.id, 0, queue.name, queue.settings)
     for muxer in state.muxers.values():

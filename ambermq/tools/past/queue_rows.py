@@ -1,4 +1,4 @@
-"""Queues of a state as `ambermq queue` shows them: the attributes that `$management` tells of living ones."""
+"""The queues of a state as `ambermq queue` shows them, with the attributes of `$management`."""
 
 import sys
 from collections import Counter
@@ -17,20 +17,20 @@ __all__ = ["no_such_queue", "queue_of", "queue_row", "queue_rows"]
 
 
 def queue_rows(state: State) -> Iterator[dict[str, Any]]:
-    """Yield the attributes of every queue, ordered by age."""
+    """Yield the attributes of every queue, the oldest first."""
     consumers = Counter(consumer.queue for consumer in state.consumers.values())
     for queue_id in sorted(state.queues.keys()):
         yield queue_attributes(state.queues[queue_id], consumers[queue_id])
 
 
 def queue_row(state: State, name: str) -> dict[str, Any]:
-    """Return the attributes of one queue; ToolError where there was none of the name."""
+    """Return the attributes of one queue; raise ToolError if the state has no queue of the name."""
     queue = queue_of(state, name)
     return queue_attributes(queue, sum(consumer.queue == queue.id for consumer in state.consumers.values()))
 
 
 def queue_of(state: State, name: str) -> Queue:
-    """Return a queue by its name or address; ToolError where there was none."""
+    """Return a queue by its name or address; raise ToolError if the state has none."""
     queue = state.queue_named(queue_name(name, name_bytes_max=sys.maxsize))
     if queue is None:
         raise no_such_queue(name, f"at {iso_time(state.time_us)}")

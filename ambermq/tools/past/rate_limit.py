@@ -1,6 +1,6 @@
-"""Keeping to a rate, and to a share of a processor: work beside a broker leaves it the disk and its turns.
+"""A limit of bytes a second and of processor time, for work beside a running broker.
 
-Rule 1. Less than 5 ms is not waited for but added up, so that small pieces cost no wake-up each.
+Rule: delays below 5 ms are added up, so that a small read costs no wake-up.
 """
 
 import time
@@ -13,27 +13,27 @@ _WAIT_S: Final = 0.005
 
 @final
 class RateLimit:
-    """Lets one piece of work after the other take its time."""
+    """Delays work so that it stays below a rate."""
 
     __slots__ = ("_bytes_per_s", "_processor_share", "_ready", "_used")
 
     def __init__(self, bytes_per_s: int, *, processor_share: float = 1.0) -> None:
-        """Keep to bytes a second, 0 for as fast as can be, and the process to a share of one processor, 1 for all."""
+        """Limit to bytes a second, 0 is no limit, and the process to a share of one processor, 1 is no limit."""
         self._bytes_per_s = bytes_per_s
         self._processor_share = processor_share
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
-        """Forget what was done until now: it need not be waited for."""
+    def reset(self) -> None:
+        """Drop the delay that is due for the work until now."""
         self._ready = time.monotonic()
         self._used = time.process_time()
 
     def spend(self, length: int) -> None:
-        """Wait until the pieces before this one, and what was computed since, have had their time."""
+        """Wait until the delay for the work before this piece is over, then add `length` bytes."""
         now, ready = time.monotonic(), self._ready
         if self._processor_share < 1:
             used = time.process_time()
-            # What was computed has taken its own time; the others' share of that is still due.
+            # The computation itself has passed; the delay for the other share of the processor is due.
             ready = max(now, ready) + (used - self._used) * (1 / self._processor_share - 1)
             self._used = used
         if ready - now > _WAIT_S:

@@ -1,4 +1,4 @@
-"""Snapshots of a log as commands read them: found by name, loaded, and what to do about one that cannot be."""
+"""Snapshots for commands: find one by name, load it, and advise what to do about a damaged one."""
 
 from ambermq.engine.model.state import State
 from ambermq.engine.snapshots.files import load_snapshot
@@ -10,11 +10,11 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 
 __all__ = ["SNAPSHOT_ADVICE", "snapshot_named", "snapshot_state"]
 
-SNAPSHOT_ADVICE = "a start uses the one before it; delete it and take another"
+SNAPSHOT_ADVICE = "delete the snapshot and take another; a start uses the one before it"
 
 
 def snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
-    """Return the snapshot of a name; ToolError where there is none."""
+    """Return the snapshot of a name; raise ToolError if there is none."""
     for one in manifest.snapshots:
         if one.name == name:
             return one
@@ -22,14 +22,17 @@ def snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
     raise ToolError(
         f"no snapshot {name!r}",
         where=directory,
-        found=f"there are {len(manifest.snapshots)}, the last of them {known}",
-        advice="ambermq snapshot list shows all",
+        found=f"{len(manifest.snapshots)} snapshots, the last are {known}",
+        advice="list all with `ambermq snapshot list`",
         code=ExitCode.NOT_FOUND,
     )
 
 
 def snapshot_state(reader: LogReader, one: Snapshot) -> State:
-    """Return what a snapshot holds; ToolError where it is damaged, for repairing the log mends none, ForeignError."""
+    """Return the state in a snapshot; raise ForeignError, or ToolError if it is damaged.
+
+    A repair of the log does not mend a snapshot, so the advice is another.
+    """
     try:
         return load_snapshot(reader.storage, reader.directory, reader.manifest, one)
     except DamageError as fault:

@@ -1,10 +1,10 @@
-"""The disk for a process that reads a log beside the broker that writes it: every read has its pace.
+"""The disk with a limit on reads, for a process that reads the log of a running broker.
 
-Rule 1. While the broker is busy, reads keep to a rate, and to a share of a processor: syncs wait for a disk that is
-busy with reads, and niceness does not help them. `python -m bench --only beside` tells what is left of it; with
-AMBERMQ_READ_RATE=0, what it would be.
-Rule 2. Beside a broker with little to do they are as fast as can be.
-Rule 3. Only reads are paced: whoever writes through this storage writes as through any other.
+Rule 1. While the broker is busy, reads are limited in bytes a second and in processor time. The broker's syncs wait for
+a disk that is busy with reads, and niceness does not help them. `python -m bench --only beside` measures the broker
+beside a reader; AMBERMQ_READ_RATE=0 removes the limit.
+Rule 2. Beside an idle broker reads have no limit.
+Rule 3. Writes through this storage have no limit.
 """
 
 import os
@@ -21,40 +21,40 @@ from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["Neighbour", "ThrottledStorage", "open_log", "reading_storage"]
+__all__ = ["BrokerLoad", "ThrottledStorage", "open_log", "reading_storage"]
 
 _PROCESSOR_SHARE: Final = 0.25
-"""Of one processor, beside a running broker."""
+"""The share of one processor that a reader may use beside a busy broker."""
 _RATE_VARIABLE: Final = "AMBERMQ_READ_RATE"
 _READ_MIB_PER_S: Final = 32
 _BUSY_SHARE: Final = 0.1
-"""Of one processor: a broker that uses more is busy."""
-_LOOK_S: Final = 0.25
+"""A broker that uses more than this share of a processor is busy."""
+_CHECK_S: Final = 0.25
 
 
-class Neighbour:
-    """The process that serves the log; whether it is busy is looked at now and then."""
+class BrokerLoad:
+    """The processor load of the broker that serves the log, measured periodically."""
 
-    __slots__ = ("_cpu_s", "_is_busy", "_looked_s", "_pid")
+    __slots__ = ("_checked_s", "_cpu_s", "_is_busy", "_pid")
 
     def __init__(self, pid: int) -> None:
-        """Take it for busy at first."""
+        """Measure the process `pid`; it counts as busy until the first measurement."""
         self._pid = pid
         self._is_busy = True
-        self._looked_s = time.monotonic()
+        self._checked_s = time.monotonic()
         self._cpu_s = self._used()
 
     def is_busy(self) -> bool:
-        """Return whether it used more than a tenth of a processor lately; not where that cannot be told."""
+        """Return whether the broker recently used more than a tenth of a processor; False if that is unknown."""
         now = time.monotonic()
-        if now - self._looked_s >= _LOOK_S:
+        if now - self._checked_s >= _CHECK_S:
             used = self._used()
-            self._is_busy = used - self._cpu_s > _BUSY_SHARE * (now - self._looked_s)
-            self._looked_s, self._cpu_s = now, used
+            self._is_busy = used - self._cpu_s > _BUSY_SHARE * (now - self._checked_s)
+            self._checked_s, self._cpu_s = now, used
         return self._is_busy
 
     def _used(self) -> float:
-        """Return the processor time that it has used, in seconds (proc_pid_stat(5): fields 14 and 15)."""
+        """Return the processor time of the broker in seconds (proc_pid_stat(5): fields 14 and 15)."""
         with suppress(OSError, ValueError, IndexError):
             words = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
             return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
@@ -62,67 +62,67 @@ class Neighbour:
 
 
 @final
-class _PacedFile(DiskFile):
-    """A file whose reads wait for their turn."""
+class _ThrottledFile(DiskFile):
+    """A file with limited reads."""
 
-    __slots__ = ("_neighbour", "_pace")
+    __slots__ = ("_limit", "_load")
 
-    def __init__(self, fd: int, pace: RateLimit, neighbour: Neighbour, *, is_direct: bool) -> None:
+    def __init__(self, fd: int, limit: RateLimit, load: BrokerLoad, *, is_direct: bool) -> None:
         super().__init__(fd, is_direct=is_direct)
-        self._pace = pace
-        self._neighbour = neighbour
+        self._limit = limit
+        self._load = load
 
     def read(self, length: int, position: int) -> bytes:
         """See File."""
         content = super().read(length, position)
-        if self._neighbour.is_busy():
-            self._pace.spend(len(content))
+        if self._load.is_busy():
+            self._limit.spend(len(content))
         else:
-            self._pace.begin_anew()
+            self._limit.reset()
         return content
 
 
 @final
 class ThrottledStorage(DiskStorage):
-    """The file system of the machine, read at a pace that all its files share while a broker is busy."""
+    """The file system with one read limit for all files while a broker is busy."""
 
-    __slots__ = ("_neighbour", "_pace")
+    __slots__ = ("_limit", "_load")
 
-    def __init__(self, pace: RateLimit, neighbour: Neighbour) -> None:
-        """Read at this pace."""
-        self._pace = pace
-        self._neighbour = neighbour
+    def __init__(self, limit: RateLimit, load: BrokerLoad) -> None:
+        """Apply `limit` while `load` is busy."""
+        self._limit = limit
+        self._load = load
 
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
         """See Storage."""
         file = super().open(path, create=create, direct=direct)
-        return _PacedFile(file.fileno(), self._pace, self._neighbour, is_direct=file.is_direct)
+        return _ThrottledFile(file.fileno(), self._limit, self._load, is_direct=file.is_direct)
 
 
 def reading_storage(directory: str) -> Storage:
-    """Return the disk to read the log in a directory from: at a pace while a broker that serves it is busy.
+    """Return the storage for reads of a log: limited while the broker that serves it is busy.
 
-    The environment says how fast; 0 is no bound. Raises ToolError where it names no number.
+    The environment has the rate; 0 is no limit. Raises ToolError if it is not a number.
     """
     rate, pid = _rate(), writer_of(directory)
     if not rate or pid is None:
         return DiskStorage()
-    return ThrottledStorage(RateLimit(rate << 20, processor_share=_PROCESSOR_SHARE), Neighbour(pid))
+    return ThrottledStorage(RateLimit(rate << 20, processor_share=_PROCESSOR_SHARE), BrokerLoad(pid))
 
 
 def open_log(directory: str) -> LogReader:
-    """Open the log in a directory as `open_reader`, to be read from its `reading_storage`."""
+    """Open the log in a directory as `open_reader` does, through its `reading_storage`."""
     return open_reader(directory, storage=reading_storage(directory))
 
 
 def _rate() -> int:
-    """Return the MiB a second that may be read, 0 for no bound; ToolError where the environment names no number."""
+    """Return the read limit in MiB a second, 0 for none; raise ToolError if the environment has no number."""
     text = os.environ.get(_RATE_VARIABLE, "")
     if text and not (text.isascii() and text.isdigit()):
         raise ToolError(
-            "no rate to read at",
+            "invalid read rate",
             where=_RATE_VARIABLE,
-            expected="MiB a second, 0 for no bound",
+            expected="MiB a second, 0 for no limit",
             found=repr(text),
             code=ExitCode.USAGE,
         )

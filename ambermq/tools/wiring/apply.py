@@ -15,7 +15,7 @@ import click
 
 from ambermq.engine.address import member_address
 from ambermq.tools.client.broker_option import broker_options
-from ambermq.tools.client.management_client import Request, declaring_queue, deleting_queue, updating_queue
+from ambermq.tools.client.management_client import Request, queue_declaration, queue_deletion, queue_update
 from ambermq.tools.config.attachment_options import keys_of
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -161,8 +161,8 @@ def _request(change: Change) -> Request:
             return declaring_muxer(name, kind, options) if is_added else deleting_muxer(name, if_unused=True)
         case QueueEntry(name, template, messages_max):
             if is_added:
-                return declaring_queue(name, messages_max=messages_max, template=template)
-            return deleting_queue(name, if_unused=True, if_empty=True)
+                return queue_declaration(name, messages_max=messages_max, template=template)
+            return queue_deletion(name, if_unused=True, if_empty=True)
         case AttachmentEntry(muxer, member, said):
             return attaching(muxer, member, said) if is_added else detaching(muxer, member, said)
 
@@ -172,7 +172,7 @@ def _update(change: Change) -> Request:
     if isinstance(change.entry, MuxerEntry):
         return updating_muxer(change.entry.name, **wanted)
     assert isinstance(change.entry, QueueEntry), "an attachment is what it says"
-    return updating_queue(change.entry.name, **wanted)
+    return queue_update(change.entry.name, **wanted)
 
 
 def _print_plan(changes: tuple[Change, ...], output: str) -> None:

@@ -11,7 +11,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement, Request, RequestRefused
 from ambermq.tools.config.attachment_options import AttachmentOptions
-from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = [
@@ -104,7 +104,7 @@ def managed_wiring(url: str | None, data: str | None) -> Iterator[WiringManageme
 def wiring_rows(url: str | None, data: str | None, at: str | None = None) -> WiringRows:
     """Return the wiring that options and environment name, `at` a moment where one is given. Raises ToolError."""
     if at is not None:
-        step_back()
+        lower_priority()
         from ambermq.tools.wiring.past_wiring import rows_at  # noqa: PLC0415 - a quarter of a second that only --at needs
 
         return rows_at(url, data, at)

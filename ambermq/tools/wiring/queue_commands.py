@@ -14,7 +14,7 @@ from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import QueueManagement
-from ambermq.tools.past.low_priority import ReadingGroup, step_back
+from ambermq.tools.past.low_priority import ReadingGroup, lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.output import output_option, print_done, print_rows, print_values
 
@@ -143,7 +143,7 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
 
 def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of all queues of a moment in the past, or that of one."""
-    step_back()
+    lower_priority()
     from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415
     from ambermq.tools.past.queue_rows import queue_row, queue_rows  # noqa: PLC0415 - a tenth of a second that only --at needs
 

@@ -10,7 +10,7 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.model.condition_text import parse_condition
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
 from ambermq.tools.config.attachment_options import member_text, said_by, said_text
-from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -67,7 +67,7 @@ def route(
         with managed_wiring(url, data) as management:
             told = management.route(address, fields)
     else:
-        step_back()
+        lower_priority()
         from ambermq.tools.config.settings import Settings, load_settings  # noqa: PLC0415 - likewise
         from ambermq.tools.wiring.past_wiring import route_at  # noqa: PLC0415 - a quarter of a second that only the past needs
 

@@ -17,7 +17,7 @@ from ambermq.tools.client.broker_option import broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management
-from ambermq.tools.past.low_priority import step_back
+from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -113,7 +113,7 @@ def _named(state: State, name: str, container: str | None) -> int:
 
 
 def _state_at(at: str, url: str | None, data: str | None) -> State:
-    step_back()
+    lower_priority()
     from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415 - a tenth of a second that only --at needs
 
     with opened_past(url, data) as past:

@@ -162,5 +162,5 @@ def test_a_descriptor_without_a_token_is_told(tmp_path: Path, fd: int, found: st
     command = [sys.executable, "-m", "ambermq", "log", "compact", "--data", str(tmp_path), "--token-fd", str(fd)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: --token-fd {fd}: no token can be read: expected ")
+    assert done.stderr.startswith(f"error: --token-fd {fd}: the token cannot be read: expected ")
     assert found in done.stderr

@@ -80,7 +80,7 @@ def test_both_variables_are_a_wrong_command_line(monkeypatch: pytest.MonkeyPatch
 def test_a_lock_file_that_may_not_be_read_is_not_taken_for_nobodys(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whether a broker runs is not known then, so nobody is told to start one."""
+    """It is unknown then whether a broker runs, so no message advises to start one."""
 
     def forbid(path: str, *_: object) -> None:
         raise PermissionError(13, "Permission denied", path)
@@ -108,7 +108,7 @@ def test_who_starts_a_broker_starts_it_on_its_own_directory(tmp_path: Path) -> N
 
 
 def test_the_copy_of_a_held_directory_is_held_by_nobody(tmp_path: Path) -> None:
-    """Whoever works on the copy of a broker's directory must not reach the broker of the original."""
+    """A command on the copy of a directory must not reach the broker of the original."""
     original, copy = tmp_path / "original", tmp_path / "copy"
     original.mkdir()
     held(original, pid=os.getpid())

@@ -76,7 +76,7 @@ def test_a_peer_that_speaks_something_else_is_told() -> None:
 
 @pytest.mark.parametrize("end", [ChildBroker.kill, ChildBroker.stop], ids=["killed", "stopped"])
 def test_a_broker_that_ends_breaks_what_waits_for_it(tmp_path: Path, end: Callable[[ChildBroker], int]) -> None:
-    """Who waits for a message hears of it with exit code 4."""
+    """A client that waits for a message gets an error with exit code 4."""
     broker = ChildBroker(tmp_path / "data")
     broker.start()
     with LinkClient.connect(BrokerUrl.parse(broker.url)) as client:

@@ -80,14 +80,16 @@ def test_durable_is_what_the_line_says_else_what_the_command_says() -> None:
 )
 def test_a_line_that_is_no_message_is_told_with_its_place(line: bytes) -> None:
     """One message, exit code 2."""
-    with pytest.raises(ToolError, match="file, line 3: no message in JSON: expected an object such as") as caught:
+    with pytest.raises(
+        ToolError, match="file, line 3: the line is not a message in JSON: expected an object"
+    ) as caught:
         read_draft(line, "file, line 3")
     assert caught.value.exit_code == ExitCode.USAGE
 
 
 def test_base64_that_is_none_is_told() -> None:
     """The place is named."""
-    with pytest.raises(ToolError, match="message 1: a body that is no base64"):
+    with pytest.raises(ToolError, match="message 1: the body is not base64"):
         message_of(MessageDraft(base64="!"), durable=True, where="message 1")
 
 

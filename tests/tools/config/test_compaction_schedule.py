@@ -59,7 +59,7 @@ def test_compressed_messages_are_counted_as_they_lie() -> None:
 
 
 def test_the_options_are_those_of_the_configuration() -> None:
-    """Both bounds of history go along, and who works."""
+    """The options have both limits of history, and the runner."""
     config = CompactionConfig(keep_history_s=60, keep_history_bytes=1 << 20, spark=False)
     expected = ["--keep-history", "60s", "--keep-history", "1048576B", "--runner", "local"]
     assert config.arguments() == expected

@@ -67,7 +67,7 @@ def told(directory: Path) -> Iterator[dict[str, Any]]:
     with open_reader(str(directory)) as reader:
         for readable in reader.batches():
             for event in events_of(readable.batch):
-                names.hear(event)
+                names.add(event)
                 if isinstance(event, ProducerAttached | ConsumerAttached):
                     containers[event.offset] = event.container
                 if isinstance(event, ConsumerAttached):

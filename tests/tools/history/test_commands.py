@@ -71,7 +71,7 @@ def test_names_are_looked_up_where_things_began(run: Run, written: ChildBroker) 
     muxer, member = told["attached"]["muxer"], told["attached"]["member"]
     with open_past(str(written.directory)) as past:
         names = PastNames(past)
-        names.hear(Detached(past.end, 0, muxer, member, attachment=past.end - 1))
+        names.add(Detached(past.end, 0, muxer, member, attachment=past.end - 1))
         assert (names.muxer(muxer), names.member(member)) == ("QUEUE", "queue 'old'")
 
 
@@ -185,7 +185,7 @@ def test_a_queue_is_told_over_time(on_log: Run) -> None:
     [
         (("queue", "missing"), ExitCode.NOT_FOUND, "missing: no such queue from "),
         (("queue", "orders", "--from", "now"), ExitCode.USAGE, "the time span does not fit the steps"),
-        (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "no length of time that I understand"),
+        (("queue", "orders", "--step", "soon"), ExitCode.USAGE, "invalid duration"),
         (("queue", "orders", "--from", 0, "--step", "1ms"), ExitCode.USAGE, "1 to 1000 steps"),
         (("queue", "orders", "--to", "2999-01-01"), ExitCode.FAILED, "lies in the future"),
         (("diff", "--from", 5, "--to", 3), ExitCode.USAGE, "--to lies before --from"),

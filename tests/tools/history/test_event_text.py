@@ -14,7 +14,7 @@ from tests.engine.events.samples import SAMPLES, TIME_US, WIRING, WORDS, Sample
 def names() -> IdNames:
     known = IdNames()
     for event in WIRING:
-        known.hear(event)
+        known.add(event)
     return known
 
 

@@ -1,4 +1,4 @@
-"""Commands that read a log step back: whoever serves on the machine goes first."""
+"""Commands that read a log lower their priority."""
 
 import os
 import subprocess
@@ -17,10 +17,10 @@ from tests.tools.conftest import Run
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One more for each time that somebody steps back; this process keeps its place."""
+    """Count the calls of `lower_priority`; this process keeps its priority."""
     counted: list[int] = []
-    monkeypatch.setattr(reading, "step_back", lambda: counted.append(1))
-    monkeypatch.setattr("ambermq.tools.wiring.queue_commands.step_back", lambda: counted.append(1))
+    monkeypatch.setattr(reading, "lower_priority", lambda: counted.append(1))
+    monkeypatch.setattr("ambermq.tools.wiring.queue_commands.lower_priority", lambda: counted.append(1))
     return counted
 
 
@@ -60,15 +60,15 @@ def test_what_reads_a_log_steps_back(
     assert steps
 
 
-def test_who_asks_the_broker_does_not(run: Run, steps: list[int]) -> None:
+def test_a_request_to_the_broker_does_not(run: Run, steps: list[int]) -> None:
     """Its work is the broker's own."""
     run("queue", "list", "--url", "amqp://127.0.0.1:1")
     run("snapshot", "create", "--url", "amqp://127.0.0.1:1")
     assert not steps
 
 
-def test_it_steps_back_before_it_imports(steps: list[int]) -> None:
-    """A command that is not there yet is imported by one that has stepped back; what is there already is not."""
+def test_the_priority_is_lower_before_the_import(steps: list[int]) -> None:
+    """The group lowers the priority before it imports a lazy command, and not for an imported one."""
     group = ReadingGroup(name="group", lazy={"lazy": ("ambermq.tools.nothing:such", "None.")})
     group.add_command(click.Command("eager"))
     context = click.Context(group)
@@ -79,9 +79,9 @@ def test_it_steps_back_before_it_imports(steps: list[int]) -> None:
     assert steps
 
 
-def test_stepping_back_twice_is_once() -> None:
+def test_a_second_call_changes_nothing() -> None:
     """A process that is behind already stays where it is; it can be further behind than it is asked to be."""
-    code = "import os; from ambermq.tools.past import low_priority as low; low.step_back(); low.step_back()"
+    code = "import os; from ambermq.tools.past import low_priority as low; low.lower_priority(); low.lower_priority()"
     command = [sys.executable, "-c", code + "; print(os.nice(0))"]
     before = os.nice(0)
     stepped = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

@@ -179,7 +179,7 @@ def test_a_snapshot_of_before_knows_what_a_repair_has_lost(run: Run, repaired: t
         ("2999-01-01", ExitCode.FAILED, "lies in the future"),
         ("9999999999", ExitCode.FAILED, "lies in the future: the log goes from offset 0 ("),
         ("1999-01-01", ExitCode.FAILED, "lies before the log's history: the log goes from offset 0 ("),
-        ("sometime", ExitCode.USAGE, "no moment that I understand"),
+        ("sometime", ExitCode.USAGE, "invalid moment"),
     ],
 )
 def test_what_is_no_moment_of_the_log_is_refused(

@@ -11,7 +11,7 @@ from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.past import rate_limit as pace
 from ambermq.tools.past import throttled_storage as paced_storage
 from ambermq.tools.past.rate_limit import RateLimit
-from ambermq.tools.past.throttled_storage import Neighbour, ThrottledStorage, reading_storage
+from ambermq.tools.past.throttled_storage import BrokerLoad, ThrottledStorage, reading_storage
 from ambermq.tools.terminal.errors import ToolError
 
 
@@ -59,7 +59,7 @@ def test_a_rate_is_kept(clock: Clock) -> None:
 
 
 def test_a_share_of_a_processor_is_kept(clock: Clock) -> None:
-    """Who may have a quarter waits three times as long as it computed."""
+    """A process with a quarter of a processor waits three times as long as it computed."""
     kept = RateLimit(0, processor_share=0.25)
     for _ in range(50):
         clock.work(0.01)
@@ -71,7 +71,7 @@ def test_what_was_done_before_a_new_beginning_is_not_waited_for(clock: Clock) ->
     """After a long time without a bound one begins as if nothing had been done."""
     kept = RateLimit(1000, processor_share=0.25)
     clock.work(60)
-    kept.begin_anew()
+    kept.reset()
     kept.spend(10)
     assert clock.slept_s == 0
 
@@ -81,8 +81,8 @@ def test_only_beside_a_busy_broker_reads_wait(tmp_path: Path, clock: Clock, monk
     path = tmp_path / "file"
     path.write_bytes(bytes(range(256)) * 40)
     used = [0.0]
-    monkeypatch.setattr(Neighbour, "_used", lambda _: used[0])
-    file = ThrottledStorage(RateLimit(1000), Neighbour(os.getpid())).open(str(path))
+    monkeypatch.setattr(BrokerLoad, "_used", lambda _: used[0])
+    file = ThrottledStorage(RateLimit(1000), BrokerLoad(os.getpid())).open(str(path))
     clock.now_s += 1
     assert [file.read(1024, 1024 * number) for number in range(10)] == [bytes(range(256)) * 4] * 10
     assert clock.slept_s == 0
@@ -96,14 +96,14 @@ def test_only_beside_a_busy_broker_reads_wait(tmp_path: Path, clock: Clock, monk
 
 def test_the_processor_time_of_a_process_is_read() -> None:
     """What it used is known of a process that lives, and 0 of one that does not."""
-    while not (used := Neighbour(os.getpid())._used()):
+    while not (used := BrokerLoad(os.getpid())._used()):
         sum(range(100_000))
     assert used > 0
-    assert Neighbour(1 << 30)._used() == 0
+    assert BrokerLoad(1 << 30)._used() == 0
 
 
 def test_without_a_broker_nothing_is_paced(tmp_path: Path) -> None:
-    """A directory that nobody serves is read from the disk itself."""
+    """A directory without a broker is read without a limit."""
     assert type(reading_storage(str(tmp_path))) is DiskStorage
 
 
@@ -114,5 +114,5 @@ def test_beside_a_broker_the_environment_bounds_the_rate(tmp_path: Path, monkeyp
     monkeypatch.setenv("AMBERMQ_READ_RATE", "0")
     assert type(reading_storage(str(tmp_path))) is DiskStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "fast")
-    with pytest.raises(ToolError, match="no rate to read at"):
+    with pytest.raises(ToolError, match="invalid read rate"):
         reading_storage(str(tmp_path))

@@ -134,7 +134,7 @@ def test_a_running_broker_is_backed_up_and_its_copy_serves(run: Run, broker: Chi
 
 
 def test_taking_first_needs_a_running_broker(on_snapshot: Run, source: Path, tmp_path: Path) -> None:
-    """Nobody else takes one; the message says how to start it."""
+    """Only a broker takes a snapshot; the message says how to start one."""
     result = on_snapshot("export", "new", tmp_path / "backup", "--take", "--data", source)
     assert result.exit_code == ExitCode.CANNOT_CONNECT
     assert "no broker runs on this directory" in result.stderr

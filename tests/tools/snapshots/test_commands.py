@@ -200,12 +200,12 @@ def test_a_snapshot_that_was_overwritten_is_damage_too(
     result = run("snapshot", *command, "--data", stopped)
     assert result.exit_code == ExitCode.DAMAGED
     assert "expected a snapshot with magic" in result.stderr
-    assert result.stderr.endswith("; a start uses the one before it; delete it and take another\n")
+    assert result.stderr.endswith("; delete the snapshot and take another; a start uses the one before it\n")
     assert not Path("backup").exists()
 
 
 def test_unknown_files_are_reported(run: Run, stopped: str) -> None:
-    """A file that nobody names is told, and never deleted."""
+    """A file that no manifest names is reported, and never deleted."""
     stray = Path(snapshots_path(stopped)) / "stray"
     stray.write_text("?")
     assert str(stray) in run("log", "verify", "--data", stopped).stdout

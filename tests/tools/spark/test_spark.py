@@ -185,7 +185,7 @@ def test_a_frame_may_be_used_again_with_other_filters(spark: SparkSession, life:
         ({"colour": "red"}, "", "ambermq: colour: wrong option"),
         ({"damaged": "perhaps"}, "", "expected error or rows, found perhaps"),
         ({"vhost": "nowhere"}, "", "no virtual host 'nowhere'"),
-        ({"since": "some day"}, "", "no moment that I understand"),
+        ({"since": "some day"}, "", "invalid moment"),
         ({}, "offset int", "offset: wrong type of a column of history: expected int64, found int32"),
         ({}, "colour string", "no such column of history: colour"),
     ],

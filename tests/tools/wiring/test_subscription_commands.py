@@ -91,7 +91,7 @@ def test_the_node_knows_subscriptions(broker: ChildBroker, peer: ProtonPeer) -> 
 
 
 def test_the_past_has_them_too(run: Run, broker: ChildBroker, peer: ProtonPeer) -> None:
-    """--at tells what there was then; nobody is asked."""
+    """--at prints the subscriptions of a moment without a request to a broker."""
     place = ("--data", broker.directory)
     peer.receiver("/topics/past", name="gone", options=DurableSubscription())
     row = json.loads(run("subscription", "show", "gone", *place, "--output", "json").stdout)
