@@ -18,7 +18,7 @@ from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import RequestRefused, queue_update
 from ambermq.tools.terminal.errors import ToolError
-from ambermq.tools.wiring.client import WiringManagement, updating_muxer
+from ambermq.tools.wiring.client import WiringManagement, muxer_update
 
 __all__ = ["Updates"]
 
@@ -102,7 +102,7 @@ class Updates:
             for number in numbers
             for what, request in (
                 ("queue", queue_update(self._queue, messages_max=_MESSAGES + number)),
-                ("muxer", updating_muxer(_MUXER, probability=number / _STEPS)),
+                ("muxer", muxer_update(_MUXER, probability=number / _STEPS)),
             )
         ]
         self.sent = numbers[-1]

@@ -13,7 +13,7 @@ from ambermq.engine.errors import EngineError
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.condition_text import argument_text, condition_text, parse_condition
 
-__all__ = ["ARGUMENT_KEYS", "AttachmentOptions", "keys_of", "member_text", "options_in", "said_by", "said_text"]
+__all__ = ["ARGUMENT_KEYS", "AttachmentOptions", "keys_of", "member_text", "options_in", "options_of", "options_text"]
 
 ARGUMENT_KEYS: Final = ("destination", "pattern", "property", "selector")
 
@@ -42,7 +42,7 @@ def options_in(values: Mapping[str, Any]) -> AttachmentOptions:
     return AttachmentOptions(values[key], key)
 
 
-def said_by(row: Mapping[str, Any]) -> AttachmentOptions:
+def options_of(row: Mapping[str, Any]) -> AttachmentOptions:
     """Return the argument of an attachment from its attributes in `$management`."""
     for called in ("destination", "pattern", "selector"):
         if row.get(called) is not None:
@@ -60,7 +60,7 @@ def keys_of(options: AttachmentOptions) -> dict[str, str | list[str]]:
     return {} if options.argument is None else {options.called: options.argument}
 
 
-def said_text(options: AttachmentOptions) -> str:
+def options_text(options: AttachmentOptions) -> str:
     """Return the argument of an attachment as one line; empty if there is none."""
     return argument_text(options.argument)
 

@@ -22,7 +22,7 @@ def snapshot_named(manifest: Manifest, name: str, directory: str) -> Snapshot:
     raise ToolError(
         f"no snapshot {name!r}",
         where=directory,
-        found=f"{len(manifest.snapshots)} snapshots, the last are {known}",
+        found=f"{len(manifest.snapshots)} snapshots, the newest: {known}",
         advice="list all with `ambermq snapshot list`",
         code=ExitCode.NOT_FOUND,
     )

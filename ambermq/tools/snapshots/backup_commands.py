@@ -1,8 +1,8 @@
-"""`ambermq snapshot export` and `restore`: backups, of running brokers too.
+"""`ambermq snapshot export` and `ambermq snapshot restore`: backups, also of a running broker.
 
-Rule 1: exporting reads the directory beside the broker, slowly and with little weight; it asks the broker itself only
-        to take a snapshot first.
-Rule 2: what is wrong with a backup is told with what to do about it, and nothing was changed then.
+Rule 1: an export reads the directory at a limited rate and a low priority. It sends the broker one request at most, to
+        take a snapshot first.
+Rule 2: the error for a damaged backup says what to do; the command has changed nothing then.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def restore(path: str, data: str | None, vhost: str, output: str) -> None:
     DIR must not hold a log. The command checks the whole backup first, and DIR holds all of it or nothing. Then start a
     broker on DIR. With --as-vhost the backup becomes a new virtual host of the broker on DIR, which may run.
     """
-    with _backup_errors(), _place(data, vhost) as directory:
+    with _backup_errors(), _target(data, vhost) as directory:
         manifest = restore_backup(path, directory)
         with BackupReader(path) as reader:
             table = reader.table
@@ -90,21 +90,21 @@ def restore(path: str, data: str | None, vhost: str, output: str) -> None:
     )
 
 
-def _place(data: str | None, vhost: str) -> AbstractContextManager[str]:
-    """Return what yields the directory that is to be filled."""
+def _target(data: str | None, vhost: str) -> AbstractContextManager[str]:
+    """Return the context of the restore's target directory."""
     if vhost == DEFAULT_VHOST:
         return nullcontext(data_directory(data, must_exist=False))
     return backend_of(data_directory(data)).new(vhost)
 
 
 def verified_backup(path: str) -> Table:
-    """Check the backup at `path` and return its table; ToolError where anything is wrong with it."""
+    """Check the backup at `path` and return its table; raise ToolError if it is damaged."""
     with _backup_errors():
         return verify_backup(path)
 
 
 def backup_values(path: str, table: Table) -> dict[str, Any]:
-    """Return what there is to say of a backup."""
+    """Return the attributes of a backup."""
     return {
         "path": path,
         "name": table.name,
@@ -135,11 +135,11 @@ def _summary(table: Table) -> str:
 
 @contextmanager
 def _backup_errors() -> Iterator[None]:
-    """Tell what is wrong with a backup as such: repairing a log would be no advice."""
+    """Raise errors with advice for a backup: a repair of a log is no help."""
     try:
         yield
     except DamageError as error:
         raise ToolError(str(error), code=ExitCode.DAMAGED, advice="use another copy, or export it again") from error
     except ForeignError as error:
-        advice = "name a backup, or use the version that wrote it"
+        advice = "use the version that wrote the backup, or another file"
         raise ToolError(str(error), advice=advice) from error

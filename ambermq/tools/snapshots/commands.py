@@ -1,7 +1,7 @@
-"""`ambermq snapshot`: taking snapshots, looking at them, and what differs between two.
+"""`ambermq snapshot`: take, list, show, verify, delete and compare snapshots.
 
-Rule 1: taking and deleting are asked of the running broker; deleting works on a stopped one's directory too.
-Rule 2: everything else reads the directory, beside a running broker or without one: what it reads is pinned.
+Rule 1: `create` and `delete` send a request to the running broker; `delete` also works on a stopped broker's directory.
+Rule 2: the other commands read the directory, with or without a running broker. They pin the files that they read.
 """
 
 import os
@@ -84,7 +84,7 @@ def create(name: str | None, wait: bool, url: str | None, data: str | None, outp
         values = management.create(name, waits=wait)
     row = _shown(values)
     if not values["room"]:
-        click.echo("note: there is no room for more: the broker takes none by itself until some are deleted", err=True)
+        click.echo("note: the maximum number of snapshots is reached; delete some to get automatic ones", err=True)
     if output == "json":
         print_json(row, indent=True)
     elif wait:
@@ -157,9 +157,9 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
 
     Exits 6 if there is no such snapshot, and 1 if the history begins with it.
     """
-    here = data or (None if url else os.environ.get(DATA_VARIABLE))
-    if here and not url and holder_of(here) is None:
-        _delete_stopped(log_directory(here), name)
+    directory = data or (None if url else os.environ.get(DATA_VARIABLE))
+    if directory and not url and holder_of(directory) is None:
+        _delete_stopped(log_directory(directory), name)
     else:
         with _management(url, data) as management:
             management.delete(name)
@@ -185,9 +185,9 @@ def diff(before: str, after: str, data: str | None, output: str) -> None:
         old, new = (snapshot_state(reader, snapshot_named(manifest, name, directory)) for name in (before, after))
     changes = changes_between(old, new)
     if output == "json":
-        print_json([_told(change) for change in changes], indent=True)
+        print_json([_values(change) for change in changes], indent=True)
     else:
-        print_rows([_told(change) | _short(change) for change in changes], _DIFF_COLUMNS, output)
+        print_rows([_values(change) | _short(change) for change in changes], _DIFF_COLUMNS, output)
 
 
 snapshot.add_command(export)
@@ -201,7 +201,7 @@ def _management(url: str | None, data: str | None) -> Iterator[SnapshotManagemen
 
 
 def _means_backup(name: str, data: str | None) -> bool:
-    """Tell whether a name is that of a backup: it looks like a path, or no snapshot has the name of what is there."""
+    """Return whether a name is the path of a backup: it exists, and it has the form of a path or names no snapshot."""
     if not Path(name).exists():
         return False
     if "/" in name or name.endswith(".backup") or not (data or os.environ.get(DATA_VARIABLE)):
@@ -211,7 +211,7 @@ def _means_backup(name: str, data: str | None) -> bool:
 
 def _manifest(directory: str) -> Manifest:
     manifest = load(DiskStorage(), directory)
-    assert manifest is not None, "log_directory has looked for it"
+    assert manifest is not None, "log_directory checks that there is one"
     return manifest
 
 
@@ -227,10 +227,10 @@ def _row(one: Snapshot) -> dict[str, Any]:
 
 
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of what the broker has told."""
+    """Return the row of a snapshot from its attributes in `$management`."""
     times = {"time": iso_time(values["time_us"]), "created": iso_time(values["created_us"])}
-    named = {name: values[name] for name in ("name", "end", "bytes")}
-    return named | times | {"automatic": values["is_automatic"]}
+    attributes = {name: values[name] for name in ("name", "end", "bytes")}
+    return attributes | times | {"automatic": values["is_automatic"]}
 
 
 def _contents(state: State) -> dict[str, Any]:
@@ -258,14 +258,14 @@ def _verified(reader: LogReader, directory: str, one: Snapshot, faults: list[Log
 
 
 def _delete_stopped(directory: str, name: str) -> None:
-    """Let go of a snapshot of a broker that is not running, and of its file where nobody reads it."""
+    """Delete a snapshot of a stopped broker, and its file if no reader has pinned it."""
     storage = DiskStorage()
     lock = storage.lock(lock_path(directory))
     try:
         manifest = _manifest(directory)
         one = snapshot_named(manifest, name, directory)
         if one == base_of(manifest):
-            raise ToolError(f"history begins with the snapshot {name!r}", where=directory, advice="it has to stay")
+            raise ToolError(f"the snapshot {name!r} cannot be deleted: history begins with it", where=directory)
         file_ids = frozenset({one.file_id})
         commit(storage, directory, partial(forget_snapshots, file_ids=file_ids))
         if one.file_id not in PinnedGenerations(storage, directory).sweep():
@@ -276,13 +276,13 @@ def _delete_stopped(directory: str, name: str) -> None:
         lock.release()
 
 
-def _told(change: Change) -> dict[str, Any]:
-    """Return a change for programs."""
-    told: dict[str, Any] = {"what": change.what, "name": change.name, "change": change.change}
+def _values(change: Change) -> dict[str, Any]:
+    """Return the JSON object of a change."""
+    values: dict[str, Any] = {"what": change.what, "name": change.name, "change": change.change}
     if change.what != "route":
-        told["id"] = change.id
+        values["id"] = change.id
     if change.what == "queue":
-        told |= {
+        values |= {
             "depth_before": change.depth_before,
             "depth_after": change.depth_after,
             "came": _entries(change.came),
@@ -290,8 +290,8 @@ def _told(change: Change) -> dict[str, Any]:
             "counters": change.counters,
         }
     if change.options:
-        told["options"] = {name: {"before": old, "after": new} for name, (old, new) in change.options.items()}
-    return told
+        values["options"] = {name: {"before": old, "after": new} for name, (old, new) in change.options.items()}
+    return values
 
 
 def _entries(entries: Entries) -> dict[str, Any]:
@@ -300,12 +300,12 @@ def _entries(entries: Entries) -> dict[str, Any]:
 
 
 def _short(change: Change) -> dict[str, Any]:
-    """Return the cells of a change for people."""
-    moved = [f"{name} {difference:+,}" for name, difference in change.counters.items()]
-    told = ", ".join([*moved, values_text(change.options)] if change.options else moved)
+    """Return the cells of a change in a table."""
+    differences = [f"{name} {difference:+,}" for name, difference in change.counters.items()]
+    counters = ", ".join([*differences, values_text(change.options)] if change.options else differences)
     if change.what != "queue":
-        return {"counters": told} if told else {}
-    return {"came": _summed(change.came), "went": _summed(change.went), "counters": told}
+        return {"counters": counters} if counters else {}
+    return {"came": _summed(change.came), "went": _summed(change.went), "counters": counters}
 
 
 def _summed(entries: Entries) -> str:

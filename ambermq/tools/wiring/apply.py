@@ -1,9 +1,9 @@
-"""`ambermq wiring diff` and `ambermq wiring apply`: a file that says what there shall be, against what there is.
+"""`ambermq wiring diff` and `ambermq wiring apply`: compare a file of wiring with a broker, and apply the file.
 
-Rule 1. All of it is rehearsed before anything is done (wiring_plan.py), so that what cannot be is told beforehand.
-Rule 2. Applying is a request a change, in order, some of them under way at once; all that comes is there before
-        anything goes. What only the broker's own limits refuse, or what somebody changes meanwhile, ends it there:
-        what was done is told, and applying again goes on behind it.
+Rule 1. A dry run of the whole file comes first (plan.py), so that an impossible change is refused before any request.
+Rule 2. Each change is one request, in order, several in flight. Additions are done before removals.
+Rule 3. The broker may refuse a change after others, for its limits or because of another client. The command then
+        prints the changes that are done and stops. A second run does the rest.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_words
 from ambermq.tools.wiring.client import (
     WiringManagement,
-    attaching,
-    declaring_muxer,
-    deleting_muxer,
-    detaching,
+    attachment_declaration,
+    attachment_deletion,
     managed_wiring,
+    muxer_declaration,
+    muxer_deletion,
+    muxer_update,
     options_given,
-    updating_muxer,
 )
 from ambermq.tools.wiring.document import AttachmentEntry, MuxerEntry, QueueEntry, Wiring, check_suffix, read_wiring
 from ambermq.tools.wiring.dry_run import templates_of
@@ -85,7 +85,7 @@ def _read(file: str) -> Wiring:
     try:
         return read_wiring(Path(file).read_text(encoding="utf-8"), file)
     except UnicodeDecodeError as error:
-        raise ToolError("the file is wrong", where=file, expected="UTF-8", code=ExitCode.USAGE) from error
+        raise ToolError("the file is invalid", where=file, expected="UTF-8", code=ExitCode.USAGE) from error
 
 
 def _plan(management: WiringManagement, wanted: Wiring, file: str, *, prunes: bool) -> tuple[Plan, WiringRows]:
@@ -99,22 +99,22 @@ def _check_conflicts(plan: Plan, file: str) -> None:
     if conflicts:
         more = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
         raise ToolError(
-            f"{conflicts[0].reason}{more}; nothing was done",
+            f"{conflicts[0].reason}{more}; nothing was changed",
             where=file,
             advice="delete it and apply again, or change the file",
         )
 
 
 def _check_unused(plan: Plan, present: WiringRows) -> None:
-    """Raise ToolError where a queue or muxer that shall go is in use: then nothing is done."""
+    """Raise ToolError if a queue or muxer to remove is in use; nothing is changed then."""
     used = {f"queue {member_address(row['name'])}": _use_of_queue(row) for row in present.queues}
     used |= {f"muxer {row['name']}": f"{row['producers']} producers" for row in present.muxers if row["producers"]}
     queues = {change.entry.name for change in plan.of(ChangeKind.REMOVE) if isinstance(change.entry, QueueEntry)}
     muxers = {change.entry.name for change in plan.of(ChangeKind.REMOVE) if isinstance(change.entry, MuxerEntry)}
     for name in [*(f"queue {name}" for name in queues), *(f"muxer {name}" for name in muxers)]:
         if used.get(name):
-            advice = "name it in the file, or empty it first"
-            raise ToolError(f"{name} is in use, it has {used[name]}; nothing was done", advice=advice)
+            advice = "add it to the file, or empty it first"
+            raise ToolError(f"{name} is in use, it has {used[name]}; nothing was changed", advice=advice)
 
 
 def _use_of_queue(row: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ def _use_of_queue(row: Mapping[str, Any]) -> str:
 
 
 def _do_all(management: WiringManagement, changes: tuple[Change, ...], output: str) -> None:
-    """Do them in order; where one is refused after all, what was done is told first, and how many were not."""
+    """Do all changes in order; at a refusal print those that are done, and raise it with the number of the others."""
     done: list[Change] = []
     try:
         for _, group in groupby(changes, key=_stage):
@@ -135,12 +135,12 @@ def _do_all(management: WiringManagement, changes: tuple[Change, ...], output: s
 
 
 def _stage(change: Change) -> tuple[bool, str]:
-    """Return what tells changes apart that depend on each other: nothing goes before all that comes is there."""
+    """Return the key of changes that may be in flight together; removals come after all additions."""
     return change.kind is ChangeKind.REMOVE, change.noun
 
 
 def _do_stage(management: WiringManagement, changes: tuple[Change, ...], done: list[Change], *, left: int) -> None:
-    """Do changes that are alike, some at once; adds to `done`, also where it raises the first refusal."""
+    """Do the changes of a stage, several in flight; append to `done`, and raise the first refusal."""
     first, before = None, len(done)
     for change, refusal in zip(changes, management.carry_out([_request(one) for one in changes]), strict=False):
         if refusal is None:
@@ -148,7 +148,7 @@ def _do_stage(management: WiringManagement, changes: tuple[Change, ...], done: l
         first = first or refusal
     if first is not None:
         left -= len(done) - before
-        advice = f"{left} {'change was' if left == 1 else 'changes were'} not done: apply again when that is mended"
+        advice = f"{left} {'change was' if left == 1 else 'changes were'} not done: correct this and apply again"
         raise ToolError(first.message, advice=advice, code=ExitCode(first.exit_code))
 
 
@@ -158,20 +158,24 @@ def _request(change: Change) -> Request:
         return _update(change)
     match change.entry:
         case MuxerEntry(name, kind, options):
-            return declaring_muxer(name, kind, options) if is_added else deleting_muxer(name, if_unused=True)
+            return muxer_declaration(name, kind, options) if is_added else muxer_deletion(name, if_unused=True)
         case QueueEntry(name, template, messages_max):
             if is_added:
                 return queue_declaration(name, messages_max=messages_max, template=template)
             return queue_deletion(name, if_unused=True, if_empty=True)
-        case AttachmentEntry(muxer, member, said):
-            return attaching(muxer, member, said) if is_added else detaching(muxer, member, said)
+        case AttachmentEntry(muxer, member, attachment_options):
+            return (
+                attachment_declaration(muxer, member, attachment_options)
+                if is_added
+                else attachment_deletion(muxer, member, attachment_options)
+            )
 
 
 def _update(change: Change) -> Request:
     wanted = {name: after for name, (_, after) in change.values.items()}
     if isinstance(change.entry, MuxerEntry):
-        return updating_muxer(change.entry.name, **wanted)
-    assert isinstance(change.entry, QueueEntry), "an attachment is what it says"
+        return muxer_update(change.entry.name, **wanted)
+    assert isinstance(change.entry, QueueEntry), "no attachment is updated"
     return queue_update(change.entry.name, **wanted)
 
 
@@ -188,14 +192,14 @@ def _print_plan(changes: tuple[Change, ...], output: str) -> None:
 def _values(change: Change) -> dict[str, Any]:
     match change.entry:
         case MuxerEntry(name, kind, options):
-            told: dict[str, Any] = {"name": name, "class": kind.text, **options_given(options)}
+            shown: dict[str, Any] = {"name": name, "class": kind.text, **options_given(options)}
         case QueueEntry():
-            told = {name: value for name, value in change.entry._asdict().items() if value is not None}
-        case AttachmentEntry(muxer, member, said):
-            told = {"muxer": muxer, "member": member, **keys_of(said)}
+            shown = {name: value for name, value in change.entry._asdict().items() if value is not None}
+        case AttachmentEntry(muxer, member, attachment_options):
+            shown = {"muxer": muxer, "member": member, **keys_of(attachment_options)}
     values = {name: {"before": before, "after": after} for name, (before, after) in change.values.items()}
     more = {"reason": change.reason, "values": values}
-    return {"change": str(change.kind), "what": change.noun, **told, **{key: one for key, one in more.items() if one}}
+    return {"change": str(change.kind), "what": change.noun, **shown, **{key: one for key, one in more.items() if one}}
 
 
 def _exit_different(is_different: bool) -> None:

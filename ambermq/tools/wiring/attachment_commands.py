@@ -1,4 +1,4 @@
-"""`ambermq attach` and `ambermq detach`: what a muxer passes messages on to, and by what."""
+"""`ambermq attach` and `ambermq detach`: create and delete attachments."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ import click
 
 from ambermq.engine.errors import EngineError
 from ambermq.tools.client.broker_option import broker_options
-from ambermq.tools.config.attachment_options import AttachmentOptions, keys_of, options_in, said_text
+from ambermq.tools.config.attachment_options import AttachmentOptions, keys_of, options_in, options_text
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_words
@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _argument_options(command: _Command) -> _Command:
-    """Give a command the options that say by what messages are passed on; they arrive by the names of a file's keys."""
+    """Add the options for the argument of an attachment to a command; their names are the keys of a file."""
     for option in (
         click.option("--selector", metavar="EXPR", help="For a selector muxer: an SQL condition, such as 'size > 3'."),
         click.option(
@@ -48,10 +48,12 @@ def attach(member: str, muxer: str, url: str | None, data: str | None, output: s
     The class of the muxer says which option it needs. The command succeeds if the same attachment exists. Several
     attachments of one member are alternatives: a message reaches a queue once.
     """
-    said = _said(options)
+    attachment_options = _attachment_options(options)
     with managed_wiring(url, data) as management:
-        is_new = management.attach(muxer, member, said)
-    _tell(output, "attached" if is_new else "exists", muxer, member, said, {"created": is_new})
+        is_new = management.attach(muxer, member, attachment_options)
+    _print_attachment(
+        output, "attached" if is_new else "exists", muxer, member, attachment_options, {"created": is_new}
+    )
 
 
 @click.command(epilog="Example: ambermq detach orders.eu colours --property region=eu --data ./data")
@@ -75,9 +77,9 @@ def detach(
     Name the attachment by the options of `attach`, or by --id. A repair of the log may leave an attachment without its
     member; `muxer show` prints its id. Exits 6 if there is no such attachment.
     """
-    said = _said(options)
+    attachment_options = _attachment_options(options)
     if attachment is not None:
-        _check_alone(member, said)
+        _check_id_only(member, attachment_options)
         with managed_wiring(url, data) as management:
             management.detach_id(attachment)
         _print(output, f"detached attachment {attachment}", {"id": attachment, "deleted": True})
@@ -85,26 +87,28 @@ def detach(
     if member is None or muxer is None:
         raise click.UsageError("Missing argument 'MEMBER' or 'MUXER', or the option '--id'.")
     with managed_wiring(url, data) as management:
-        management.detach(muxer, member, said)
-    _tell(output, "detached", muxer, member, said, {"deleted": True})
+        management.detach(muxer, member, attachment_options)
+    _print_attachment(output, "detached", muxer, member, attachment_options, {"deleted": True})
 
 
-def _check_alone(member: str | None, said: AttachmentOptions) -> None:
-    if member is not None or said.called:
-        raise click.UsageError("--id stands alone: it takes the place of MEMBER, MUXER and what they are attached by.")
+def _check_id_only(member: str | None, attachment_options: AttachmentOptions) -> None:
+    if member is not None or attachment_options.called:
+        raise click.UsageError("--id excludes MEMBER, MUXER and the options of the attachment.")
 
 
-def _said(options: dict[str, Any]) -> AttachmentOptions:
+def _attachment_options(options: dict[str, Any]) -> AttachmentOptions:
     try:
         return options_in(options)
     except EngineError as error:
         raise ToolError(str(error), code=ExitCode.USAGE) from error
 
 
-def _tell(output: str, done: str, muxer: str, member: str, said: AttachmentOptions, values: dict[str, Any]) -> None:
-    by = said_text(said)
-    text = f"{done} {muxer} -> {member}" + (f": {by}" if by else "")
-    _print(output, text, {"muxer": muxer, "member": member, **keys_of(said), **values})
+def _print_attachment(
+    output: str, result: str, muxer: str, member: str, attachment_options: AttachmentOptions, values: dict[str, Any]
+) -> None:
+    by = options_text(attachment_options)
+    text = f"{result} {muxer} -> {member}" + (f": {by}" if by else "")
+    _print(output, text, {"muxer": muxer, "member": member, **keys_of(attachment_options), **values})
 
 
 def _print(output: str, text: str, values: dict[str, Any]) -> None:

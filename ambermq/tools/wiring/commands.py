@@ -1,4 +1,4 @@
-"""`ambermq wiring`: all of a broker's wiring at once, as a file that says what there shall be, and as a picture."""
+"""`ambermq wiring`: the whole wiring of a broker, as a file and as a graph."""
 
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ _LAZY: Final = {
         "Print the differences between the broker and FILE.",
     ),
 }
-"""Commands that need more than a client does."""
+"""Commands with slow imports."""
 
 
 @click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq wiring export wiring.toml --data ./data")
@@ -53,8 +53,8 @@ def export(file: str, at: str | None, url: str | None, data: str | None, output:
         return
     Path(file).write_text(text, encoding="utf-8")
     counts = {"muxers": len(found.muxers), "queues": len(found.queues), "attachments": len(found.attachments)}
-    told = ", ".join(f"{count:,} {noun}" for noun, count in counts.items())
-    print_done(f"exported {told} to {file}", {"file": file, **counts}, output)
+    summary = ", ".join(f"{count:,} {noun}" for noun, count in counts.items())
+    print_done(f"exported {summary} to {file}", {"file": file, **counts}, output)
 
 
 @wiring.command("graph", epilog="Example: ambermq wiring graph --dot --data ./data")

@@ -1,14 +1,14 @@
 """Wiring as a document, in TOML or JSON by the file's suffix. Pure: text in, entries out, and back.
 
-    [[muxers]]         name, class, and what the class knows: separator, probability, seed
-    [[queues]]         name (an address), template, messages_max: as far as they are not the template's
+    [[muxers]]         name, class, and the options of the class: separator, probability, seed
+    [[queues]]         name (an address), template, messages_max; without them those of the matching template
     [[attachments]]    muxer, member (a queue's address or muxer:NAME), and destination, pattern, property or selector
 
-Rule 1. What a broker always has is not in it: the muxers QUEUE and TOPIC, and that each queue is attached to QUEUE by
-        its name. Nor is what it has named itself, which begins with $ and goes when nobody needs it.
-Rule 2. read(write(x)) is x. Order is kept: attachments that match are taken in the order of attaching.
-Rule 3. An unknown key or a value of another type is one message with file, table and key; nothing is ignored.
-Rule 4. It names each thing once, alike or not: of two that say otherwise neither is what there shall be.
+Rule 1. The document leaves out what each broker has: the muxers QUEUE and TOPIC, and the attachment of each queue to
+        QUEUE by its name. It leaves out objects that the broker has named itself; their names begin with $.
+Rule 2. read(write(x)) is x. The order is kept, because a muxer tries its attachments in that order.
+Rule 3. An unknown key or a value of another type is an error with file, table and key; nothing is ignored.
+Rule 4. The document has each object once; a second entry is an error, even if it is equal.
 """
 
 import json
@@ -27,8 +27,8 @@ from ambermq.tools.config.attachment_options import (
     AttachmentOptions,
     keys_of,
     options_in,
-    said_by,
-    said_text,
+    options_of,
+    options_text,
 )
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -59,7 +59,7 @@ _Entry = TypeVar("_Entry")
 
 
 class MuxerEntry(NamedTuple):
-    """A muxer that shall be."""
+    """A muxer in a document."""
 
     name: str
     kind: MuxerKind
@@ -67,26 +67,26 @@ class MuxerEntry(NamedTuple):
 
 
 class QueueEntry(NamedTuple):
-    """A queue that shall be."""
+    """A queue in a document."""
 
     name: str
-    """Its address."""
+    """The address of the queue."""
     template: str | None = None
-    """None: that of its name."""
+    """None: the template that matches the name."""
     messages_max: int | None = None
-    """None: the template's."""
+    """None: that of the template."""
 
 
 class AttachmentEntry(NamedTuple):
-    """An attachment that shall be."""
+    """An attachment in a document."""
 
     muxer: str
     member: str
-    said: AttachmentOptions = AttachmentOptions()
+    options: AttachmentOptions = AttachmentOptions()
 
 
 class Wiring(NamedTuple):
-    """What shall be wired."""
+    """The entries of a document."""
 
     muxers: tuple[MuxerEntry, ...] = ()
     queues: tuple[QueueEntry, ...] = ()
@@ -94,14 +94,14 @@ class Wiring(NamedTuple):
 
 
 def wiring_of(rows: WiringRows) -> Wiring:
-    """Return the document of what a broker has."""
+    """Return the document of a broker's wiring."""
     muxers = [
-        row for row in rows.muxers if not _is_given(row["name"]) and row["name"] not in (QUEUE_MUXER, TOPIC_MUXER)
+        row for row in rows.muxers if not _is_generated(row["name"]) and row["name"] not in (QUEUE_MUXER, TOPIC_MUXER)
     ]
-    queues = [row for row in rows.queues if not _is_given(row["name"])]
-    # What a repair could not save has no name that a document could give.
+    queues = [row for row in rows.queues if not _is_generated(row["name"])]
+    # A member that a repair has lost has no name, so a document cannot have its attachment.
     named = (row for row in rows.attachments if row["member"] is not None)
-    attachments = (AttachmentEntry(row["muxer"], row["member"], said_by(row)) for row in named)
+    attachments = (AttachmentEntry(row["muxer"], row["member"], options_of(row)) for row in named)
     return Wiring(
         tuple(MuxerEntry(row["name"], _KINDS[row["class"]], _options(row)) for row in muxers),
         tuple(QueueEntry(member_address(row["name"]), row["template"], row["messages_max"]) for row in queues),
@@ -109,20 +109,20 @@ def wiring_of(rows: WiringRows) -> Wiring:
     )
 
 
-def _is_given(name: str) -> bool:
-    """Tell whether the broker has given a name itself."""
+def _is_generated(name: str) -> bool:
+    """Return whether the broker has chosen a name itself."""
     return name.startswith("$")
 
 
 def check_suffix(path: str) -> None:
-    """Raise ToolError with exit code 2 where a file's suffix does not say how it is written."""
+    """Raise ToolError with exit code 2 if a file has neither suffix."""
     if not path.endswith(_SUFFIXES):
         expected = " or ".join(_SUFFIXES)
-        raise ToolError("its suffix says how it is written", where=path, expected=expected, code=ExitCode.USAGE)
+        raise ToolError("unknown suffix of the file", where=path, expected=expected, code=ExitCode.USAGE)
 
 
 def read_wiring(text: str, path: str) -> Wiring:
-    """Return the entries of a document; ToolError with exit code 2 where it does not say what we understand."""
+    """Return the entries of a document; raise ToolError with exit code 2 if it is invalid."""
     arrays = _decoded(text, path)
     if not isinstance(arrays, dict):
         raise _wrong(path, "the file", "tables", repr(arrays))
@@ -144,7 +144,9 @@ def write_wiring(wiring: Wiring, *, is_json: bool) -> str:
     arrays: dict[str, Sequence[Mapping[str, Any]]] = {
         "muxers": [{"name": one.name, "class": one.kind.text, **options_given(one.options)} for one in wiring.muxers],
         "queues": [{key: value for key, value in one._asdict().items() if value is not None} for one in wiring.queues],
-        "attachments": [{"muxer": one.muxer, "member": one.member, **keys_of(one.said)} for one in wiring.attachments],
+        "attachments": [
+            {"muxer": one.muxer, "member": one.member, **keys_of(one.options)} for one in wiring.attachments
+        ],
     }
     return json.dumps(arrays, indent=2, ensure_ascii=False) + "\n" if is_json else _toml_text(arrays)
 
@@ -159,9 +161,9 @@ def _toml_text(arrays: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def _is_implied(entry: AttachmentEntry) -> bool:
     name = entry.member.removeprefix(MUXER_MEMBER)
-    if _is_given(entry.muxer) or _is_given(name) or name.startswith("/queues/%24"):
+    if _is_generated(entry.muxer) or _is_generated(name) or name.startswith("/queues/%24"):
         return True
-    argument = entry.said.argument
+    argument = entry.options.argument
     return entry.muxer == QUEUE_MUXER and isinstance(argument, str) and member_address(argument) == entry.member
 
 
@@ -179,7 +181,7 @@ def _decoded(text: str, path: str) -> Any:
 
 
 def _tables(arrays: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the tables of an array, each with where it stands; its keys are known."""
+    """Yield the tables of an array, each with its place in the file; raise ToolError at an unknown key."""
     tables = arrays.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise _wrong(path, name, f"tables [[{name}]]", repr(tables))
@@ -194,29 +196,29 @@ def _tables(arrays: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[M
 def _each_once(
     entries: Iterable[_Entry], name: str, path: str, key_of: Callable[[_Entry], tuple[Hashable, str]]
 ) -> tuple[_Entry, ...]:
-    """Return all entries of an array; ToolError where two have one key, which says what they are called, too."""
+    """Return all entries of an array; raise ToolError if two have one key. `key_of` returns key and description."""
     numbers: dict[Hashable, int] = {}
-    kept: list[_Entry] = []
+    unique: list[_Entry] = []
     for number, entry in enumerate(entries, 1):
         key, called = key_of(entry)
         first = numbers.setdefault(key, number)
         if first != number:
-            what = f"{called} is named twice, by [[{name}]] {first} as well"
-            raise ToolError(what, where=f"{path} [[{name}]] {number}", advice="name it once", code=ExitCode.USAGE)
-        kept.append(entry)
-    return tuple(kept)
+            what = f"{called} is a duplicate of [[{name}]] {first}"
+            raise ToolError(what, where=f"{path} [[{name}]] {number}", advice="remove one of them", code=ExitCode.USAGE)
+        unique.append(entry)
+    return tuple(unique)
 
 
 def _attachment_key(entry: AttachmentEntry) -> tuple[Hashable, str]:
-    """Return what an attachment is, and what it is called: its text too, since True is 1 in Python."""
-    by = said_text(entry.said)
+    """Return the key of an attachment and its description; the key has the text, since True == 1 in Python."""
+    by = options_text(entry.options)
     member = entry.member if entry.member.startswith(MUXER_MEMBER) else _queue_key(entry.member)
     called = f"the attachment of {entry.member!r} to {entry.muxer!r}"
-    return (entry.muxer, member, entry.said.argument, by), f"{called} by {by!r:.80}" if by else called
+    return (entry.muxer, member, entry.options.argument, by), f"{called} by {by!r:.80}" if by else called
 
 
 def _queue_key(address: str) -> Hashable:
-    """Return the name that an address means; of one that means none, which is told by whom it is asked of, itself."""
+    """Return the queue name in an address; an invalid address is its own key, and the dry run refuses it."""
     try:
         return queue_name(address, name_bytes_max=sys.maxsize)
     except Refused:
@@ -249,7 +251,7 @@ def _attachment(table: Mapping[str, Any], where: str) -> AttachmentEntry:
     try:
         return AttachmentEntry(_text(table, "muxer", where), _text(table, "member", where), options_in(table))
     except EngineError as error:
-        raise _wrong(where, "it", "an attachment", str(error)) from error
+        raise _wrong(where, "the table", "an attachment", str(error)) from error
 
 
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
@@ -267,7 +269,7 @@ def _number(table: Mapping[str, Any], key: str, where: str, *, is_whole: bool) -
 
 
 def _wrong(where: str, name: str, expected: str, found: str) -> ToolError:
-    return ToolError(f"{name} is wrong", where=where, expected=expected, found=f"{found:.200}", code=ExitCode.USAGE)
+    return ToolError(f"{name} is invalid", where=where, expected=expected, found=f"{found:.200}", code=ExitCode.USAGE)
 
 
 def _unknown(where: str, key: str, known: tuple[str, ...]) -> ToolError:

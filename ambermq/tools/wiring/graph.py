@@ -1,8 +1,8 @@
-"""Wiring as a picture: a tree of text, or DOT for Graphviz. Pure: rows in, lines out.
+"""Wiring as a graph: a tree of text, or DOT for Graphviz. Pure: rows in, lines out.
 
-Rule 1. A tree begins at each muxer that no other passes on to: muxers never pass messages round.
-Rule 2. A muxer that was drawn already is named again and not drawn again.
-Rule 3. That each queue is attached to QUEUE by its name is said once, and drawn for none.
+Rule 1. A tree begins at each muxer that is a member of no other. Muxers have no cycles.
+Rule 2. A muxer is drawn once; later it is a line that refers to the first.
+Rule 3. The attachments of queues to QUEUE by their names are one number, not lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ambermq.engine.address import MUXER_MEMBER, member_address
 from ambermq.engine.model.muxer import QUEUE_MUXER
-from ambermq.tools.config.attachment_options import member_text, said_by, said_text
+from ambermq.tools.config.attachment_options import member_text, options_of, options_text
 from ambermq.tools.wiring.rows import WiringRows
 
 __all__ = ["dot_lines", "tree_lines"]
@@ -43,7 +43,7 @@ def dot_lines(rows: WiringRows) -> Iterator[str]:
         yield f"  {_quoted('queue:' + queue)} [shape=cylinder, label={_quoted(queue)}];"
     for row in attachments:
         member = row["member"] if _is_muxer(row) else f"queue:{row['member']}"
-        by = said_text(said_by(row))
+        by = options_text(options_of(row))
         label = f" [label={_quoted(by)}]" if by else ""
         yield f"  {_quoted('muxer:' + row['muxer'])} -> {_quoted(member)}{label};"
     yield "}"
@@ -53,26 +53,26 @@ def _branches(
     first: str, muxers: Mapping[str, _Row], below: Mapping[str, Sequence[_Row]], drawn: set[str]
 ) -> Iterator[str]:
     drawn.add(first)
-    ahead = [("", row, is_last) for row, is_last in _backwards(below.get(first, ()))]
-    while ahead:
-        indent, row, is_last = ahead.pop()
+    stack = [("", row, is_last) for row, is_last in _backwards(below.get(first, ()))]
+    while stack:
+        indent, row, is_last = stack.pop()
         branch, onward = _LAST if is_last else _BRANCH
-        by = said_text(said_by(row))
-        told = f": {by}" if by else ""
+        by = options_text(options_of(row))
+        label = f": {by}" if by else ""
         if not _is_muxer(row):
-            yield f"{indent}{branch}{'' if row['member'] is None else 'queue '}{member_text(row)}{told}"
+            yield f"{indent}{branch}{'' if row['member'] is None else 'queue '}{member_text(row)}{label}"
             continue
         member = row["member"].removeprefix(MUXER_MEMBER)
         is_drawn = member in drawn
         title = f"muxer {member}" if is_drawn else _title(muxers[member])
-        yield f"{indent}{branch}{title}{told}{' (see above)' if is_drawn and below.get(member) else ''}"
+        yield f"{indent}{branch}{title}{label}{' (see above)' if is_drawn and below.get(member) else ''}"
         if not is_drawn:
             drawn.add(member)
-            ahead += [(indent + onward, one, last) for one, last in _backwards(below.get(member, ()))]
+            stack += [(indent + onward, one, last) for one, last in _backwards(below.get(member, ()))]
 
 
 def _backwards(rows: Sequence[_Row]) -> Iterator[tuple[_Row, bool]]:
-    """Yield rows from the last one on, each with whether it is that."""
+    """Yield rows in reverse order, each with whether it is the last row."""
     for number, row in enumerate(reversed(rows)):
         yield row, number == 0
 

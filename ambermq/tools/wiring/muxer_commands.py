@@ -1,6 +1,6 @@
-"""`ambermq muxer`: what muxers there are, and making, updating and deleting them, over the broker's `$management` node.
+"""`ambermq muxer`: list, show, declare, update and delete muxers, over the broker's `$management` node.
 
-With --at, what there was then, from the log: no broker is asked.
+With --at the commands read the log, and send no request to a broker.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ import click
 
 from ambermq.engine.model.muxer import MuxerKind, Options
 from ambermq.tools.client.broker_option import broker_options
-from ambermq.tools.config.attachment_options import member_text, said_by, said_text
+from ambermq.tools.config.attachment_options import member_text, options_of, options_text
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -129,8 +129,8 @@ def update(
     if probability is None and seed is None:
         raise click.UsageError("nothing to update: give --probability, --seed or both")
     with managed_wiring(url, data) as management:
-        told = management.update_muxer(name, probability=probability, seed=seed)
-    print_done(f"{'updated' if told['updated'] else 'unchanged'} {name}", told, output)
+        values = management.update_muxer(name, probability=probability, seed=seed)
+    print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
 
 
 @muxer.command("delete", epilog="Example: ambermq muxer delete colours --if-unused --data ./data")
@@ -154,7 +154,7 @@ def _print_muxers(rows: Iterable[dict[str, Any]], output: str) -> None:
 
 
 def _shown(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a muxer's attributes for people: a probability is what it is, where a table would round it."""
+    """Return a muxer's attributes for a table; the probability is text, since a table rounds numbers."""
     probability = values["probability"]
     return values if probability is None else {**values, "probability": str(probability)}
 
@@ -166,5 +166,5 @@ def _print_muxer(values: dict[str, Any], attachments: list[dict[str, Any]], outp
     print_values({name: value for name, value in _shown(values).items() if value is not None}, output)
     if attachments:
         print_line("")
-        rows = [{"member": member_text(row), "by": said_text(said_by(row))} for row in attachments]
+        rows = [{"member": member_text(row), "by": options_text(options_of(row))} for row in attachments]
         print_rows(rows, ("member", "by") if any(row["by"] for row in rows) else ("member",), output)

@@ -1,4 +1,4 @@
-"""Wiring and routes of a state, as a broker that has it would tell them."""
+"""Wiring and routes of a past state, as a broker in that state would return them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,12 +24,12 @@ __all__ = ["route_at", "rows_at", "rows_of"]
 
 
 def rows_at(url: str | None, data: str | None, at: str) -> WiringRows:
-    """Return what was wired at a moment. Raises as `state_of`."""
+    """Return the wiring at a moment. Raises as `state_of`."""
     return rows_of(_state_at(url, data, at))
 
 
 def rows_of(state: State) -> WiringRows:
-    """Return what is wired in a state."""
+    """Return the wiring in a state."""
     muxers = [muxer for _, muxer in sorted(state.muxers.items())]
     attachments = [
         attachment_attributes(state, muxer, attachment)
@@ -49,9 +49,9 @@ def route_at(
     results_max: int,
     config: EngineConfig,
 ) -> dict[str, Any]:
-    """Return where a message of these fields would have gone at a moment. Raises as `state_of`, and ToolError.
+    """Return the route of a message with these fields at a moment. Raises as `state_of`, and ToolError.
 
-    `config` is the broker's, which its log does not hold.
+    `config` is the broker's configuration, which its log does not have.
     """
     state = _state_at(url, data, at)
     try:

@@ -1,6 +1,6 @@
-"""`ambermq queue`: what queues there are, and what is done to them, over the broker's `$management` node.
+"""`ambermq queue`: list, show, browse, declare, update, delete and purge queues, over the broker's `$management` node.
 
-With --at, what there was then, from the log: no broker is asked.
+With --at the commands read the log, and send no request to a broker.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _LAZY: Final = {
         "Show the messages on queue NAME from its head.",
     ),
 }
-"""Commands that need more than a client does."""
+"""Commands with slow imports."""
 
 
 @click.group(cls=ReadingGroup, lazy=_LAZY, epilog="Example: ambermq queue list --url amqp://127.0.0.1:5672")
@@ -107,8 +107,8 @@ def update(name: str, messages_max: int, url: str | None, data: str | None, outp
     "unchanged" if the queue has this maximum. Exits 6 if there is no such queue.
     """
     with _management(url, data) as management:
-        told = management.update(name, messages_max=messages_max)
-    print_done(f"{'updated' if told['updated'] else 'unchanged'} {name}", told, output)
+        values = management.update(name, messages_max=messages_max)
+    print_done(f"{'updated' if values['updated'] else 'unchanged'} {name}", values, output)
 
 
 @queue.command("delete", epilog="Example: ambermq queue delete orders --if-empty --data ./data")
@@ -142,10 +142,10 @@ def purge(name: str, url: str | None, data: str | None, output: str) -> None:
 
 
 def _rows_at(at: str, url: str | None, data: str | None, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the rows of all queues of a moment in the past, or that of one."""
+    """Return the rows of all queues at a moment, or of the queue NAME."""
     lower_priority()
     from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415
-    from ambermq.tools.past.queue_rows import queue_row, queue_rows  # noqa: PLC0415 - a tenth of a second that only --at needs
+    from ambermq.tools.past.queue_rows import queue_row, queue_rows  # noqa: PLC0415 - an import of 0.1 s that only --at needs
 
     with opened_past(url, data) as past:
         state = state_of(past, offset_of(past, at))

@@ -1,4 +1,4 @@
-"""`ambermq route`: where a message would go, and why. Nothing is sent."""
+"""`ambermq route`: show the route of a message. Nothing is sent."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ import click
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.condition_text import parse_condition
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
-from ambermq.tools.config.attachment_options import member_text, said_by, said_text
+from ambermq.tools.config.attachment_options import member_text, options_of, options_text
 from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
 from ambermq.tools.terminal.errors import ToolError
@@ -20,7 +20,7 @@ from ambermq.tools.wiring.client import managed_wiring
 __all__ = ["route"]
 
 _RESULTS_MAX: Final = 1000
-"""As many attachments and queues as a broker tells of."""
+"""Of attachments and queues; the same limit as the broker's."""
 
 
 @click.command(epilog="Example: ambermq route /muxers/colours --property colour=red --data ./data")
@@ -62,21 +62,21 @@ def route(
     fields = _fields(properties, to, subject)
     is_past = at is not None or _is_stopped(url, data)
     if config is not None and not is_past:
-        raise click.UsageError("--config is for the past and for a broker that does not run: this one has its own.")
+        raise click.UsageError("--config needs --at or a stopped broker: a running broker has its own configuration.")
     if not is_past:
         with managed_wiring(url, data) as management:
-            told = management.route(address, fields)
+            result = management.route(address, fields)
     else:
         lower_priority()
-        from ambermq.tools.config.settings import Settings, load_settings  # noqa: PLC0415 - likewise
-        from ambermq.tools.wiring.past_wiring import route_at  # noqa: PLC0415 - a quarter of a second that only the past needs
+        from ambermq.tools.config.settings import Settings, load_settings  # noqa: PLC0415 - as the import below
+        from ambermq.tools.wiring.past_wiring import route_at  # noqa: PLC0415 - an import of 0.25 s that only the past needs
 
         settings = Settings() if config is None else load_settings(config)
-        told = route_at(url, data, at or "now", address, fields, _RESULTS_MAX, settings.engine)
+        result = route_at(url, data, at or "now", address, fields, _RESULTS_MAX, settings.engine)
     if output == "json":
-        print_json({"address": address, **told}, indent=True)
+        print_json({"address": address, **result}, indent=True)
     else:
-        for line in _lines(told, is_guessed=is_past and config is None):
+        for line in _lines(result, has_default_config=is_past and config is None):
             print_words(line)
 
 
@@ -88,36 +88,39 @@ def _fields(properties: tuple[str, ...], to: str | None, subject: str | None) ->
         except EngineError as error:
             raise ToolError(str(error), code=ExitCode.USAGE) from error
         if not condition.has_value:
-            raise ToolError(f"a message's property has a value: write {text}=VALUE", code=ExitCode.USAGE)
+            raise ToolError("the property has no value", where=text, expected=f"{text}=VALUE", code=ExitCode.USAGE)
         fields[condition.name] = condition.value
     named = {"properties.to": to, "properties.subject": subject}
     return fields | {name: value for name, value in named.items() if value is not None}
 
 
 def _is_stopped(url: str | None, data: str | None) -> bool:
-    """Tell whether a directory is meant on which no broker runs."""
+    """Return whether the options or the environment name a directory without a running broker."""
     if not url and not data and not os.environ.get(URL_VARIABLE):
         data = os.environ.get(DATA_VARIABLE)
     return bool(data) and not url and holder_of(vhost_directory(data)) is None
 
 
-def _lines(told: Mapping[str, Any], *, is_guessed: bool) -> Iterator[str]:
-    """Yield what people read: the way, muxer by muxer, and where it ends; `is_guessed`: by the default limits."""
-    if told["creates"] is not None:
-        by = " (by the default configuration: --config names the broker's)" if is_guessed else ""
-        yield f"queue {told['creates']} does not exist: a link makes it, attached to QUEUE by its name{by}"
-    for hop in told["hops"]:
-        yield _muxer_line(hop, told["destination"])
+def _lines(result: Mapping[str, Any], *, has_default_config: bool) -> Iterator[str]:
+    """Yield the route as lines: each muxer with its attachments, then the queues.
+
+    `has_default_config`: the broker's configuration is unknown.
+    """
+    if result["creates"] is not None:
+        by = " (by the default configuration: --config names the broker's)" if has_default_config else ""
+        yield f"queue {result['creates']} does not exist: a link makes it, attached to QUEUE by its name{by}"
+    for hop in result["hops"]:
+        yield _muxer_line(hop, result["destination"])
         for row in hop["attachments"]:
-            by = said_text(said_by(row))
+            by = options_text(options_of(row))
             member = member_text(row)
             if row["member"] is not None:
                 member = member.replace("muxer:", "muxer ", 1) if member.startswith("muxer:") else f"queue {member}"
             yield f"  to {member}" + (f": {by}" if by else "")
         if len(hop["attachments"]) < hop["matched"]:
             yield f"  and {hop['matched'] - len(hop['attachments']):,} more"
-    queues = [*told["queues"], *([told["creates"]] if told["creates"] is not None else [])]
-    count = told["queue_count"] + (told["creates"] is not None)
+    queues = [*result["queues"], *([result["creates"]] if result["creates"] is not None else [])]
+    count = result["queue_count"] + (result["creates"] is not None)
     more = f" and {count - len(queues):,} more" if count > len(queues) else ""
     shown = f"{count:,} {'queue' if count == 1 else 'queues'}: {', '.join(queues)}{more}"
     yield f"reaches {shown if count else 'no queue'}"
@@ -125,7 +128,7 @@ def _lines(told: Mapping[str, Any], *, is_guessed: bool) -> Iterator[str]:
 
 def _muxer_line(hop: Mapping[str, Any], destination: str) -> str:
     is_by_destination = hop["class"] in ("destination", "wild-destination")
-    asked = f" for {destination!r}" if is_by_destination else ""
+    text = f" for {destination!r}" if is_by_destination else ""
     if hop["probability"] is not None:
-        asked = f" passes it on with probability {hop['probability']}"
-    return f"muxer {hop['muxer']} ({hop['class']}){asked}" + ("" if hop["matched"] else ": nothing matches")
+        text = f" passes it on with probability {hop['probability']}"
+    return f"muxer {hop['muxer']} ({hop['class']}){text}" + ("" if hop["matched"] else ": nothing matches")

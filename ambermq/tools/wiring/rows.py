@@ -1,4 +1,4 @@
-"""The wiring of a broker as rows, whether a running broker or its log tells it."""
+"""The wiring of a broker as rows, from a running broker or from a log."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ __all__ = ["WiringRows"]
 
 
 class WiringRows(NamedTuple):
-    """Everything that is wired, each by its attributes as `$management` tells them, the oldest first."""
+    """All muxers, queues and attachments with their attributes in `$management`, the oldest first."""
 
     muxers: list[dict[str, Any]]
     queues: list[dict[str, Any]]

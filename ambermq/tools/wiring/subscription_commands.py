@@ -1,6 +1,6 @@
-"""`ambermq subscription`: what subscriptions there are, and deleting them, over the broker's `$management` node.
+"""`ambermq subscription`: list, show and delete subscriptions, over the broker's `$management` node.
 
-With --at, what there was then, from the log: no broker is asked.
+With --at the commands read the log, and send no request to a broker.
 """
 
 from collections.abc import Callable, Iterator
@@ -77,7 +77,7 @@ def show(name: str, container: str | None, at: str | None, url: str | None, data
         print_values(subscription_attributes(state, _named(state, name, container)), output)
         return
     with _management(url, data) as management:
-        print_values(management.request("READ", SUBSCRIPTION_TYPE, _asked(name, container))[1], output)
+        print_values(management.request("READ", SUBSCRIPTION_TYPE, _properties(name, container))[1], output)
 
 
 @subscription.command("delete", epilog="Example: ambermq subscription delete prices --force --data ./data")
@@ -92,7 +92,7 @@ def delete(name: str, container: str | None, force: bool, url: str | None, data:
     NAME may also be the name of its queue. Exits 6 if there is no such subscription.
     """
     with _management(url, data) as management:
-        body = management.request("DELETE", SUBSCRIPTION_TYPE, {**_asked(name, container), "force": force})[1]
+        body = management.request("DELETE", SUBSCRIPTION_TYPE, {**_properties(name, container), "force": force})[1]
     messages = int(body.get("messages", 0))
     if output == "json":
         print_json({"name": name, "deleted": True, "messages": messages})
@@ -100,7 +100,7 @@ def delete(name: str, container: str | None, force: bool, url: str | None, data:
         print_words(f"deleted {name} with {messages:,} messages")
 
 
-def _asked(name: str, container: str | None) -> dict[str, Any]:
+def _properties(name: str, container: str | None) -> dict[str, Any]:
     return {"name": name} if container is None else {"name": name, "container": container}
 
 
@@ -109,12 +109,12 @@ def _named(state: State, name: str, container: str | None) -> int:
         return subscription_named(state, name, container)
     except Refused as refusal:
         code = ExitCode.NOT_FOUND if refusal.condition == "amqp:not-found" else ExitCode.FAILED
-        raise ToolError(f"{refusal.description} then", where=name, code=code) from refusal
+        raise ToolError(f"{refusal.description} at this moment", where=name, code=code) from refusal
 
 
 def _state_at(at: str, url: str | None, data: str | None) -> State:
     lower_priority()
-    from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415 - a tenth of a second that only --at needs
+    from ambermq.tools.past.past_access import offset_of, opened_past, state_of  # noqa: PLC0415 - an import of 0.1 s that only --at needs
 
     with opened_past(url, data) as past:
         return state_of(past, offset_of(past, at))

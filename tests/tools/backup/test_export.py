@@ -262,7 +262,7 @@ def test_an_export_takes_the_place_of_nothing(tmp_path: Path) -> None:
         export_backup(source, "one", source, as_directory=True)
     with pytest.raises(ToolError, match="no such directory"):
         export_backup(source, "one", str(tmp_path / "no" / "backup"), as_directory=False)
-    with pytest.raises(ToolError, match="no snapshot 'two': found 1 snapshots, the last are one") as raised:
+    with pytest.raises(ToolError, match="no snapshot 'two': found 1 snapshots, the newest: one") as raised:
         export_backup(source, "two", str(tmp_path / "other"), as_directory=False)
     assert raised.value.exit_code == ExitCode.NOT_FOUND
 

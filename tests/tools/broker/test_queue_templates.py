@@ -66,5 +66,5 @@ def test_what_a_limit_refuses_ends_a_file_there(on_broker: Run, tmp_path: Path) 
     file.write_text("".join(f'[[muxers]]\nname = "{name}"\nclass = "simple"\n' for name in ("audit", "a", "b")))
     refused = on_broker("wiring", "apply", file)
     assert (refused.exit_code, refused.stdout) == (ExitCode.FAILED, "+ muxer a (simple)\n")
-    told = "error: b: the broker says 507: at most 4 muxers (muxers_max); 1 change was not done: apply again"
-    assert refused.stderr == f"{told} when that is mended\n"
+    told = "error: b: the broker says 507: at most 4 muxers (muxers_max); 1 change was not done: correct this"
+    assert refused.stderr == f"{told} and apply again\n"

@@ -61,7 +61,7 @@ def test_refusals_are_one_message_and_a_code(on_snapshot: Run, source: Path, tmp
     (tmp_path / "damaged").write_bytes(damaged)
     (tmp_path / "foreign").write_bytes(b"PK" * 100)
     for arguments, code, words in (
-        (("export", "two", path, "--data", source), ExitCode.NOT_FOUND, "no snapshot 'two': found there are 1"),
+        (("export", "two", path, "--data", source), ExitCode.NOT_FOUND, "no snapshot 'two': found 1 snapshots"),
         (("export", "one", path, "--data", source), ExitCode.FAILED, "the file exists already"),
         (("export", "one", path, "--data", tmp_path), ExitCode.NOT_FOUND, "no log here"),
         (("restore", path, "--data", source), ExitCode.FAILED, "holds a log already"),

@@ -139,7 +139,7 @@ def test_the_last_one_that_there_is_room_for_says_so(run: Run, tmp_path: Path) -
     try:
         created = run("snapshot", "create", "--output", "json", "--url", broker.url)
         assert (created.exit_code, json.loads(created.stdout)["automatic"]) == (ExitCode.OK, False)
-        assert created.stderr.startswith("note: there is no room for more")
+        assert created.stderr.startswith("note: the maximum number of snapshots")
         refused = run("snapshot", "create", "--url", broker.url)
         assert (refused.exit_code, "1 snapshots already" in refused.stderr) == (ExitCode.FAILED, True)
         run("send", "q", "news", "--url", broker.url)

@@ -47,7 +47,7 @@ def test_what_was_done_is_told_and_nothing_is_asked_for_behind_it(on_broker: Run
     assert refused.exit_code == ExitCode.FAILED
     assert refused.stderr == (
         "error: q050: the broker says 507: at most 50 queues (queues_max); "
-        "210 changes were not done: apply again when that is mended\n"
+        "210 changes were not done: correct this and apply again\n"
     )
     assert len(json.loads(on_broker("queue", "list", "--output", "json").stdout)) == 50
     again = on_broker("wiring", "apply", file)

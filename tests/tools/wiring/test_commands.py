@@ -114,7 +114,7 @@ def test_pruning_spares_what_is_used_and_then_does_nothing(on_broker: Run, tmp_p
     on_broker("send", "near", "x")
     refused = on_broker("wiring", "apply", nothing, "--prune")
     assert refused.exit_code == ExitCode.FAILED
-    assert "queue near is in use, it has 1 messages; nothing was done" in refused.stderr
+    assert "queue near is in use, it has 1 messages; nothing was changed" in refused.stderr
     assert on_broker("wiring", "diff", file).exit_code == ExitCode.OK
 
 

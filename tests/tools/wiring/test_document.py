@@ -68,18 +68,18 @@ def test_a_document_says_what_there_shall_be() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[", "w.toml: the file is wrong: expected TOML"),
+        ("[", "w.toml: the file is invalid: expected TOML"),
         ("muxer = 1", "w.toml: muxer is unknown; known are muxers, queues, attachments"),
-        ("muxers = 1", r"w.toml: muxers is wrong: expected tables \[\[muxers\]\], found 1"),
-        ("[[muxers]]\nname = 'a'", r"w.toml \[\[muxers\]\] 1: class is wrong: expected text in quotes, found none"),
-        ("[[muxers]]\nclass = 'fast'", "class is wrong: expected one of simple, destination, .*found 'fast'"),
-        ("[[muxers]]\nclass = 'simple'", "name is wrong: expected text in quotes, found none"),
+        ("muxers = 1", r"w.toml: muxers is invalid: expected tables \[\[muxers\]\], found 1"),
+        ("[[muxers]]\nname = 'a'", r"w.toml \[\[muxers\]\] 1: class is invalid: expected text in quotes, found none"),
+        ("[[muxers]]\nclass = 'fast'", "class is invalid: expected one of simple, destination, .*found 'fast'"),
+        ("[[muxers]]\nclass = 'simple'", "name is invalid: expected text in quotes, found none"),
         ("[[muxers]]\nkind = 'simple'", "kind is unknown; known are name, class, separator, probability, seed"),
-        ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nseed = 1.5", "seed is wrong: expected a whole number, found 1.5"),
-        ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nprobability = true", "probability is wrong: expected a number"),
-        ("[[queues]]\nname = 'a'\n[[queues]]\nname = 1", r"\[\[queues\]\] 2: name is wrong: expected text in quotes"),
-        ("[[queues]]\nname = 'a'\nmessages_max = -1", "messages_max is wrong: expected a whole number, at least 0"),
-        ("[[attachments]]\nmuxer = 'a'", "member is wrong: expected text in quotes, found none"),
+        ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nseed = 1.5", "seed is invalid: expected a whole number, found 1.5"),
+        ("[[muxers]]\nname = 'a'\nclass = 'lossy'\nprobability = true", "probability is invalid: expected a number"),
+        ("[[queues]]\nname = 'a'\n[[queues]]\nname = 1", r"\[\[queues\]\] 2: name is invalid: expected text in quotes"),
+        ("[[queues]]\nname = 'a'\nmessages_max = -1", "messages_max is invalid: expected a whole number, at least 0"),
+        ("[[attachments]]\nmuxer = 'a'", "member is invalid: expected text in quotes, found none"),
         (
             "[[attachments]]\nmuxer = 'a'\nmember = 'b'\npattern = 'c'\nselector = 'd'",
             "expected an attachment, found pattern and selector are given",
@@ -98,7 +98,7 @@ def test_what_is_no_document_is_one_message(text: str, words: str) -> None:
 @pytest.mark.parametrize("text", ["[]", "{", "[" * 100_000])
 def test_json_that_is_none_is_told(text: str) -> None:
     """Alike."""
-    with pytest.raises(ToolError, match="the file is wrong"):
+    with pytest.raises(ToolError, match="the file is invalid"):
         read_wiring(text, "w.json")
 
 
@@ -113,21 +113,21 @@ _TO_B = "[[attachments]]\nmuxer = 'a'\nmember = 'muxer:b'\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (_SIMPLE + _OTHER + _LOSSY, "[[muxers]] 3: muxer 'a' is named twice, by [[muxers]] 1 as well"),
-        (_SIMPLE + _SIMPLE, "[[muxers]] 2: muxer 'a' is named twice, by [[muxers]] 1 as well"),
-        (_QUEUE + "messages_max = 1\n" + _QUEUE, "[[queues]] 2: queue 'q' is named twice, by [[queues]] 1 as well"),
+        (_SIMPLE + _OTHER + _LOSSY, "[[muxers]] 3: muxer 'a' is a duplicate of [[muxers]] 1"),
+        (_SIMPLE + _SIMPLE, "[[muxers]] 2: muxer 'a' is a duplicate of [[muxers]] 1"),
+        (_QUEUE + "messages_max = 1\n" + _QUEUE, "[[queues]] 2: queue 'q' is a duplicate of [[queues]] 1"),
         (
             _QUEUE + "[[queues]]\nname = '/queues/%71'",
-            "[[queues]] 2: queue '/queues/%71' is named twice, by [[queues]] 1 as well",
+            "[[queues]] 2: queue '/queues/%71' is a duplicate of [[queues]] 1",
         ),
         (
             _TO_B + _TO_Q + _TO_Q.replace("'q'", "'/queues/q'"),
-            "[[attachments]] 3: the attachment of '/queues/q' to 'a' is named twice, by [[attachments]] 2 as well",
+            "[[attachments]] 3: the attachment of '/queues/q' to 'a' is a duplicate of [[attachments]] 2",
         ),
-        (_TO_B + _TO_B, "[[attachments]] 2: the attachment of 'muxer:b' to 'a' is named twice, by [[attachments]] 1"),
+        (_TO_B + _TO_B, "[[attachments]] 2: the attachment of 'muxer:b' to 'a' is a duplicate of [[attachments]] 1"),
         (
             (_TO_Q + "property = ['x=1', 'y']\n") * 2,
-            "[[attachments]] 2: the attachment of 'q' to 'a' by 'x=1 and y' is named twice, by [[attachments]] 1",
+            "[[attachments]] 2: the attachment of 'q' to 'a' by 'x=1 and y' is a duplicate of [[attachments]] 1",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_what_stands_there_twice_is_one_message(text: str, words: str) -> None:
     with pytest.raises(ToolError) as refused:
         read_wiring(text, "w.toml")
     assert refused.value.message.startswith(f"w.toml {words}")
-    assert refused.value.message.endswith("; name it once")
+    assert refused.value.message.endswith("; remove one of them")
     assert refused.value.exit_code == ExitCode.USAGE
 
 

@@ -64,9 +64,9 @@ def _command(change: Change) -> Command:
             limit = made.settings.messages_max if messages_max is None else messages_max
             settings = Settings(made.name, messages_max=limit)
             return DeclareQueue("", name, settings) if is_added else DeleteQueue("", name, if_unused=True)
-        case AttachmentEntry(muxer, member, said):
+        case AttachmentEntry(muxer, member, options):
             done = AttachMember if is_added else DetachMember
-            return done("", muxer, member, said.argument, said.called)
+            return done("", muxer, member, options.argument, options.called)
 
 
 @settings(max_examples=100, deadline=None)
@@ -272,7 +272,7 @@ def test_what_a_broker_has_is_not_asked_about() -> None:
     attachment = AttachmentEntry("p", "q", AttachmentOptions((Condition("properties.subjekt"),), "conditions"))
     had = Wiring((MuxerEntry("p", MuxerKind.PROPERTY),), (QueueEntry("q"),), (attachment,))
     older = DryRun(TEMPLATES)
-    older.has(had)
+    older.load(had)
     rows = rows_of(older.state)
     assert attachment in wiring_of(rows).attachments
     assert plan_for(rows, had, TEMPLATES, path="w.toml", prunes=False).changes == ()
