@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import Final, cast, final
 
+from ambermq.engine.loop.schedule import LATER, NOW
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
@@ -106,7 +107,15 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._has_output(host)
         if host.gateway.sources.ready:
             host.turn_soon()
-        host.after_read(clock_us + server.epoch_us)
+        now_us = clock_us + server.epoch_us
+        due = host.schedule.due(now_us)
+        # The cases of a message alone come first, without a call between.
+        if due == NOW:
+            host.run(host.step, now_us)
+        elif due == LATER:
+            host.arm(now_us)
+        elif due:
+            host.after_read(due, now_us)
         if host.engine.log.is_congested:
             host.pause_reading(self)
 

@@ -75,8 +75,10 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
         self._is_stopping = False
+        self.clock_ns = time.monotonic_ns
+        """The monotonic clock."""
         self.epoch_us = _wall_ahead_us()
-        """What `now_us` is ahead of the monotonic clock."""
+        """What `now_us` is ahead of that clock."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._sweep_due_ms = 0
 
@@ -177,7 +179,7 @@ class Server:
         while self.failure is None and time.monotonic() < deadline:
             for host in self.hosts.values():
                 host.engine.hurry()
-                host.tick(self.now_us())
+                host.run(host.step)
             if all(host.is_quiet for host in self.hosts.values()):
                 return
             await asyncio.sleep(0.001)

@@ -19,7 +19,7 @@ import structlog
 from ambermq.engine.effects import Effect
 from ambermq.engine.history.background_queries import BackgroundQueries
 from ambermq.engine.loop.durable_loop import DurableLoop
-from ambermq.engine.loop.schedule import FOREVER_US, FULL, NOW, SOON
+from ambermq.engine.loop.schedule import FOREVER_US, FULL, LATER, NOW, SOON, Due
 from ambermq.protocol.gateway.gateway import Gateway
 from ambermq.protocol.server.vhost_server import VhostServer, VhostSocket
 
@@ -47,12 +47,12 @@ class VhostRunner:
     """One virtual host of a server; the event loop's thread calls everything."""
 
     __slots__ = (
+        "_completed",
         "_is_over",
         "_is_tick_due",
         "_is_turn_due",
         "_loop",
         "_paused",
-        "_schedule",
         "_server",
         "_timer",
         "_timer_us",
@@ -60,6 +60,8 @@ class VhostRunner:
         "gateway",
         "ground",
         "name",
+        "schedule",
+        "step",
     )
 
     def __init__(
@@ -84,7 +86,12 @@ class VhostRunner:
             vhosts=server.hosting,
         )
         self._server = server
-        self._schedule = ground.engine.schedule
+        self.schedule = ground.engine.schedule
+        """When the engine wants a step; a transport asks it after each read."""
+        self.step = ground.engine.step
+        """The work of a tick."""
+        self._completed = ground.engine.completed
+        """The work after a sync or a read."""
         self._loop = asyncio.get_running_loop()
         self._is_over = False
         self._is_tick_due = False
@@ -95,9 +102,9 @@ class VhostRunner:
 
     def start(self) -> None:
         """Watch the log, and keep the deadline that the engine's start has left: nobody may come for long."""
-        self._loop.add_reader(self.engine.fileno(), self.log_has_news)
+        self._loop.add_reader(self.engine.fileno(), self.run, self._completed)
         self._loop.add_reader(self.ground.beside.fileno(), self._take_answers)
-        self._follow(self._server.now_us())
+        self.run(None)
 
     def end(self) -> None:
         """Do nothing any more."""
@@ -111,7 +118,7 @@ class VhostRunner:
     @property
     def is_quiet(self) -> bool:
         """Whether everything has left that was promised."""
-        return not self._schedule.is_due and not self.engine.is_waiting
+        return not self.schedule.is_due and not self.engine.is_waiting
 
     def tick_soon(self) -> None:
         """Make a tick follow when this iteration of the event loop has read everything."""
@@ -119,24 +126,17 @@ class VhostRunner:
             self._is_tick_due = True
             self._loop.call_soon(self._tick_if_due)
 
-    def tick(self, now_us: int) -> None:
-        """End the tick: decide, write, carry out what may leave, flush."""
-        self._is_tick_due = False
-        self._obey(self.engine.step, now_us)
-
-    def after_read(self, now_us: int) -> None:
-        """Do at once what the engine wants done by what was read just now, or make it follow."""
-        due = self._schedule.due(now_us)
+    def after_read(self, due: Due, now_us: int) -> None:
+        """Step now, soon or at the deadline, as the schedule's `due` says after a read."""
         if due >= NOW:
-            self._is_tick_due = False
-            self._obey(self.engine.step, now_us)
+            self.run(self.step, now_us)
             if due == FULL:
                 # This iteration may go on to read for long.
-                self.log_has_news(now_us)
+                self.run(self._completed, now_us)
         elif due == SOON:
             self.tick_soon()
-        elif self._schedule.next_us < self._timer_us:
-            self._arm(now_us)
+        elif due == LATER:
+            self.arm(now_us)
 
     def pause_reading(self, socket: VhostSocket) -> None:
         """Read a socket no more until a sync returns."""
@@ -146,17 +146,6 @@ class VhostRunner:
     def forget_paused(self) -> None:
         """Resume no socket any more."""
         self._paused.clear()
-
-    def log_has_news(self, now_us: int = 0) -> None:
-        """Take what the log has finished. `now_us`: the time, where the caller knows it."""
-        self._obey(self.engine.completed, now_us or self._server.now_us())
-        sources = self.gateway.sources
-        if sources.due_ms:
-            sources.wake_waiters()
-            if sources.ready:
-                self.turn_soon()
-        if self._paused:
-            self._resume_reading()
 
     def turn_soon(self) -> None:
         """Let links that take nothing have a turn in the next iteration of the event loop."""
@@ -176,7 +165,7 @@ class VhostRunner:
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)
         self._resume_reading()
-        self._flush()
+        self.run(None, now_us)
 
     def _look_after_snapshots(self, now_us: int) -> None:
         """Let one that is due be taken though nobody comes, and log what nobody waits for."""
@@ -189,17 +178,17 @@ class VhostRunner:
 
     def _tick_if_due(self) -> None:
         if self._is_tick_due:
-            self.tick(self._server.now_us())
+            self.run(self.step)
 
     def _turn(self) -> None:
         self._is_turn_due = False
         if not self._is_over:
             self.gateway.sources.serve()
-            self._follow(self._server.now_us())
+            self.run(None)
 
     def _take_answers(self) -> None:
         self.gateway.sources.take_answers()
-        self._follow(self._server.now_us())
+        self.run(None)
 
     def _resume_reading(self) -> None:
         if not self.engine.log.is_congested:
@@ -207,61 +196,65 @@ class VhostRunner:
             for socket in paused:
                 socket.resume_reading()
 
-    def _obey(self, work: Callable[[int], list[Effect]], now_us: int) -> None:
-        """Do some of the engine's work, and carry out what may leave."""
+    def run(self, work: Callable[[int], list[Effect]] | None, now_us: int = 0) -> None:
+        """Do some of the engine's work, carry out its effects, flush, and set the timer for the next deadline.
+
+        `work` is None where only output may have come; `now_us` is the time, where the caller knows it.
+        """
         if self._is_over:
             return
-        try:
-            effects = work(now_us)
-        except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
-            self._server.fail(failure)
-            return
-        if effects:
-            self.gateway.carry_out(effects)
-        self._follow(now_us)
-
-    def _follow(self, now_us: int) -> None:
-        """Flush, and make follow what is due by now or at the next deadline."""
-        gateway, schedule = self.gateway, self._schedule
+        server, gateway, schedule = self._server, self.gateway, self.schedule
+        now_us = now_us or server.clock_ns() // 1000 + server.epoch_us
+        if work is self.step:
+            self._is_tick_due = False
+        if work is not None:
+            try:
+                effects = work(now_us)
+            except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
+                server.fail(failure)
+                return
+            if effects:
+                gateway.carry_out(effects)
         if gateway.mistakes:
             self._log_mistakes()
-        if gateway.touched:
-            self._flush()
+        sockets, touched = server.sockets, gateway.touched
+        while touched:
+            socket = sockets.get(touched.popitem()[0])
+            if socket is not None:
+                socket.flush()
+        if work is self._completed:
+            if self._paused:
+                self._resume_reading()
+            if gateway.sources.due_ms:
+                gateway.sources.wake_waiters()
         if gateway.sources.ready:
             self.turn_soon()
         if schedule.has_urgent or schedule.dirty:
             self.tick_soon()
         if schedule.next_us < self._timer_us:
-            self._arm(now_us)
+            self.arm(now_us)
 
     def _log_mistakes(self) -> None:
         for mistake in self.gateway.mistakes:
             structlog.get_logger().error("a command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
 
-    def _arm(self, now_us: int) -> None:
-        """Set the timer for the next deadline."""
+    def arm(self, now_us: int) -> None:
+        """Set the timer for the next deadline, where it would fire later."""
+        if self.schedule.next_us >= self._timer_us:
+            return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_us = self._schedule.next_us
+        self._timer_us = self.schedule.next_us
         # In whole milliseconds, as event loops count: for the rest of one a timer would fire again and again.
         delay_ms = -(-max(self._timer_us - now_us, 0) // 1000)
         self._timer = self._loop.call_later(delay_ms / 1000, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer, self._timer_us = None, FOREVER_US
-        now_us = self._server.now_us()
-        if self._schedule.next_us <= now_us:
-            engine = self.engine
-            self._obey(engine.step if self._schedule.write_by_us <= now_us else engine.sync_or_mark, now_us)
-        elif self._schedule.next_us < FOREVER_US:
+        now_us, schedule = self._server.clock_ns() // 1000 + self._server.epoch_us, self.schedule
+        if schedule.next_us <= now_us:
+            self.run(self.step if schedule.write_by_us <= now_us else self.engine.sync_or_mark, now_us)
+        elif schedule.next_us < FOREVER_US:
             # A tick has done meanwhile what it was set for.
-            self._arm(now_us)
-
-    def _flush(self) -> None:
-        touched, sockets = self.gateway.touched, self._server.sockets
-        while touched:
-            peer, _ = touched.popitem()
-            socket = sockets.get(peer)
-            if socket is not None:
-                socket.flush()
+            self.arm(now_us)

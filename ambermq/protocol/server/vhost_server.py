@@ -5,7 +5,7 @@ Rule 2: the protocols are for the type checker alone: attributes are read as the
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ambermq.protocol.gateway.gateway import VhostGateways
@@ -32,6 +32,11 @@ class VhostSocket(Protocol):
 class VhostServer(Protocol):
     """What a virtual host needs of its server."""
 
+    clock_ns: Callable[[], int]
+    """The monotonic clock."""
+    epoch_us: int
+    """What the time of day is ahead of that clock."""
+
     @property
     def server_limits(self) -> ServerLimits:
         """The limits of links and connections."""
@@ -43,9 +48,6 @@ class VhostServer(Protocol):
     @property
     def sockets(self) -> Mapping[LinkPeer, VhostSocket]:
         """The connections of all virtual hosts."""
-
-    def now_us(self) -> int:
-        """Return the time of day in microseconds, by a clock that never goes back."""
 
     def fail(self, failure: Exception) -> None:
         """End the server at once."""

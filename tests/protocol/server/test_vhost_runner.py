@@ -21,7 +21,8 @@ _HANGS_S = 60
 
 def host_of(rig: Rig) -> VhostRunner:
     """A host of an engine by whose clock it goes."""
-    server: Any = SimpleNamespace(server_limits=ServerLimits(), hosting=None, sockets={}, now_us=lambda: rig.now_us)
+    clock: Any = {"clock_ns": lambda: rig.now_us * 1000, "epoch_us": 0}
+    server: Any = SimpleNamespace(server_limits=ServerLimits(), hosting=None, sockets={}, **clock)
     beside = BackgroundQueries(InlineWorkers(), DIRECTORY, rig.loop.log.config, past_jobs_max=1, past_waiting_max=1)
     ground = VhostServices(rig.loop, beside)
     return VhostRunner(server, "default", ground, container_id="broker", may_read_log=lambda _: False)
@@ -86,15 +87,15 @@ def test_one_timer_is_kept_for_the_earliest_deadline() -> None:
     consumer, words = held(rig, 1)
     producer = rig.producer()
     host, timers = timed(rig)
-    host._follow(rig.now_us)
+    host.run(None, rig.now_us)
     assert timers.delays == [1.0], "for the mark"
     rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
-    host.after_read(rig.now_us)
+    host.after_read(rig.due, rig.now_us)
     assert timers.delays == [1.0, 0.008]
     assert timers.cancelled_count == 1
     rig.loop.submit(rig.publish(producer, b"alone"))
-    host.after_read(rig.now_us)
-    host.log_has_news(rig.now_us)
+    host.after_read(rig.due, rig.now_us)
+    host.run(host._completed, rig.now_us)
     assert timers.delays == [1.0, 0.008]
 
 
@@ -104,7 +105,7 @@ def test_a_timer_whose_work_was_done_is_set_for_the_next_deadline() -> None:
     consumer, words = held(rig, 1)
     host, timers = timed(rig)
     rig.loop.submit(Settle(consumer, pack_words(words), ACCEPTED))
-    host.after_read(rig.now_us)
+    host.after_read(rig.due, rig.now_us)
     rig.now_us += 8000
     host._timer_fired()
     log = rig.loop.log
