@@ -156,6 +156,8 @@ class Connection:
             data = bytes(data)
             position = recogniser.take_alike(data, 0, size)
             if position == size:
+                if self.reopened:
+                    self.tell_reopened()
                 return False
         return not self.is_ended and self._intake.receive(data, position)
 
@@ -171,7 +173,13 @@ class Connection:
             for session in self.dirty:
                 session.flush()
             self.dirty.clear()
-        pieces = self.output.take()
+        output = self.output
+        pieces = output.pieces
+        if len(pieces) == 1 and not output.is_gated:
+            # A message alone.
+            output.pieces, output.size = [], 0
+        else:
+            pieces = output.take()
         if pieces:
             self._idle.spoke_ms = self._idle.now_ms
         return pieces

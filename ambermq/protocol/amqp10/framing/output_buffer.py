@@ -17,10 +17,10 @@ LARGE_BYTES: Final = 16 * 1024
 class OutputBuffer:
     """The outgoing bytes of one connection."""
 
-    __slots__ = ("_lead", "_pieces", "is_gated", "size")
+    __slots__ = ("_lead", "is_gated", "pieces", "size")
 
     def __init__(self) -> None:
-        self._pieces: list[Buffer] = []
+        self.pieces: list[Buffer] = []
         """As they were written."""
         self._lead = b""
         """What leaves while the rest is gated."""
@@ -32,7 +32,7 @@ class OutputBuffer:
     def add(self, piece: Buffer) -> None:
         """Write `piece` behind what waits; it must not change any more."""
         self.size += len(piece)
-        self._pieces.append(piece)
+        self.pieces.append(piece)
 
     def lead(self, piece: bytes) -> None:
         """Write `piece` before what is gated, or behind what waits where nothing is."""
@@ -46,13 +46,13 @@ class OutputBuffer:
         """Let what was gated leave too, behind the lead."""
         self.is_gated = False
         if self._lead:
-            self._pieces.insert(0, self._lead)
+            self.pieces.insert(0, self._lead)
             self._lead = b""
 
     def drop_gated(self) -> None:
         """Forget what must not leave any more, since the negotiation failed."""
         if self.is_gated:
-            self._pieces = []
+            self.pieces = []
             self.size = len(self._lead)
             self.ungate()
 
@@ -60,7 +60,7 @@ class OutputBuffer:
         """Everything that may leave now."""
         if self.is_gated:
             return self._take_lead()
-        pieces, self._pieces = self._pieces, []
+        pieces, self.pieces = self.pieces, []
         self.size = 0
         return _joined(pieces) if len(pieces) > 1 else pieces
 

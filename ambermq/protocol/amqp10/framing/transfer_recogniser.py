@@ -26,6 +26,7 @@ __all__ = [
     "plain_handle",
     "plain_list",
     "read_flow",
+    "read_flow_fields",
 ]
 
 FLOW_CODE: Final = 0x13
@@ -150,9 +151,13 @@ def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | No
     A flow with properties declines, and so does one without its mandatory fields.
     """
     shape = plain_list(data, body + 3, end)
-    if shape is None or not 4 <= shape[0] <= 11:
+    return None if shape is None else read_flow_fields(data, shape[1], end, shape[0])
+
+
+def read_flow_fields(data: Buffer, at: int, end: int, count: int) -> list[int | bool | None] | None:
+    """Read the fields of a flow from `at`, where its list has `count`; as `read_flow`."""
+    if not 4 <= count <= 11:
         return None
-    count, at = shape
     fields: list[int | bool | None] = [None] * 10
     # No function a field: a receiver that sends a flow a message would pay for ten calls.
     for index in range(min(count, 10)):

@@ -18,7 +18,7 @@ from ambermq.protocol.amqp10.framing.output_buffer import LARGE_BYTES
 from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.link_session import LinkSession
 from ambermq.protocol.amqp10.performatives.classes import DeliveryState
-from ambermq.protocol.amqp10.serial_number import MASK, distance
+from ambermq.protocol.amqp10.serial_number import HALF, MASK
 from ambermq.protocol.amqp10.spec import SenderSettleMode
 from ambermq.protocol.amqp10.state_tables import LinkState
 from ambermq.protocol.amqp10.types.decode import Buffer
@@ -121,7 +121,8 @@ class Sender(Link):
         # A receiver that has not seen our attach yet cannot know the delivery-count, and counts from the initial one.
         seen = self._initial_count if count is None else count
         if credit is not None:
-            self.credit = min(max(distance(self.delivery_count, seen) + credit, 0), _CREDIT_MAX)
+            ahead = ((seen - self.delivery_count + HALF) & MASK) - HALF
+            self.credit = min(max(ahead + credit, 0), _CREDIT_MAX)
         self.drain = drain
         self.session.connection.events.append(CreditChanged(self))
         # A drain is answered by drained(): an answer now would look like the end of it.

@@ -1,11 +1,17 @@
-"""Dispositions that come, of all links of one session (transport, 2.6.12).
+"""Dispositions that come in, of all links of one session (transport, 2.6.12), and the flows between them.
 
-Rule 1: what looks like the last one is taken in runs, whole ranges of them as one.
-Rule 2: what is not held any more is left out, and so is an outcome that was told already.
+Rule 1: dispositions that look like the last one are taken in runs, whole ranges of them as one.
+Rule 2: a delivery that is not held any more is left out, and so is an outcome that was reported already.
+Rule 3: a receiver that grants credit message by message sends a flow between two dispositions. So a plain flow for an
+        attached link is taken here too; the general path reads every other frame.
+
+    size u32 | 02 00 channel u16 00 53 13 c0 | size u8 | count u8 | fields
+             | the head of a plain flow      |
 """
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
 from ambermq.protocol.amqp10.events import Disposed
@@ -16,23 +22,33 @@ from ambermq.protocol.amqp10.framing.disposition_recogniser import (
     read_disposition,
 )
 from ambermq.protocol.amqp10.framing.frames import decode_frame_body
+from ambermq.protocol.amqp10.framing.transfer_recogniser import FLOW_CODE, read_flow_fields
 from ambermq.protocol.amqp10.performatives.classes import Accepted, Disposition, Modified, Rejected, Released
+from ambermq.protocol.amqp10.session.link_registry import LinkRegistry
 from ambermq.protocol.amqp10.session.parent_session import ParentSession
 from ambermq.protocol.amqp10.spec import Role
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Dispositions"]
 
+_FLOW_LIST: Final = bytes((0x00, 0x53, FLOW_CODE, 0xC0))
+_FLOW_HEAD: Final = Struct(">I8sBB")
+_unpack_head: Final = _FLOW_HEAD.unpack_from
+_SIZE_BYTES: Final = 13
+"""The bytes of a plain flow up to those that its list counts."""
 _OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
 
 
 class Dispositions:
     """What the peer says of deliveries, in both directions."""
 
-    __slots__ = ("_session", "_shape")
+    __slots__ = ("_flow_head", "_links", "_session", "_shape")
 
-    def __init__(self, session: ParentSession) -> None:
+    def __init__(self, session: ParentSession, links: LinkRegistry) -> None:
         self._session = session
+        self._links = links
+        self._flow_head = b""
+        """The head of a plain flow on the channel of the last disposition."""
         self._shape: DispositionRecogniser | None = None
 
     def receive_frame(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
@@ -50,6 +66,7 @@ class Dispositions:
         self._shape = learn_disposition(data, position, body, frame_end, said)
         if self._shape is None:
             return frame_end
+        self._flow_head = bytes(data[position + 4 : position + 8]) + _FLOW_LIST
         self._session.connection.recogniser = self
         return self.take_alike(data, frame_end, end)
 
@@ -58,13 +75,25 @@ class Dispositions:
         self._take(said.first, said.first if said.last is None else said.last, said)
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
-        """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
-        shape = self._shape
-        while shape is not None and position < end:
-            first_id, last_id, behind = shape.match(data, position, end)
-            if behind == position:
+        """Take whole dispositions like the last one, and plain flows; returns the position behind the last of them."""
+        shape, flow_head = self._shape, self._flow_head
+        final = end - _FLOW_HEAD.size
+        while shape is not None and position <= final:
+            size, head, list_bytes, count = _unpack_head(data, position)
+            if head != flow_head:
+                first_id, last_id, behind = shape.match(data, position, end)
+                if behind == position:
+                    break
+                self._take(first_id, last_id, shape.said)
+                position = behind
+                continue
+            behind = position + size
+            if behind > end or list_bytes != size - _SIZE_BYTES:
                 break
-            self._take(first_id, last_id, shape.said)
+            fields = read_flow_fields(data, position + _FLOW_HEAD.size, behind, count)
+            if fields is None or (fields[4] is not None and fields[4] not in self._links.by_handle):
+                break
+            self._session.receive_flow(fields)
             position = behind
         return position
 

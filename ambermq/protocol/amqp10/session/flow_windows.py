@@ -4,7 +4,7 @@ Rule 1: ours is renewed when half of it is used, and promises no more frames tha
 Rule 2: closing it takes back nothing: what the peer may have sent already is still taken.
 """
 
-from ambermq.protocol.amqp10.serial_number import MASK, distance
+from ambermq.protocol.amqp10.serial_number import HALF, MASK
 
 __all__ = ["OUTGOING_WINDOW", "FlowWindows"]
 
@@ -67,4 +67,5 @@ class FlowWindows:
     def receive_flow(self, next_incoming_id: int | None, incoming_window: int) -> None:
         """Take the peer's view of what it may receive."""
         seen = self.initial_outgoing_id if next_incoming_id is None else next_incoming_id
-        self.remote = max(distance(self.next_outgoing_id, seen) + incoming_window, 0)
+        ahead = ((seen - self.next_outgoing_id + HALF) & MASK) - HALF
+        self.remote = max(ahead + incoming_window, 0)

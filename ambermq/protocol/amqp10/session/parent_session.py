@@ -34,3 +34,6 @@ class ParentSession(LinkSession[Link], OutputSession, Protocol):
     @property
     def received(self) -> DeliveryRing:
         """What we received and is not settled."""
+
+    def receive_flow(self, fields: list[int | bool | None]) -> None:
+        """Take a flow, as its ten fields in the order of the wire. SessionFault for a handle without a link."""

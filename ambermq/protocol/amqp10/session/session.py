@@ -82,7 +82,7 @@ class Session:
         self.windows = FlowWindows(min(limits.window_frames, limits.unsettled_max), first_id)
         self.incoming = IncomingTransfers(self, self._links)
         """Transfers that come."""
-        self.dispositions = Dispositions(self)
+        self.dispositions = Dispositions(self, self._links)
         """Dispositions that come."""
         self.settlements = OutgoingDispositions(self)
         """Those that leave."""

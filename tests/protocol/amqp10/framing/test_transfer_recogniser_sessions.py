@@ -125,7 +125,20 @@ class Script:
             self._said[channel] = (first + draw.choice((1,) * 8 + (0, 3, MASK - 8))) & MASK
             said = Disposition(role=role, first=first, last=first if has_last else None, settled=settled, state=state)
             frames.append(Wire.frame(said, channel=channel))
+            if draw.random() < 0.3:
+                frames.append(self._flow(channel))
         return frames
+
+    def _flow(self, channel: int) -> bytes:
+        """Credit between settlements, as receivers grant it that want one message at a time; some of it is faulty."""
+        draw = self.draw
+        handle = draw.choice((2, 2, 2, 2, 1, None, 3 if draw.random() < 0.1 else 2))
+        count, credit = (None, None) if handle is None else (draw.choice((0, 1, 300)), draw.choice((1, _SENT)))
+        fields = flow(handle=handle, delivery_count=count, link_credit=credit, next_incoming_id=FIRST_ID)
+        fields.incoming_window = draw.choice((0, 5, 300, 70_000))
+        fields.drain, fields.echo = draw.random() < 0.1, draw.random() < 0.1
+        fields.properties = {"x": 1} if draw.random() < 0.05 else None
+        return Wire.frame(fields, channel=channel)
 
 
 class Server(Wire):
