@@ -1,5 +1,7 @@
 """The engine without a log: commands are decided, applied and dispatched by hand."""
 
+from dataclasses import replace
+
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
@@ -86,8 +88,8 @@ class World:
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Let a consumer take so many deliveries."""
-        want = self.demand.set_credit(consumer, credit, draining=draining)
-        assert want is not None
+        want = self.demand.wants[consumer]
+        want.credit, want.draining = max(credit - want.held_count, 0), draining
         self.demand.touch(want.queue)
 
     def publish(self, producer: int, *sizes: int, durable: bool = True) -> list[Effect]:
@@ -106,7 +108,8 @@ class World:
     def deal(self, budget: int = 1000, bytes_max: int = 0, look: Peek = peek_nothing) -> list[Effect]:
         """Dispatch once."""
         bytes_max = bytes_max or self.config.dispatch_bytes_max
-        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, budget, bytes_max, look)
+        config = replace(self.config, dispatch_messages_max=budget, dispatch_bytes_max=bytes_max)
+        dealt = dispatch(self.state, self.demand, self.now_us, self.next_offset, config, look)
         before = self.state
         for event in dealt.events:
             self.happened(event)

@@ -46,17 +46,23 @@ from ambermq.engine.model.entry_word import WORD_BYTES, pack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import EMPTY_STATE, State
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
-__all__ = ["Decision", "DecisionContext", "decide", "started"]
+__all__ = ["DECIDE", "Decision", "DecisionContext", "decide", "refused", "started"]
 
 
 def decide(state: State, command: Command, context: DecisionContext) -> Decision:
     """Return the events and effects of a command. A refusal is an effect too; only a defect of AmberMQ raises."""
     try:
-        return _DECIDE[type(command)](state, command, context)
+        return DECIDE[type(command)](state, command, context)
     except Refused as refusal:
-        key = command.key  # type: ignore[union-attr]  # only commands with a key are refused this way
-        return [], [RefusedCommand(key, refusal.condition, refusal.description)]
+        return refused(command, refusal)
+
+
+def refused(command: Command, refusal: Refused) -> Decision:
+    """Return the decision that refuses a command."""
+    key = command.key  # type: ignore[union-attr]  # only commands with a key are refused this way
+    return [], [RefusedCommand(key, refusal.condition, refusal.description)]
 
 
 def started(state: State, context: DecisionContext) -> list[Event]:
@@ -78,7 +84,7 @@ def _settle(state: State, command: Settle, context: DecisionContext) -> Decision
     queue = None if consumer is None else state.queues.get(consumer.queue)
     if queue is None:
         return [], effects
-    held, taken = queue.held_by(command.consumer), command.words
+    held, taken = queue.acquired.get(command.consumer, EMPTY_QUEUE), command.words
     if not held.starts_with(taken):
         taken, _ = held.remove(taken)
     if not taken:
@@ -144,7 +150,7 @@ def _inspect(state: State, command: Inspect, _context: DecisionContext) -> Decis
     return [], [Answered(command.key, command.read(state))]
 
 
-_DECIDE: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
+DECIDE: dict[type, Callable[[State, Any, DecisionContext], Decision]] = {
     Publish: publish,
     Settle: _settle,
     PurgeQueue: _purge_queue,

@@ -235,7 +235,7 @@ def _to_queues(
 ) -> Decision:
     """Return the decision for a run to queues, up to their maximum length; `added` are messages not in `state`."""
     count = len(command.bodies)
-    size = command.size + count * _head_bytes(queues)
+    size = command.size + count * (_RECORD_BYTES + WORD_BYTES * len(queues))
     if len(queues) > 1 and len(queues) > (queues_max := _queues_max(command, context)):
         why = f"it would reach {len(queues)} queues: at most {queues_max} (message_queues_max)"
         return [], [_rejected(command, "amqp:resource-limit-exceeded", why)]

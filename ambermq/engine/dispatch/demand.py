@@ -99,17 +99,10 @@ class Demand:
         self._excluded.pop(want.queue, None)
         self.passed_over.discard(want.queue)
 
-    def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> Want | None:
-        """Set a consumer's credit, which includes its held deliveries; return its demand, None if it is unknown."""
-        want = self.wants.get(consumer)
-        if want is not None:
-            want.credit = max(credit - want.held_count, 0)
-            want.draining = draining
-        return want
-
     def touch(self, queue: int) -> None:
-        """Mark a queue as dirty if it has consumers."""
-        if queue in self.rings or queue in self.scanning:
+        """Mark a queue as dirty if it has consumers; a single consumer without credit needs no dispatch."""
+        ring = self.rings.get(queue)
+        if queue in self.scanning or (ring is not None and (len(ring) > 1 or ring[0].credit > 0)):
             self.dirty[queue] = None
 
     def unpark(self) -> None:

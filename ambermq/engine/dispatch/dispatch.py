@@ -21,6 +21,7 @@ from typing import final
 
 from msgspec import Struct
 
+from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
@@ -49,15 +50,14 @@ def dispatch(
     demand: Demand,
     now_us: int,
     next_offset: int,
-    budget: int,
-    bytes_max: int,
+    config: EngineConfig,
     peek: Peek = peek_nothing,
-    peeks_max: int = 200,
 ) -> "Dispatch":
-    """Return a dispatch of at most `budget` deliveries on the dirty queues, of `bytes_max` bytes or one message more.
+    """Return a dispatch on the dirty queues, within the limits of `config` for deliveries, bytes and selector peeks.
 
-    `next_offset` is the offset of the first event. At most `peeks_max` messages are read for selectors.
+    One message may go beyond the limit of bytes. `next_offset` is the offset of the first event.
     """
+    budget, bytes_max, peeks_max = config.dispatch_messages_max, config.dispatch_bytes_max, config.scan_messages_max
     result = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max)
     for queue_id in list(islice(demand.dirty, budget)):
         if result.budget <= 0 or result.bytes_left <= 0:

@@ -33,13 +33,14 @@ from ambermq.engine.commands import (
 from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import DecisionContext
-from ambermq.engine.decide.decide import decide, started
+from ambermq.engine.decide.decide import DECIDE, refused, started
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.dispatch.message_peek import MessagePeek
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, Effect, ProducersEnded, Unfinished
+from ambermq.engine.errors import Refused
 from ambermq.engine.events import Event, Lost, Published, Settled
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.fold.lost_entries import damage_of
@@ -87,7 +88,11 @@ class DurableLoop:
         """When it is to be stepped."""
         self._gathered = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._leaving = EffectRelease(log.bodies, self.demand, self.submit)
-        self._looking = MessagePeek(log, fields_of, self.submit)
+        self._peek = MessagePeek(log, fields_of, self.submit).at
+        self.publish = self._gathered.publish
+        """As `submit`, for messages."""
+        self.settle = self._gathered.settle
+        """As `submit`, for settlements."""
 
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
         """Log that the broker started, and wait until that is durable; call once, before serving.
@@ -168,15 +173,26 @@ class DurableLoop:
             raise self.failure
         try:
             gathered, log, schedule = self._gathered, self.log, self.schedule
-            effects = self._decide_all(max(now_us, self.state.time_us), gathered.take(now_us))
+            effects: list[Effect] = []
+            event_us = max(now_us, self.state.time_us)
+            if schedule.has_urgent or schedule.has_lazy:
+                effects = self._decide_all(event_us, gathered.take(now_us))
             if self.demand.dirty and not (gathered.rest and type(gathered.rest[0]) is WideFanout):
-                self._dispatch(now_us, effects)
-            takes_snapshot = self.snapshots.is_due(now_us)
+                dealt = dispatch(self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek)
+                for event in dealt.events:
+                    offset = WRITE[type(event)](log.draft, event)
+                    log.draft.end_command()
+                    assert offset == event.offset, (offset, event)
+                self.state = dealt.state
+                effects += dealt.effects
+            snapshots = self.snapshots
+            may_snapshot = now_us >= snapshots.next_us or log.written_bytes >= snapshots.next_bytes
+            takes_snapshot = may_snapshot and snapshots.is_due(now_us)
             is_write_due = now_us >= schedule.write_by_us or log.draft.byte_count >= self.config.tick_bytes_max
             if (effects or takes_snapshot or is_write_due) and log.write(now_us) and self.demand.parked:
                 self.demand.unpark()
             if takes_snapshot:
-                effects += self.snapshots.step(self.state, now_us)
+                effects += snapshots.step(self.state, now_us)
                 self._has_jobs = True
             ready = self._waiting.add(effects, log.log_end, log.durable_end) if effects else effects
             is_sync_due = len(ready) < len(effects) or now_us >= schedule.sync_by_us
@@ -242,11 +258,13 @@ class DurableLoop:
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Say how many more deliveries a consumer can take now; replaces what was said before."""
-        want = self.demand.set_credit(consumer, credit, draining=draining)
+        want = self.demand.wants.get(consumer)
         if want is not None:
+            # What is held for it leaves first.
+            want.credit, want.draining = max(credit - want.held_count, 0), draining
             queue = self.state.queues.get(want.queue)
             if draining or (credit and queue is not None and (queue.ready.count or queue.returned.count)):
-                self.demand.touch(want.queue)
+                self.demand.dirty[want.queue] = None
 
     @property
     def durable_end(self) -> int:
@@ -270,38 +288,41 @@ class DurableLoop:
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
 
-    def _decide_all(self, now_us: int, ahead: deque[Command | WideFanout]) -> list[Effect]:
+    def _decide_all(self, now_us: int, commands: deque[Command | WideFanout]) -> list[Effect]:
+        """Decide and apply commands, as many as a tick takes; return the effects. The rest goes back to the queue."""
         effects: list[Effect] = []
-        config, draft, batch_bytes_max = self.config, self.log.draft, self.log.config.batch_bytes_max
-        changes_left = config.tick_changes_max
-        room_bytes = self.log.room_bytes() if ahead else 0
-        while ahead and changes_left > 0:
-            command = ahead.popleft()
+        log, config, draft = self.log, self.config, self.log.draft
+        changes_left = changes_max = config.tick_changes_max
+        room_bytes: int | None = None
+        while commands and changes_left > 0:
+            command = commands.popleft()
             if type(command) is WideFanout:
-                after = command.go_on(self.state, changes_left)
+                if not self._fan_out(command, changes_left):
+                    commands.appendleft(command)
+                    break
                 # Dealing has its turn before the next of them.
                 changes_left = 0
-                if after is None:
-                    ahead.appendleft(command)
-                    break
-                self._happened(command.event, after)
-                draft.end_command()
                 command, events, answers = command.command, command.events, command.answers
             else:
                 if type(command) is DetachConsumer:
                     changes_left -= self._coming_back(command.consumer)
-                left = room_bytes - draft.byte_count
+                if room_bytes is None and type(command) is not Settle:
+                    room_bytes = log.room_bytes()
+                left = (room_bytes or 0) - draft.byte_count
+                moment = DecisionContext(
+                    now_us, draft.next_offset, left, config, self.router, log.config.batch_bytes_max
+                )
                 try:
-                    moment = DecisionContext(now_us, draft.next_offset, left, config, self.router, batch_bytes_max)
-                    events, answers = decide(self.state, command, moment)
+                    events, answers = DECIDE[type(command)](self.state, command, moment)
+                except Refused as refusal:
+                    events, answers = refused(command, refusal)
                 except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
                     events, answers = [], [CommandFailed(command, error)]
             stands_alone = type(command) is Publish
-            following = iter(events)
-            for event in following:
+            for index, event in enumerate(events):
                 changes = len(event.queues) if type(event) is Published else 1
-                if changes > config.tick_changes_max:
-                    ahead.appendleft(WideFanout(command, event, list(following), answers))
+                if changes > changes_max:
+                    commands.appendleft(WideFanout(command, event, events[index + 1 :], answers))
                     answers = []
                     break
                 self._happened(event)
@@ -312,24 +333,26 @@ class DurableLoop:
                 elif event is not events[-1]:
                     # So may be what deletes a muxer with all its attachments.
                     draft.end_part()
-            if not stands_alone:
-                if events:
-                    draft.end_command()
-                if answers:
-                    changes_left -= self._heed(command, answers)
-            if answers and type(last := answers[-1]) is Unfinished:
-                ahead.appendleft(last.command)
-                del answers[-1]
-                if not stands_alone:
-                    # A part is what a tick takes, whatever its events come to.
-                    changes_left = 0
+            if events and not stands_alone:
+                draft.end_command()
+            if answers and (not stands_alone or type(answers[-1]) is Unfinished):
+                changes_left -= self._heed(command, answers, commands)
             effects += answers
-        if ahead:
-            self._gathered.give_back(ahead)
+        if commands:
+            self._gathered.give_back(commands)
         return effects
 
-    def _heed(self, command: Command, answers: list[Effect]) -> int:
-        """Let demand know who comes and goes with a command; return how many changes that is beyond its events."""
+    def _fan_out(self, fanout: WideFanout, changes_left: int) -> bool:
+        """Go on with a message for very many queues; return whether all are reached."""
+        after = fanout.go_on(self.state, changes_left)
+        if after is None:
+            return False
+        self._happened(fanout.event, after)
+        self.log.draft.end_command()
+        return True
+
+    def _heed(self, command: Command, answers: list[Effect], commands: deque[Command | WideFanout]) -> int:
+        """Update the demand after a command, and put its rest back; return the changes beyond its events."""
         changes = 0
         for effect in answers:
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
@@ -341,6 +364,12 @@ class DurableLoop:
                 changes += 1
             elif type(effect) is ProducersEnded:
                 changes += len(effect.producers)
+        if type(last := answers[-1]) is Unfinished:
+            commands.appendleft(last.command)
+            del answers[-1]
+            if type(command) is not Publish:
+                # A part is what a tick takes, whatever its events come to.
+                changes = self.config.tick_changes_max
         return changes
 
     def _coming_back(self, consumer: int) -> int:
@@ -383,22 +412,3 @@ class DurableLoop:
         # What it held comes back, sent or not: the others may have it at once.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""
-
-    def _dispatch(self, now_us: int, effects: list[Effect]) -> None:
-        draft, config = self.log.draft, self.config
-        dealt = dispatch(
-            self.state,
-            self.demand,
-            max(now_us, self.state.time_us),
-            draft.next_offset,
-            config.dispatch_messages_max,
-            config.dispatch_bytes_max,
-            self._looking.at,
-            config.scan_messages_max,
-        )
-        for event in dealt.events:
-            offset = WRITE[type(event)](draft, event)
-            draft.end_command()
-            assert offset == event.offset, (offset, event)
-        self.state = dealt.state
-        effects += dealt.effects

@@ -37,7 +37,8 @@ class PendingEffects:
             after = effect.after
             if after == AT_CLOSE:
                 after = log_end
-            if type(effect) is Deliver or type(effect) is Drained:
+            # Where nothing waits, no earlier delivery of the link does.
+            if (after > durable_end or self.line) and (type(effect) is Deliver or type(effect) is Drained):
                 after = self._delivery_after(effect, after, durable_end)
             if after <= durable_end:
                 ready.append(effect)

@@ -87,7 +87,9 @@ class Snapshotter:
         self._jobs: deque[_Job] = deque()
         self._deleting: list[tuple[Any, Snapshot]] = []
         self._lane: Lane | None = None
-        self._due_bytes = self._due_us = _NEVER
+        self._due_us = _NEVER
+        self.next_bytes = self.next_us = _NEVER
+        """Nothing is due before the log has written so many bytes, nor before that time."""
         self._not_before_us = 0
         self._is_full_reported = False
 
@@ -98,12 +100,13 @@ class Snapshotter:
     def submit(self, command: SnapshotCommand) -> None:
         """Queue a command until the end of the tick."""
         self._commands.append(command)
+        self.next_us = 0
 
     def is_due(self, now_us: int) -> bool:
         """Return whether `step` has work to do, so that the tick must be written."""
         if self._commands:
             return True
-        is_due = self._log.written_bytes >= self._due_bytes or now_us >= self._due_us
+        is_due = self._log.written_bytes >= self.next_bytes or now_us >= self._due_us
         return is_due and now_us >= self._not_before_us and not self._jobs
 
     @property
@@ -117,6 +120,7 @@ class Snapshotter:
         if not self._commands:
             self._take_automatic(state, now_us)
         commands, self._commands = self._commands, []
+        self.next_us = self._due_us
         for command in commands:
             try:
                 effects += self._execute(command, state, now_us)
@@ -199,9 +203,9 @@ class Snapshotter:
     def _rearm(self, now_us: int, *, logged_bytes: int = 0) -> None:
         config = self._config
         if config.snapshot_bytes:
-            self._due_bytes = self._log.written_bytes + max(0, config.snapshot_bytes - logged_bytes)
+            self.next_bytes = self._log.written_bytes + max(0, config.snapshot_bytes - logged_bytes)
         if config.snapshot_interval_s:
-            self._due_us = now_us + config.snapshot_interval_s * 1_000_000
+            self._due_us = self.next_us = now_us + config.snapshot_interval_s * 1_000_000
         self._not_before_us = now_us + config.snapshot_pause_s * 1_000_000
 
     def _names(self) -> set[str]:

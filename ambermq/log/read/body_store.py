@@ -150,6 +150,8 @@ class BodyStore:
         self._tables: dict[str, SparsePositions] = {}
         self._active = SparsePositions(0)
         """The positions in the active segment; `begin` sets it before the first write."""
+        self.next_position = 0
+        """A batch without bodies that begins before this position needs no `note_batch`."""
         self._requested_offsets: set[int] = set()
         self._requests: deque[tuple[list[int], dict[str, SparsePositions]]] = deque()
         self._results: deque[tuple[list[int], list[ReadBatch], dict[str, SparsePositions]]] = deque()
@@ -161,14 +163,16 @@ class BodyStore:
     def begin(self, *, base_offset: int, path: str, salt_crc: int) -> None:
         """Add the new active segment, to which the batches of later calls of `note_batch` belong."""
         self._active = self._tables[path] = SparsePositions(salt_crc)
+        self.next_position = 0
         self._segments.append(base_offset, path, None)
 
     def note_batch(
         self, base_offset: int, position: int, runs: Iterable[tuple[int, Sequence[Buffer], int]] = ()
     ) -> None:
         """Store the position of a batch in the active segment, and cache its bodies: the runs of a DraftBatch."""
-        if position >= self._active.next_position:
+        if position >= self.next_position:
             self._active.add(base_offset, position)
+            self.next_position = self._active.next_position
         for first_offset, bodies, body_bytes in runs:
             # Views of read buffers are large and few. Separate limits keep one kind from evicting the other.
             hot = self._hot_large if type(bodies[0]) is memoryview else self._hot

@@ -64,10 +64,26 @@ class SyncLane:
         self._has_ended = False
 
     def wake(self) -> None:
-        """See Lane."""
+        """See Lane. The next file to sync is of the last target if it has one left, else of the current target."""
         self._is_awake = True
-        if not self._is_busy:
-            self._begin()
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            if not self._files:
+                self._is_awake = False
+                target, synced_bytes = self._syncer.target, self._syncer.synced.written_bytes
+                if target.written_bytes - synced_bytes >= LARGE_SYNC_BYTES:
+                    self._begin_thread()
+                    return
+                if target.written_bytes <= synced_bytes:
+                    self._is_busy = False
+                    return
+                self._target = target
+                self._files = target.unsynced_files(synced_bytes) if target.earlier else [target.file]
+            self._kernel.begin(self._files[0].fileno())
+        except OSError as error:
+            self.error = error
 
     def pause(self, seconds: float) -> bool:
         """See Lane; this lane runs no function that waits."""
@@ -96,7 +112,7 @@ class SyncLane:
         except OSError as error:
             self.error = error
         if not self._is_busy and (self._files or self._is_awake):
-            self._begin()
+            self.wake()
 
     def close(self) -> None:
         """Wait for the kernel's sync in progress. The owner of the thread's lane closes the thread."""
@@ -116,25 +132,6 @@ class SyncLane:
             self.error = self._thread.error
         elif self._has_ended:
             self._is_busy = self._is_threaded = False
-
-    def _begin(self) -> None:
-        """Begin to sync the next file: of the last target if it has one left, else of the current target."""
-        self._is_busy = True
-        try:
-            if not self._files:
-                self._is_awake = False
-                target, synced_bytes = self._syncer.target, self._syncer.synced.written_bytes
-                if target.written_bytes - synced_bytes >= LARGE_SYNC_BYTES:
-                    self._begin_thread()
-                    return
-                if target.written_bytes <= synced_bytes:
-                    self._is_busy = False
-                    return
-                self._target = target
-                self._files = target.unsynced_files(synced_bytes) if target.earlier else [target.file]
-            self._kernel.begin(self._files[0].fileno())
-        except OSError as error:
-            self.error = error
 
     def _begin_thread(self) -> None:
         if callable(self._thread):

@@ -151,22 +151,23 @@ class Draft:
 
     def take(self) -> list[DraftBatch]:
         """Return the batches of all added records, in order, and start empty again."""
-        if self.next_offset > self._open_batch.base_offset:
-            self._close()
+        batch, end = self._open_batch, self.next_offset
         closed, self._closed_batches = self._closed_batches, []
+        if end > batch.base_offset:
+            size = self.byte_count - self._open_start_bytes
+            batch.count, batch.size = end - batch.base_offset, size + -size % BATCH_ALIGNMENT
+            closed.append(batch)
+            self._open_batch = DraftBatch(end)
         self._open_start_bytes = 0
         self.byte_count = self._command_end_bytes = BATCH_HEADER_BYTES
         return closed
 
     def _close(self) -> None:
-        batch, end = self._open_batch, self.next_offset
-        batch.count = end - batch.base_offset
-        size = self.byte_count - self._open_start_bytes
-        batch.size = size + -size % BATCH_ALIGNMENT
-        self._closed_batches.append(batch)
-        self._open_batch = DraftBatch(end)
-        self._open_start_bytes = self.byte_count
-        self.byte_count += BATCH_HEADER_BYTES
+        """End the open batch; the next record begins another one."""
+        command_end_bytes, byte_count = self._command_end_bytes, self.byte_count
+        self._closed_batches = self.take()
+        self._open_start_bytes, self._command_end_bytes = byte_count, command_end_bytes
+        self.byte_count = byte_count + BATCH_HEADER_BYTES
 
     def _split(self) -> None:
         """Close the batch before the current command, which made it too large, and move that into a new batch."""

@@ -201,7 +201,8 @@ class Log:
                 active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
             buffers += encode_batch(batch, salt_crc=active.salt_crc, durable_end=self.durable_end, epoch=self.epoch)
             # Noted before the write: a write that fails ends the log, so no later call uses the note.
-            bodies.note_batch(batch.base_offset, position, batch.runs)
+            if batch.runs or position >= bodies.next_position:
+                bodies.note_batch(batch.base_offset, position, batch.runs)
             position += batch.size
         self._write_buffers(buffers, position, self.draft.next_offset)
         return True

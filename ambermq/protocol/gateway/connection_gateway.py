@@ -97,7 +97,11 @@ class ConnectionGateway:
                     case Disposed():
                         self._disposed(event)
                     case CreditChanged():
-                        self._credit_changed(event)
+                        consuming = self._consuming.get(event.link)
+                        if consuming is not None:
+                            consuming.top_up()
+                        else:
+                            self._credit_changed(event)
                     case LinkAttached():
                         self._attached(event)
                     case LinkDetached():
@@ -127,7 +131,7 @@ class ConnectionGateway:
         """Want deliveries again."""
         self.is_paused = False
         for consuming in self._consuming.values():
-            self.top_up(consuming)
+            consuming.top_up()
         for source in self._sources.values():
             self.gateway.sources.wake(source)
 
@@ -146,18 +150,6 @@ class ConnectionGateway:
             for producing in self._producing.values():
                 producing.top_up()
 
-    def top_up(self, consuming: ConsumerLink) -> None:
-        """Tell the engine how much the consumer's link can take now."""
-        if consuming.backlog_count:
-            consuming.flush()
-        if consuming.is_open and consuming.consumer and not self.is_paused:
-            credit = consuming.next_grant()
-            if not credit:
-                consuming.link.session.await_room()
-            self.gateway.engine.set_credit(consuming.consumer, credit, draining=consuming.link.drain)
-            if consuming.link.drain:
-                consuming.end_drain()
-
     def relieve(self, session: SessionEndpoint) -> None:
         """Go on where the session's bound on what is unsettled stood in the way, once there is less of it."""
         if not session.is_awaited or session.is_full:
@@ -165,7 +157,7 @@ class ConnectionGateway:
         session.is_awaited = False
         for consuming in self._consuming.values():
             if consuming.link.session is session and consuming.is_starved:
-                self.top_up(consuming)
+                consuming.top_up()
         for source in self._sources.values():
             if source.link.session is session:
                 self.gateway.sources.wake(source)
@@ -224,7 +216,7 @@ class ConnectionGateway:
         consuming.consumer = ready.consumer
         consuming.message_bytes = self._message_bytes(ready.consumer)
         consuming.accept(ready)
-        self.top_up(consuming)
+        consuming.top_up()
 
     def stolen(self, link: LinkEndpoint) -> None:
         """End a link that another connection has attached anew."""
@@ -429,7 +421,7 @@ class ConnectionGateway:
         else:
             command = consuming.command(event)
             if command is not None:
-                self.gateway.engine.submit(command)
+                self.gateway.engine.settle(command)
         # Asked here too, since a look is less than a call for each outcome.
         if event.link.session.is_awaited:
             self.relieve(event.link.session)
@@ -444,10 +436,7 @@ class ConnectionGateway:
         self._own.disposed(event)
 
     def _credit_changed(self, event: CreditChanged) -> None:
-        consuming = self._consuming.get(event.link)
-        if consuming is not None:
-            self.top_up(consuming)
-        elif event.link in self._sources:
+        if event.link in self._sources:
             self.gateway.sources.wake(self._sources[event.link])
         elif isinstance(event.link, Sender):
             self._own.flush(event.link)

@@ -6,7 +6,7 @@ Rule 1: a link submits commands and asks for bodies; what comes back are effects
 from collections.abc import Sequence
 from typing import Protocol
 
-from ambermq.engine.commands import Command
+from ambermq.engine.commands import Command, Publish, Settle
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.model.entry import Entry
@@ -35,6 +35,12 @@ class EnginePort(Protocol):
 
     def submit(self, command: Command) -> None:
         """Queue a command for the next tick."""
+
+    def publish(self, command: Publish) -> None:
+        """Queue messages for the next tick; as `submit`."""
+
+    def settle(self, command: Settle) -> None:
+        """Queue a settlement for the next tick; as `submit`."""
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
         """Set how many deliveries a consumer's link can take now."""

@@ -108,7 +108,7 @@ class Gateway:
                 if type(effect) is Deliver:
                     consuming: ConsumerLink = effect.link
                     if consuming.deliver(effect):
-                        consuming.peer.top_up(consuming)
+                        consuming.top_up()
                     touched[consuming.peer] = None
                 elif type(effect) is PublishDone:
                     producing: ProducerLink = effect.link
@@ -168,7 +168,7 @@ class Gateway:
         if consuming.is_open and not consuming.backlog_count:
             consuming.link.drained()
             # The engine may have been told of the rest of the credit meanwhile: it is gone.
-            consuming.peer.top_up(consuming)
+            consuming.top_up()
             self.touched[consuming.peer] = None
 
     def _consumer_ready(self, effect: ConsumerReady) -> None:

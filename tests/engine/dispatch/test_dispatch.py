@@ -483,8 +483,8 @@ def test_columns_come_with_a_delivery_only_where_a_queue_has_any() -> None:
     assert type(effect) is Deliver
     assert effect.entries is None
     world.settle(world.queue().id, consumer, list(effect.words[:1]), MODIFIED_FAILED)
-    world.publish(producer, 1)
     world.demand.wants[consumer].credit = 2
+    world.publish(producer, 1)
     again, new = world.deal()
     assert type(again) is Deliver
     assert type(new) is Deliver

@@ -285,14 +285,13 @@ def test_a_tick_looks_at_a_bounded_number() -> None:
     broker = Selecting(scan_messages_max=10)
     broker.publish(*[b"b"] * 95, b"a")
     looked: list[int] = []
-    look = broker.rig.loop._looking.at
+    look = broker.rig.loop._peek
 
-    class Watched:
-        def at(self, queue: int, words: Sequence[int], entries: Sequence[Entry | None]) -> Any:
-            looked.append(len(words))
-            return look(queue, words, entries)
+    def watched(queue: int, words: Sequence[int], entries: Sequence[Entry | None]) -> Any:
+        looked.append(len(words))
+        return look(queue, words, entries)
 
-    broker.rig.loop._looking = Watched()  # type: ignore[assignment]
+    broker.rig.loop._peek = watched  # type: ignore[method-assign]
     consumer = broker.rig.consumer(selector="kind = 'a'", credit=1)
     broker.selectors[consumer], broker.credit[consumer] = "kind = 'a'", 1
     assert len(broker.rig.step()) == 0

@@ -24,14 +24,14 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     """The others of its tick are decided, written and answered."""
     rig = Rig()
     good, bad = rig.producer("good"), rig.producer("bad")
-    decide = durable.decide
+    decide = durable.DECIDE[Publish]
 
     def failing(state: State, command: Publish, moment: DecisionContext) -> Decision:
         if command.producer == bad:
             raise ZeroDivisionError("our mistake")
         return decide(state, command, moment)
 
-    monkeypatch.setattr(durable, "decide", failing)
+    monkeypatch.setitem(durable.DECIDE, Publish, failing)
     effects = rig.do(
         Publish("first", good, 0, [b"1"], [0], 1),
         Publish("broken", bad, 0, [b"2"], [0], 1),

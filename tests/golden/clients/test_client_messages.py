@@ -120,6 +120,6 @@ def transfer_of(message: ClientMessage) -> Transfer:
 
 def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
-    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=SimpleNamespace(submit=submitted.append)))
+    peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=SimpleNamespace(publish=submitted.append)))
     nothing: Any = None
     return ProducerLink(peer, nothing, ServerLimits(), nothing)

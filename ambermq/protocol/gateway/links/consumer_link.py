@@ -84,13 +84,22 @@ class ConsumerLink:
         """The engine was told to wait, but the link can take something now."""
         return self.granted <= 0 < self.link.sendable
 
-    def next_grant(self) -> int:
-        """Return how many deliveries to ask for now: what the link can take beyond its backlog, within the limits."""
-        limits = self.peer.gateway.limits
+    def top_up(self) -> None:
+        """Set the engine's credit to what the link can take now beyond its backlog, within the limits."""
+        if self.backlog_count:
+            self.flush()
+        if not self.is_open or not self.consumer or self.peer.is_paused:
+            return
+        link, gateway = self.link, self.peer.gateway
+        limits = gateway.limits
         bytes_max = limits.grant_bytes // (self.message_bytes or 1)
-        sendable = max(self.link.sendable - self.backlog_count, 0)
+        sendable = max(link.sendable - self.backlog_count, 0)
         self.granted = min(sendable, limits.grant_messages, bytes_max or 1)
-        return self.granted
+        if not self.granted:
+            link.session.await_room()
+        gateway.engine.set_credit(self.consumer, self.granted, draining=link.drain)
+        if link.drain:
+            self.end_drain()
 
     def deliver(self, effect: Deliver) -> bool:
         """Send a run of deliveries, as far as the link can take it now.

@@ -63,8 +63,8 @@ class LinkPeer(Protocol):
 class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
     """What a consumer's link is served by."""
 
-    def top_up(self, consuming: Consumer_contra) -> None:
-        """Set the engine's credit to what the consumer's link can take now."""
+    is_paused: bool
+    """So much output is unsent that no deliveries are wanted."""
 
     def consumer_ready(self, consuming: Consumer_contra, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""

@@ -1,6 +1,7 @@
 """AMQP's delivery states and the engine's outcomes: the same four words in two languages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ambermq.engine.effects import PublishDone
 from ambermq.engine.events.json_meta import JSON_FACTOR
@@ -10,10 +11,15 @@ from ambermq.protocol.amqp10.types.decode import LIMITS
 from ambermq.protocol.amqp10.types.encode import encode
 from ambermq.protocol.amqp10.types.values import Symbol
 
-__all__ = ["outcome_bytes_max", "outcome_of", "state_of"]
+__all__ = ["STATES", "outcome_bytes_max", "outcome_of", "rejected_state"]
 
-_ACCEPTED = Accepted()
-_RELEASED = Released()
+_RELEASED: Final = Released()
+STATES: Final[Mapping[OutcomeKind, DeliveryState]] = {
+    OutcomeKind.ACCEPTED: Accepted(),
+    OutcomeKind.RELEASED: _RELEASED,
+    OutcomeKind.MODIFIED: _RELEASED,
+}
+"""The delivery states that tell a sender what became of its messages, but for a rejection."""
 
 
 def outcome_of(state: DeliveryState | None, default: DeliveryState | None) -> Outcome | None:
@@ -62,12 +68,6 @@ def outcome_bytes_max(performative_bytes_max: int) -> int:
     return JSON_FACTOR * performative_bytes_max + 3 * LIMITS.elements
 
 
-def state_of(done: PublishDone) -> DeliveryState:
-    """Return the delivery state that tells a sender what became of its messages."""
-    match done.kind:
-        case OutcomeKind.ACCEPTED:
-            return _ACCEPTED
-        case OutcomeKind.REJECTED:
-            return Rejected(error=Error(condition=Symbol(done.condition), description=done.description))
-        case _:
-            return _RELEASED
+def rejected_state(done: PublishDone) -> DeliveryState:
+    """Return the delivery state that tells a sender why its messages were rejected."""
+    return Rejected(error=Error(condition=Symbol(done.condition), description=done.description))

@@ -21,7 +21,7 @@ from ambermq.protocol.amqp10.spec import AmqpCondition, ReceiverSettleMode
 from ambermq.protocol.amqp10.types.decode import Buffer
 from ambermq.protocol.gateway.links.attach_terms import ProducingTerms
 from ambermq.protocol.gateway.links.link_peer import ProducerPeer
-from ambermq.protocol.gateway.links.outcome_mapping import state_of
+from ambermq.protocol.gateway.links.outcome_mapping import STATES, rejected_state
 from ambermq.protocol.server_limits import ServerLimits
 
 __all__ = ["ProducerLink"]
@@ -80,11 +80,11 @@ class ProducerLink:
             self._publish_each(run)
             return
         publish = Publish(self, self.producer, run.first_id, bodies, hashes, size, recogniser.is_durable, run.settled)
-        self.peer.gateway.engine.submit(publish)
+        self.peer.gateway.engine.publish(publish)
 
     def _publish_each(self, run: TransferRun) -> None:
         """Submit what publishes a run whose messages are read one by one."""
-        submit = self.peer.gateway.engine.submit
+        submit = self.peer.gateway.engine.publish
         bodies: list[Buffer] = []
         hashes: list[int] = []
         size, is_durable, first_id = 0, False, run.first_id
@@ -127,7 +127,8 @@ class ProducerLink:
         if not self.is_open:
             return
         if not done.settled:
-            self.link.session.settle(done.first_id, done.count, state_of(done))
+            state = STATES.get(done.kind) or rejected_state(done)
+            self.link.session.settle(done.first_id, done.count, state)
         self.unfinished -= done.count
         if self.link.credit <= self._credit_low:
             self.top_up()

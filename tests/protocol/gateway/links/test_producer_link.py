@@ -51,7 +51,7 @@ runs = st.lists(alike | st.lists(messages, min_size=1, max_size=4), max_size=6)
 
 def producing(submitted: list[Publish]) -> ProducerLink:
     """Make a producing link whose engine only notes what it is told."""
-    engine = SimpleNamespace(submit=submitted.append)
+    engine = SimpleNamespace(publish=submitted.append)
     peer: Any = SimpleNamespace(gateway=SimpleNamespace(engine=engine))
     nothing: Any = None
     return ProducerLink(peer, nothing, ServerLimits(run_bytes_max=RUN_BYTES_MAX), nothing)
