@@ -148,10 +148,14 @@ def test_parts_come_to_what_a_fold_comes_to() -> None:
 
 
 def test_a_dispatch_looks_at_no_more_queues_than_it_deals_messages() -> None:
-    """Where nobody can take anything, too: the others are looked at in the ticks that follow."""
+    """This holds without credit too: the other queues have their turn in the ticks that follow.
+
+    Each queue has two consumers, since a single one without credit needs no dispatch.
+    """
     rig = Rig(config=EngineConfig(dispatch_messages_max=10))
     producer = _fanning(rig)
     for number in range(_QUEUES):
+        rig.consumer(f"q{number}")
         rig.consumer(f"q{number}")
     rig.step(rig.publish(producer, b"m"))
     assert len(rig.loop.demand.dirty) == _QUEUES - 10
