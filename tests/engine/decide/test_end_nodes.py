@@ -171,7 +171,7 @@ def test_links_that_are_left_are_ended() -> None:
 
 
 def test_a_temporary_topic_takes_its_subscriptions_along() -> None:
-    """With and without a selector, and whoever made it: sender or receiver."""
+    """With and without a selector, and created by a sender or a receiver."""
     world = World()
     made = consumer(world, dynamic=Dynamic(is_topic=True))
     selecting = consumer(world, made.address, selector="size > 1")
@@ -183,7 +183,7 @@ def test_a_temporary_topic_takes_its_subscriptions_along() -> None:
 
 
 def test_a_temporary_topic_is_no_topic_of_others() -> None:
-    """Who subscribes to everything gets nothing of it."""
+    """A subscriber to everything gets nothing of it."""
     world = World()
     everything = consumer(world, "/topics/#")
     made = producer(world, dynamic=Dynamic(is_topic=True))
@@ -193,7 +193,7 @@ def test_a_temporary_topic_is_no_topic_of_others() -> None:
 
 @pytest.mark.parametrize("address", ["/queues/$temporary.7", "/topics/$temporary.7", "/topics/$subscription.7"])
 def test_nothing_is_made_at_a_given_name(address: str) -> None:
-    """Who answers to what is gone makes nothing, whether it sends or receives."""
+    """A link to a node that has ended creates nothing, for a sender and for a receiver."""
     world = World()
     for command in (AttachProducer("key", address, "c", "l"), AttachConsumer("key", address, "c", "l")):
         (refused,) = world.do(command)

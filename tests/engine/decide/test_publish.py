@@ -260,7 +260,7 @@ def test_nothing_is_made_for_consumers_that_are_there_now() -> None:
 
 @pytest.mark.parametrize("name", ["new", "$temporary.7"])
 def test_what_is_never_made_is_not_found_either(name: str) -> None:
-    """Who sends for consumers that are there now is told, as anybody is, that there is no such address."""
+    """An immediate producer gets the same refusal of an unknown address as other producers."""
     world = World(EngineConfig(auto_create=name.startswith("$")), fields_of)
     (ready,) = world.do(AttachProducer("key", "", "container", "link", is_immediate=True))
     assert type(ready) is ProducerReady
@@ -282,7 +282,7 @@ def test_what_is_never_made_is_not_found_either(name: str) -> None:
 def test_who_says_that_it_is_for_a_topic_need_not_be_heard(
     text: str, unroutable: Unroutable, kind: OutcomeKind
 ) -> None:
-    """On the anonymous terminus, as Qpid JMS annotates its messages; who asks for rejection gets it."""
+    """On the anonymous terminus, as Qpid JMS annotates its messages; a producer that requests rejection gets it."""
     ((done,), _) = sending(World(fields_of=numbers_of), "", unroutable, text)
     assert done.kind is kind
 

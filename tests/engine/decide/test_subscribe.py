@@ -141,7 +141,7 @@ def test_what_is_asked_otherwise_is_made_anew(change: tuple[str, dict[str, Any]]
 
 
 def test_a_shared_one_in_use_stays_as_it_is() -> None:
-    """Another topic is refused while anybody receives; when nobody does it is made anew."""
+    """Another topic is refused while there are receivers; without them the subscription is replaced."""
     world = World()
     queue = subscribe(world, subscription_request=SHARED)
     assert subscribe(world, subscription_request=SHARED) == queue

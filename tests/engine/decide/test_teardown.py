@@ -181,7 +181,7 @@ def test_a_temporary_topic_of_many_subscriptions_ends_in_several_ticks(selector:
 
 
 def is_sound_but_for_its_topic(rig: Rig) -> bool:
-    """Whoever is left has all that it was made with."""
+    """A node that still exists has all that it was created with."""
     state = rig.loop.state
     return all(rig.loop.router.attachments_of(state, queue) for queue in state.subscriptions)
 
@@ -276,7 +276,7 @@ def test_links_that_go_with_a_core_are_changes_too() -> None:
 
 
 def test_a_subscription_is_made_anew_when_the_old_one_has_gone_in_parts() -> None:
-    """The receiver gets the new one; who had the old one is ended in the first part."""
+    """The receiver gets the new one; the link of the old one is ended in the first part."""
     world = _with_many(tick_changes_max=10)
     (old,) = world.state.subscriptions
     counts, effects = _parts(world, AttachConsumer("key", "/topics/other", "me", "link", subscription_request=DURABLE))
@@ -301,7 +301,7 @@ def test_what_could_not_be_made_anew_is_refused_before_anything_has_gone() -> No
 
 
 def _with_many(**limits: int) -> World:
-    """A subscription that somebody has attached often besides."""
+    """A subscription with many more attachments."""
     world = World(EngineConfig(**limits))
     queue = subscribe(world, subscription_request=DURABLE)
     world.do(DeclareMuxer("key", "more", MuxerKind.WILD_DESTINATION))

@@ -183,7 +183,7 @@ def test_a_queue_takes_its_attachments_along() -> None:
 
 
 def test_a_muxer_goes_with_what_leads_to_it_and_from_it() -> None:
-    """Its producers are ended; `if_unused` and `if_empty` refuse where that would be somebody's loss."""
+    """Its producers are ended; `if_unused` and `if_empty` refuse if it is used or not empty."""
     world = wired()
     world.do(AttachMember("key", "simple", "muxer:destination"))
     world.do(AttachMember("key", "destination", "q", "x"))

@@ -1,4 +1,4 @@
-"""Who wants what: consumers come and go in any order, and turns stay as they were."""
+"""The demand: consumers attach and detach in any order, and the turns of the others stay."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from ambermq.engine.selectors.selector import parse_selector
 @given(moves=st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.booleans()), max_size=80))
 @settings(deadline=None)
 def test_turns_are_those_of_whoever_is_left(moves: list[tuple[bool, int, bool]]) -> None:
-    """In their order; nobody who has gone has credit, and a queue that nobody is left on is not worth a look."""
+    """In their order; a consumer that ended has no credit, and a queue without consumers is not visited."""
     demand = Demand()
     plain, selecting = list[int](), list[int]()
     scan = SelectorScan(parse_selector("a = 1", bytes_max=100))

@@ -1,4 +1,4 @@
-"""Who gets what: turns, order, exclusions, budgets, drains."""
+"""The dispatch: turns, order, exclusions, budgets, drains."""
 
 from collections import deque
 from unittest import mock
@@ -27,12 +27,12 @@ def numbers(world: World) -> list[int]:
 
 
 def drained(world: World, budget: int = 1000) -> list[int]:
-    """Dispatch; return who was told that nothing more is available."""
+    """Dispatch; return the consumers that were drained."""
     return [effect.consumer for effect in world.deal(budget) if type(effect) is Drained]
 
 
 def selecting(world: World, name: str = "q", *, credit: int = 1000) -> int:
-    """Attach a consumer that takes turns among those who select."""
+    """Attach a consumer with a selector."""
     consumer = world.consumer(name)
     queue = world.demand.wants[consumer].queue
     world.demand.remove(consumer)
@@ -60,7 +60,7 @@ def test_of_k_consumers_with_credit_each_gets_every_kth(count: int, messages: in
 
 
 class TurnMachine(RuleBasedStateMachine):
-    """Against a ring of consumers that serves one message at a time: whoever follows the one served last is next."""
+    """Against a ring of consumers that serves one message at a time: the consumer after the last served one is next."""
 
     @initialize()
     def begin(self) -> None:
@@ -192,7 +192,7 @@ def test_who_selects_all_of_each_budget_keeps_no_queue_waiting() -> None:
 
 @pytest.mark.parametrize(("budget", "bytes_max"), [(1, 1 << 20), (6, 1 << 20), (1000, 1), (1000, 60), (1000, 61)])
 def test_who_selects_all_of_each_budget_keeps_nobody_of_the_queue_waiting(budget: int, bytes_max: int) -> None:
-    """Where those who select use up a tick the others go first in the next, and the other way round, whatever it is."""
+    """If selecting consumers use up a tick the others are first in the next one, and the other way round."""
     world = World()
     select, plain = selecting(world), world.consumer(credit=1000)
     world.publish(world.producer(), *[10] * 50)
@@ -204,7 +204,7 @@ def test_who_selects_all_of_each_budget_keeps_nobody_of_the_queue_waiting(budget
 
 
 def test_turns_go_on_where_those_who_select_use_up_each_budget() -> None:
-    """Who takes everything has turns as if those who select were not there, and they among themselves."""
+    """Consumers without a selector have turns among themselves, and so have those with one."""
     world = World()
     selects = [selecting(world), selecting(world)]
     plains = [world.consumer(credit=9) for _ in range(3)]
@@ -242,7 +242,7 @@ def test_who_selects_goes_before_the_others_where_it_leaves_some_of_a_tick() -> 
 
 
 def test_a_queue_without_those_who_take_everything_leaves_nothing_behind() -> None:
-    """Nobody has to go first where nobody is, or is left."""
+    """A queue without other consumers is not passed over."""
     world = World()
     selecting(world)
     world.publish(world.producer(), *[10] * 9)
@@ -256,7 +256,7 @@ def test_a_queue_without_those_who_take_everything_leaves_nothing_behind() -> No
 
 
 def test_turns_go_on_where_one_record_does_not_name_all_consumers() -> None:
-    """It counts them in 16 bits; who is beyond that is named by the next."""
+    """It counts them in 16 bits; the next record names the other consumers."""
     world = World()
     consumers = [world.consumer(credit=9) for _ in range(7)]
     world.publish(world.producer(), *[10] * 30)
@@ -340,7 +340,7 @@ def test_a_thousand_excluded_entries_block_nothing_behind_them(budget: int) -> N
 
 @pytest.mark.parametrize(("budget", "bytes_max"), [(1, 1 << 20), (1000, 10)])
 def test_what_somebody_excluded_stays_within_a_budget(budget: int, bytes_max: int) -> None:
-    """One that those who select used up too: it waits for the next tick, as everything does."""
+    """A tick that selecting consumers used up too: the rest waits for the next tick."""
     world = World()
     select, plain, producer = selecting(world), world.consumer(), world.producer()
     world.publish(producer, 10, 10)
@@ -385,7 +385,7 @@ def test_what_was_looked_through_in_vain_is_not_looked_through_for_every_message
 
 
 def test_turns_go_on_among_what_came_back_with_exclusions() -> None:
-    """One each, whoever follows the one served last, passing by who is excluded."""
+    """One each, from the consumer after the last served one, without excluded consumers."""
     world = World()
     one, two, three = (world.consumer(credit=2) for _ in range(3))
     world.publish(world.producer(), *[1] * 6)
@@ -402,7 +402,7 @@ def test_turns_go_on_among_what_came_back_with_exclusions() -> None:
 
 
 def test_a_drain_is_answered_once_and_only_when_nothing_is_available() -> None:
-    """Not while a budget leaves something, nor to who did not ask or has no credit left; it uses up the credit."""
+    """Not if a budget ends the dispatch, nor without a drain or credit; it uses up the credit."""
     world = World()
     asks, producer = world.consumer(), world.producer()
     world.publish(producer, 1, 1, 1)

@@ -1,4 +1,4 @@
-"""Consumers that take not everything: they get what they select, and stand in nobody's way."""
+"""Consumers with selectors: they get what they select, and block no other consumer."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ class Selecting:
             assert all(offset < log.log_end for offset in offsets)
             return get_run(offsets)
 
-        # Nobody looks at what is not in the log yet.
+        # A message that is not in the log yet cannot be read.
         log.bodies.get_run = written  # type: ignore[method-assign]
         self.selectors: dict[int, str] = {}
         self.credit: dict[int, int] = {}
@@ -104,7 +104,7 @@ class Selecting:
             self.credit[effect.consumer] -= 1
 
     def check(self) -> None:
-        """Nobody with credit is left without what is available and selected."""
+        """Each consumer with credit has all available messages that it selects."""
         queue = self.rig.queue()
         for consumer, credit in self.credit.items():
             assert credit >= 0
@@ -272,7 +272,7 @@ def test_what_came_back_is_looked_at_again_whenever_it_has_changed() -> None:
 
 
 def test_who_selects_nothing_does_not_stand_in_the_way() -> None:
-    """A consumer behind others, or alone with what it does not want, blocks nobody."""
+    """A consumer behind others, or alone with what it does not want, blocks no other consumer."""
     broker = Selecting()
     broker.consumer("kind = 'none'", 10)
     reader = broker.consumer("", 10)
@@ -336,7 +336,7 @@ def test_counts_are_those_of_the_queue() -> None:
 
 @pytest.mark.parametrize("outcome", [RELEASED, MODIFIED_FAILED])
 def test_what_is_given_back_comes_again_each_time(outcome: Outcome) -> None:
-    """Who selects it and gave it back has it again as often as anybody else would, also where nothing has changed."""
+    """A consumer that released a matching message gets it again, also if nothing has changed."""
     broker = Selecting()
     consumer = broker.consumer("kind = 'a'", 5)
     broker.publish(b"a", b"b")
@@ -361,7 +361,7 @@ def test_annotations_are_those_that_it_has_now() -> None:
 
 
 def test_a_message_that_cannot_be_read_is_set_aside() -> None:
-    """It is nobody's, and the walk goes on behind it."""
+    """It matches no selector, and the scan continues behind it."""
     broker = Selecting()
     broker.publish(b"a" + b"damaged" * 20)
     broker.publish(*[b"b" + bytes(300)] * 5, b"a2")

@@ -227,7 +227,7 @@ def test_a_reset_leaves_nothing_but_epoch_and_time() -> None:
 
 
 def test_a_start_ends_every_link_and_gives_everything_back() -> None:
-    """With one more failed delivery each, in the order of entries, whoever had them."""
+    """With one more failed delivery each, in the order of entries, of all consumers."""
     words = make_words(100, [1] * 7)
     events = [
         *wiring(),

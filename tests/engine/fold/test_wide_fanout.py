@@ -88,7 +88,7 @@ def test_it_is_in_all_of_its_queues_or_in_none(steps: int, is_written: bool) -> 
 
 
 def test_nothing_is_decided_meanwhile_and_the_sender_hears_of_it_once_it_is_durable() -> None:
-    """Who asks behind it sees it everywhere."""
+    """A later command sees it on all queues."""
     rig = _rig()
     producer = _fanning(rig)
     seen = rig.step(rig.publish(producer, b"m"), Inspect("after", _depths))

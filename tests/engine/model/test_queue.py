@@ -82,7 +82,7 @@ def test_exclusions_are_counted_by_entry() -> None:
 
 
 def test_everything_that_comes_back_at_a_start_comes_back_in_one_order() -> None:
-    """Whoever held it; and the same as consumer by consumer."""
+    """All consumers at once have the same result as one consumer after the other."""
     queue = queue_of(9)
     queue = queue.acquire((5, 6, 7), queue.ready.to_bytes())
     at_once = queue.release_all()

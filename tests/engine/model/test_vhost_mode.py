@@ -1,4 +1,4 @@
-"""Virtual hosts in advanced mode: nothing is predeclared, and nothing is made that nobody has declared."""
+"""Virtual hosts in advanced mode: nothing is predeclared, and nothing is created without a declaration."""
 
 import pytest
 

@@ -74,7 +74,7 @@ def _naive(state: State, member: int) -> list[tuple[int, Any]]:
 
 @given(st.lists(_attached | _attached | _deleted, max_size=40))
 def test_members_know_what_a_look_through_all_muxers_finds(asked: list[Any]) -> None:
-    """In order of id, each by its argument, and how many there are; for who has heard it all and who comes anew."""
+    """In order of id, each by its argument, and their number; for an updated index and a new one."""
     world = _begun()
     for said in asked:
         world.do(_command(said))

@@ -190,7 +190,7 @@ def test_a_muxer_is_indexed_from_the_oldest_attachment_on(monkeypatch: pytest.Mo
 
 
 def test_what_peers_ask_for_is_remembered_within_bounds() -> None:
-    """Many destinations, long ones, and such that lead to many queues: who asks often pays for none of them."""
+    """Many destinations, long ones, and such that lead to many queues: a frequent caller pays for none of them."""
     world = World()
     world.router = router = Router(cached_max=3)
     world.do(DeclareMuxer("key", "all", MuxerKind.SIMPLE))

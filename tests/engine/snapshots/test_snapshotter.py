@@ -132,7 +132,7 @@ def test_one_after_the_other_each_with_its_own_moment() -> None:
 
 
 def test_the_line_is_bounded() -> None:
-    """Whoever asks for more than may wait is refused, and the others get theirs."""
+    """A request beyond the queue is refused, and the others get their snapshots."""
     rig = Rig(config=EngineConfig(snapshots_waiting_max=1))
     effects = rig.step(*[TakeSnapshot(str(number), str(number)) for number in range(3)])
     assert refusal(effects).key == "2"
@@ -220,7 +220,7 @@ def test_a_deleted_one_is_gone_with_its_file() -> None:
 
 
 def test_what_history_begins_with_stays() -> None:
-    """The base of a horizon is refused to whoever would delete it, and never pruned."""
+    """The base of a horizon cannot be deleted, and is never pruned."""
     rig = Rig(config=replace(EAGER, snapshot_keep=1))
     rig.loop.snapshots.start(rig.now_us, logged_bytes=1 << 40)
     rig.now_us += 20_000_000
@@ -245,7 +245,7 @@ def log_on(rig: Rig) -> None:
 
 
 def test_the_broker_takes_them_by_bytes_and_keeps_the_newest() -> None:
-    """One each `snapshot_bytes`, none within `snapshot_pause_s`; those that somebody asked for stay."""
+    """One each `snapshot_bytes`, none within `snapshot_pause_s`; requested ones stay."""
     rig = Rig(config=EAGER)
     rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
     take(rig, "mine")
@@ -287,7 +287,7 @@ def test_old_ones_go_by_age_but_not_the_newest() -> None:
 
 
 def test_what_fails_by_itself_is_told_to_the_server() -> None:
-    """Nobody waits for an automatic one: what went wrong is kept to be logged."""
+    """An automatic snapshot has no requester, so its error is kept for the log."""
     rig = Rig(config=EAGER)
     rig.loop.snapshots.start(rig.now_us, logged_bytes=0)
     rig.now_us += 100_000_000

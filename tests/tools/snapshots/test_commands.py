@@ -144,7 +144,7 @@ def test_the_last_one_that_there_is_room_for_says_so(run: Run, tmp_path: Path) -
         assert (refused.exit_code, "1 snapshots already" in refused.stderr) == (ExitCode.FAILED, True)
         run("send", "q", "news", "--url", broker.url)
         deadline = time.monotonic() + 60
-        while (told := broker.stderr_path.read_text().count("takes none by itself")) < 1:
+        while (told := broker.stderr_path.read_text().count("no room for automatic snapshots")) < 1:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert told == 1
