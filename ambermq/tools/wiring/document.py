@@ -110,7 +110,7 @@ def wiring_of(rows: WiringRows) -> Wiring:
 
 
 def _is_generated(name: str) -> bool:
-    """Return whether the broker has chosen a name itself."""
+    """Return whether the broker chose the name."""
     return name.startswith("$")
 
 

@@ -157,14 +157,14 @@ class _Planner:
 
     def plan(self, *, prunes: bool, removes_first: bool) -> Plan:
         kept = self._kept()
-        gone = [one for one in self._present.attachments if self._id(one) not in kept]
+        surplus = [one for one in self._present.attachments if self._id(one) not in kept]
         nodes = [*self._rest_muxers(), *self._rest_queues()]
         changes = [*self._each("muxers", self._muxer), *self._each("queues", self._queue)]
         if removes_first:
-            changes += self._removed(gone, prunes=prunes)
+            changes += self._removed(surplus, prunes=prunes)
         changes += self._each("attachments", self._attachment)
         if not removes_first:
-            changes += self._removed(gone, prunes=prunes)
+            changes += self._removed(surplus, prunes=prunes)
         return Plan((*changes, *self._removed(nodes, prunes=prunes)))
 
     def _each(self, name: str, decide: Callable[[Any], Change | None]) -> Iterator[Change]:
