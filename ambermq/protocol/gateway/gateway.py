@@ -1,11 +1,11 @@
-"""The gateway: what connections tell becomes commands, what the engine lets leave becomes calls on links.
+"""The gateway: events of connections become commands, effects of the engine become calls on links.
 
-Pure translation: no clock, no socket, no log. One gateway serves all connections of a virtual host; a
-`ConnectionGateway` is one.
+It only translates: it has no clock, no socket and no log. One gateway serves all connections of a virtual host; each
+connection has a `ConnectionGateway`.
 
-Rule 1. The gateway decides nothing about messages; it validates what only AMQP knows (termini, states, encodings).
-Rule 2. What a peer did wrong ends its link, session or connection, and nothing else.
-Rule 3. A connection whose output may have grown stands in `touched` until the server has flushed it.
+Rule 1. The gateway makes no decision about messages. It validates what only AMQP defines: termini, states, encodings.
+Rule 2. A peer's fault ends its link, session or connection, and nothing else.
+Rule 3. A connection that may have output is in `touched` until the server has flushed it.
 """
 
 from collections.abc import Callable, Iterable
@@ -45,19 +45,19 @@ __all__ = ["Gateway", "VhostGateways"]
 
 
 LinkName = tuple[str, str, bool]
-"""Container id, name, and whether we send on it (transport, 2.6.1)."""
+"""Container id, link name, and whether we send (transport, 2.6.1)."""
 
 
 class VhostGateways(VhostPort, Protocol):
     """The virtual hosts of a server, by the hostname of an open."""
 
     def gateway_of(self, hostname: str | None) -> "Gateway":
-        """Return the gateway of the virtual host that an open's hostname means."""
+        """Return the gateway of the virtual host that an open's hostname names."""
 
 
 @final
 class Gateway:
-    """All peers of one virtual host, before its engine."""
+    """All connections of one virtual host, in front of its engine."""
 
     def __init__(
         self,
@@ -74,57 +74,60 @@ class Gateway:
         self.limits = limits
         self.container_id = container_id
         self.beside = beside
-        """Answers what would hold the loop up."""
+        """Answers queries that would block the event loop."""
         self.may_read_log = may_read_log
-        """A user's name, None for the nameless -> may this one read `/log`?"""
+        """A user's name, None for an anonymous user -> whether the user may read `/log`."""
         self.vhost = vhost
-        """The virtual host that all of it belongs to."""
+        """The name of the virtual host."""
         self.vhosts = vhosts
-        """Knows the others; None where there are none."""
+        """The virtual hosts of the server; None without a server."""
         self.orders = SortedIds()
-        """What listings go through."""
+        """The sorted ids that listings page through."""
         self.sources = SourceScheduler(self)
-        """The links that take nothing."""
+        """The links that browse, or follow the log."""
         self.is_room_low = False
-        """Little disk is left: no new credit, and sessions are closed to transfers."""
+        """Whether little disk space is left: no credit is granted, and sessions are closed to transfers."""
         self.touched: dict[LinkPeer, None] = {}
-        """Connections that may have output."""
+        """The connections that may have output."""
         self.consumers: dict[int, ConsumerLink] = {}
-        """By the engine's id."""
+        """The consumers by the engine's id."""
         self.producers: dict[int, ProducerLink] = {}
-        """By the engine's id."""
+        """The producers by the engine's id."""
         self.peers: dict[ConnectionPeer, None] = {}
         self.containers = ContainerIds(id_bytes_max=limits.container_id_bytes_max)
         self.links: dict[LinkName, tuple[ConnectionPeer, LinkEndpoint]] = {}
-        """Those of all connections; who attaches one anew steals it."""
+        """The links of all connections; a new attach of a name steals the link."""
         self.mistakes: list[Exception] = []
-        """Our own, for the server to log."""
+        """Exceptions of our own code, for the server to log."""
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Do what the engine lets leave, in order; a mistake of ours costs the connection that the effect was for."""
+        """Carry out effects in order. An exception of our code ends only the connection of its effect."""
         touched = self.touched
         for effect in effects:
             try:
                 if type(effect) is Deliver:
-                    consuming: ConsumerLink = effect.link
-                    if consuming.deliver(effect):
-                        consuming.top_up()
-                    touched[consuming.peer] = None
+                    consumer_link: ConsumerLink = effect.link
+                    if consumer_link.deliver(effect):
+                        consumer_link.top_up()
+                    touched[consumer_link.peer] = None
                 elif type(effect) is PublishDone:
-                    producing: ProducerLink = effect.link
-                    producing.finish(effect)
-                    touched[producing.peer] = None
+                    producer_link: ProducerLink = effect.link
+                    producer_link.finish(effect)
+                    touched[producer_link.peer] = None
                 else:
                     self._carry_out(effect)
-            except Exception as mistake:  # noqa: BLE001 - whatever it is, the other effects must leave
+            except Exception as mistake:  # noqa: BLE001 - the other effects must leave in any case
                 self.blame(_peer_of(getattr(effect, "key", None), getattr(effect, "link", None)), mistake)
 
     def blame(self, peer: LinkPeer | None, mistake: Exception) -> None:
-        """End a connection for a mistake of ours; the server logs what is kept here."""
+        """End a connection because of an exception of our code, and store the exception for the server's log."""
         self.mistakes.append(mistake)
         if peer is not None:
             peer.lost()
-            error = Error(condition=Symbol(AmqpCondition.INTERNAL_ERROR), description="the broker made a mistake")
+            error = Error(
+                condition=Symbol(AmqpCondition.INTERNAL_ERROR),
+                description="an internal error of the broker; its log has the details",
+            )
             peer.connection.close(error)
             self.touched[peer] = None
 
@@ -154,7 +157,7 @@ class Gateway:
                 self._command_failed(effect)
 
     def set_room_low(self, *, is_low: bool) -> None:
-        """Close every session to transfers, or open them again."""
+        """Close all sessions to transfers, or open them again."""
         if is_low is self.is_room_low:
             return
         self.is_room_low = is_low
@@ -163,43 +166,43 @@ class Gateway:
             self.touched[peer] = None
 
     def _drained(self, effect: Drained) -> None:
-        consuming: ConsumerLink = effect.link
-        # What waits for the session's window still needs its credit; when that opens, the drain goes on.
-        if consuming.is_open and not consuming.backlog_count:
-            consuming.link.drained()
-            # The engine may have been told of the rest of the credit meanwhile: it is gone.
-            consuming.top_up()
-            self.touched[consuming.peer] = None
+        consumer_link: ConsumerLink = effect.link
+        # A backlog still needs its credit; the drain continues when the window opens.
+        if consumer_link.is_open and not consumer_link.backlog_count:
+            consumer_link.link.drained()
+            # The engine may have a grant of the drained credit: it is revoked.
+            consumer_link.top_up()
+            self.touched[consumer_link.peer] = None
 
     def _consumer_ready(self, effect: ConsumerReady) -> None:
-        consuming: ConsumerLink = effect.key
-        self.consumers[effect.consumer] = consuming
-        consuming.peer.consumer_ready(consuming, effect)
-        self.touched[consuming.peer] = None
+        consumer_link: ConsumerLink = effect.key
+        self.consumers[effect.consumer] = consumer_link
+        consumer_link.peer.consumer_ready(consumer_link, effect)
+        self.touched[consumer_link.peer] = None
 
     def _consumer_ended(self, effect: ConsumerEnded) -> None:
-        consuming = self.consumers.pop(effect.consumer, None)
-        if consuming is not None and consuming.is_open:
-            consuming.peer.consumer_ended(
-                consuming, Error(condition=Symbol(effect.condition), description=effect.description)
+        consumer_link = self.consumers.pop(effect.consumer, None)
+        if consumer_link is not None and consumer_link.is_open:
+            consumer_link.peer.consumer_ended(
+                consumer_link, Error(condition=Symbol(effect.condition), description=effect.description)
             )
-            self.touched[consuming.peer] = None
+            self.touched[consumer_link.peer] = None
 
     def _producers_ended(self, effect: ProducersEnded) -> None:
         error = Error(condition=Symbol(effect.condition), description=effect.description)
         for producer in sorted(effect.producers):
-            producing = self.producers.pop(producer, None)
-            if producing is not None:
-                producing.peer.producer_ended(producing, error)
-                self.touched[producing.peer] = None
+            producer_link = self.producers.pop(producer, None)
+            if producer_link is not None:
+                producer_link.peer.producer_ended(producer_link, error)
+                self.touched[producer_link.peer] = None
 
     def _command_failed(self, effect: CommandFailed) -> None:
         command = effect.command
-        consuming = self.consumers.get(getattr(command, "consumer", 0))
-        # The key comes first: where a command has both, its link is a name.
-        self.blame(_peer_of(getattr(command, "key", None), getattr(command, "link", None), consuming), effect.error)
+        consumer_link = self.consumers.get(getattr(command, "consumer", 0))
+        # The key comes first: a command with both has the name of the link in `link`.
+        self.blame(_peer_of(getattr(command, "key", None), getattr(command, "link", None), consumer_link), effect.error)
 
 
 def _peer_of(*sources: object) -> LinkPeer | None:
-    """Return the connection behind the first of these that belongs to one."""
+    """Return the connection of the first of `sources` that has one."""
     return next((peer for peer in (getattr(source, "peer", None) for source in sources) if peer is not None), None)

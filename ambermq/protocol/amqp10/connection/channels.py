@@ -1,7 +1,7 @@
 """The sessions of one connection, by our channel and by the peer's (transport, 2.5.1 to 2.5.4).
 
-Rule 1: a channel is free again once both ends have ended the session, and not before.
-Rule 2: what comes on a channel without a session is a fault of the connection: nobody smaller could take it.
+Rule 1. A channel is free again when both ends have ended its session.
+Rule 2. A frame on a channel without a session is a fault of the connection, since no smaller scope could take it.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ class Channels:
         self._first_delivery_id = first_delivery_id
         self._local: dict[int, Session] = {}
         self.by_channel: dict[int, Session] = {}
-        """By the peer's channel."""
+        """The sessions by the peer's channel."""
 
     def all(self) -> list[Session]:
-        """List the sessions that are not ended at both ends."""
+        """Return the sessions that are not ended at both ends."""
         return list(self._local.values())
 
     def begin(self) -> Session:
-        """Begin a session of ours; LocalError when no channel is left."""
+        """Begin a session from our end, and return it. Raises LocalError if no channel is free."""
         session = self._new()
         session.begin()
         return session
 
     def end(self) -> None:
-        """End all sessions at once, as the connection does; they stay for who asks."""
+        """End all sessions at once, because the connection ends. `all` still returns them."""
         for session in self._local.values():
             session.drop()
         self.by_channel = {}
 
     def receive(self, performative: Composite, channel: int) -> None:
-        """Take a begin or an end, or what comes for a session that takes no more. FramingError when it has no place."""
+        """Process a begin or an end; ignore a frame for a session that we ended. Raises FramingError."""
         session = self.by_channel.get(channel)
         match performative:
             case Begin() if session is None:
@@ -58,7 +58,7 @@ class Channels:
             case End():
                 self._receive_end(session, performative, channel)
             case _:
-                pass  # we have ended the session: what comes until the peer's end is ignored
+                pass  # We have ended the session: its frames are ignored until the peer's end.
 
     def _receive_begin(self, begin: Begin, channel: int) -> None:
         if begin.remote_channel is None:
@@ -71,7 +71,7 @@ class Channels:
         else:
             answered = self._local.get(begin.remote_channel)
             if answered is None or answered.remote_channel >= 0:
-                raise FramingError(f"begin for channel {begin.remote_channel}, which waits for none")
+                raise FramingError(f"begin for channel {begin.remote_channel}, which awaits no begin")
             session = answered
             session.receive_begin(begin, channel)
         self.by_channel[channel] = session
@@ -88,7 +88,7 @@ class Channels:
         remote = self._connection.remote_open
         channel = next(number for number in range(len(self._local) + 1) if number not in self._local)
         if remote is not None and channel > remote.channel_max:
-            raise LocalError(f"channel {channel} where the peer's channel-max is {remote.channel_max}")
+            raise LocalError(f"channel {channel} exceeds the peer's channel-max {remote.channel_max}")
         session = Session(self._connection, channel, self._first_delivery_id)
         self._local[channel] = session
         return session

@@ -1,10 +1,10 @@
 """A connection: bytes in, events and bytes out (transport, 2.2 to 2.4); one class for server and client.
 
-Rule 1: `receive` never raises. A fault ends the scope that it belongs to, here or below, and is told by the event of
-        that end.
-Rule 2: a server asks twice, by Authenticating and Opened; what came behind is kept unread until it is answered, so a
-        peer may pipeline everything and still be refused.
-Rule 3: after close or a fault nothing is read any more, and nothing is told after ConnectionClosed.
+Rule 1. `receive` never raises. A fault ends the scope that it belongs to: link, session or connection. The event of
+        that end reports it.
+Rule 2. A server asks two questions, Authenticating and Opened. The input behind a question is held until the answer, so
+        a peer may pipeline everything and still be refused.
+Rule 3. After a close or a fault no input is processed. ConnectionClosed is the last event.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _CLOSING: Final = frozenset(
     }
 )
 _FAILED_TO_ESTABLISH: Final = "amqp:connection-establishment-failed"
-# Names of their own, since a look into an enumeration costs as much as a call.
+# Module names, since the access to an enumeration member costs as much as a call.
 _OPENED: Final = ConnectionState.OPENED
 _MAPPED: Final = SessionState.MAPPED
 
 
 class ConnectionRole(IntEnum):
-    """Who speaks first: the client does."""
+    """The role of an end: the client sends the first header."""
 
     SERVER = 0
     CLIENT = 1
@@ -74,7 +74,8 @@ class ConnectionRole(IntEnum):
 class Connection:
     """One end of one AMQP connection.
 
-    sasl: what a server offers, or who a client is; None: no SASL. allow_bare: a server lets in without it too.
+    `sasl` is the offer of a server or the credentials of a client; None means no SASL. With `allow_bare` a server
+    accepts a peer without SASL, too.
     """
 
     __slots__ = (
@@ -115,60 +116,60 @@ class Connection:
         self.limits = limits
         self.state = ConnectionState.START
         self.remote_open: Open | None = None
-        """The peer's open, once it came."""
+        """The peer's open; None before it arrives."""
         self.remote_frame_bytes_max = MIN_MAX_FRAME_SIZE
-        """The largest frame that the peer takes; the spec's minimum until its open."""
+        """The largest frame that the peer accepts; the minimum of the specification until its open."""
         self.is_ended = False
-        """ConnectionClosed was told: write what take_output still has, then hang up."""
+        """Whether ConnectionClosed was appended: the owner writes the rest of the output and closes the transport."""
         self._container_id = container_id
         self._sasl = sasl
         handshake: Handshake = ClientHandshake(None, None)
         if role is ConnectionRole.SERVER:
             handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
         self._intake = InputStage(self, handshake)
-        # Of the protocol: sessions and links write here.
+        # For sessions and links, which append here.
         self.events: list[Event] = []
         self.output = OutputBuffer()
         self.dirty: dict[OutputSession, None] = {}
-        """Sessions to flush before the output is taken."""
+        """The sessions to flush before the output is taken."""
         self.reopened: list[OutputSession] = []
         self.link_count = 0
         self.links_by_name: dict[tuple[str, bool], Link] = {}
         self.partial_bytes = 0
         self.recogniser: Recogniser | None = None
-        """Is shown the next read; None where that begins within a frame, or a session has ended since."""
+        """The recogniser for the next read; None if that begins within a frame, or after the end of a session."""
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
         self._close_by_ms: int | None = None
 
-    # What comes and goes
+    # Input and output
 
     def receive(self, data: bytes | memoryview, now_ms: int) -> bool:
-        """Take bytes of the peer, cut anywhere. Never raises.
+        """Process bytes of the peer, which may end anywhere in a frame. Never raises.
 
-        Returns True when events hold views of the memory of `data`, which must then not be written again.
+        Return whether events hold views of the memory of `data`: then the caller must not overwrite it.
         """
         idle = self._idle
-        idle.now_ms = idle.heard_ms = now_ms
+        idle.now_ms = idle.received_ms = now_ms
         recogniser, size, position = self.recogniser, len(data), 0
         if recogniser is not None and size < self.limits.large_payload_bytes:
-            # Most reads are wholly like what came before: no frames are cut from them.
+            # Most reads hold only frames like the last one: the recogniser takes them without cutting frames.
             data = bytes(data)
             position = recogniser.take_alike(data, 0, size)
             if position == size:
                 if self.reopened:
-                    self.tell_reopened()
+                    self.report_reopened()
                 return False
         return not self.is_ended and self._intake.receive(data, position)
 
     def take_events(self) -> list[Event]:
-        """Hand out what happened since the last call, in order; answers may bring more."""
+        """Return the events since the last call, in order. The owner's answers may cause further events."""
         events = self.events
         self.events = []
         return events
 
     def take_output(self) -> list[Buffer]:
-        """Hand out what to write now, in order; settlements of the tick have become ranges."""
+        """Return the output to write now, in order. The settlements of the tick leave as ranges."""
         if self.dirty:
             for session in self.dirty:
                 session.flush()
@@ -181,53 +182,53 @@ class Connection:
         else:
             pieces = output.take()
         if pieces:
-            self._idle.spoke_ms = self._idle.now_ms
+            self._idle.sent_ms = self._idle.now_ms
         return pieces
 
     @property
     def output_bytes(self) -> int:
-        """The bytes that wait to be taken, settlements of this tick aside."""
+        """The size of the output, without the settlements of this tick."""
         return self.output.size
 
     def poll(self, now_ms: int) -> int | None:
-        """Do what time asks for; returns when to call again at the latest, None: never."""
+        """Send a due heartbeat, or end an overdue connection; return the time of the next call, None for never."""
         idle = self._idle
         idle.now_ms = now_ms
         if self.state is ConnectionState.END:
             return None
         if idle.is_silent():
-            silence = f"nothing came for {self.limits.idle_timeout_ms} ms"
+            silence = f"no bytes were received for {self.limits.idle_timeout_ms} ms (idle_timeout_ms)"
             self.fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, silence)
             return None
         if self.state in _CLOSING and self._is_overdue(now_ms):
-            silence = f"our close was not answered for {self.limits.close_ms} ms"
+            silence = f"the close was not answered within {self.limits.close_ms} ms (close_ms)"
             self.end(ConnectionCondition.CONNECTION_FORCED, silence)
             return None
         if idle.is_due():
             self.output.add(EMPTY_FRAME)
-            idle.spoke_ms = now_ms
+            idle.sent_ms = now_ms
         return _sooner(idle.deadline_ms(), self._close_by_ms)
 
     def excuse(self, lost_ms: int, now_ms: int) -> None:
-        """Do not count the time in which we stood still: what the peer has sent meanwhile may lie unread."""
+        """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
         idle = self._idle
-        idle.heard_ms = min(idle.heard_ms + lost_ms, now_ms)
+        idle.received_ms = min(idle.received_ms + lost_ms, now_ms)
         if self._close_by_ms is not None:
             self._close_by_ms += lost_ms
 
-    # What its owner calls
+    # Calls of the owner
 
     @property
     def remote_container_id(self) -> str:
-        """The peer's container id; empty until its open."""
+        """The peer's container id; empty before its open."""
         return "" if self.remote_open is None else self.remote_open.container_id
 
     def sessions(self) -> list[Session]:
-        """List the sessions that are not ended at both ends; of an ended connection those that it had."""
+        """Return the sessions that are not ended at both ends; for an ended connection the sessions that it had."""
         return self._channels.all()
 
     def authenticated(self, ok: bool) -> None:
-        """Answer Authenticating. What waited behind is read at once, so there may be new events."""
+        """Answer Authenticating. The held input is processed at once, which may append events."""
         self._intake.authenticated(ok=ok)
 
     def accept(
@@ -237,13 +238,13 @@ class Connection:
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
     ) -> None:
-        """Answer Opened with our open. What waited behind is read at once, so there may be new events."""
+        """Answer Opened with our open. The held input is processed at once, which may append events."""
         if self.state is ConnectionState.OPEN_RECEIVED:
             self._send_open(None, properties, offered_capabilities, desired_capabilities)
             self._intake.resume()
 
     def refuse(self, error: Error) -> None:
-        """Answer Opened with an open that says so, and a close; ConnectionClosed follows when the peer closes too."""
+        """Answer Opened with an open that announces a close, and the close. ConnectionClosed follows the peer's."""
         if self.state is ConnectionState.OPEN_RECEIVED:
             self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
             self.close(error)
@@ -257,7 +258,7 @@ class Connection:
         offered_capabilities: Sequence[str] = (),
         desired_capabilities: Sequence[str] = (),
     ) -> None:
-        """Begin to speak, as a client: SASL if asked for, header, open; what follows may be called at once."""
+        """Send the first frames of a client: SASL if configured, header, open. Further calls may follow at once."""
         sasl = self._sasl if isinstance(self._sasl, SaslClient) else None
         handshake = ClientHandshake(sasl, hostname)
         self._intake.handshake = handshake
@@ -269,14 +270,14 @@ class Connection:
         self._send_open(hostname, properties, offered_capabilities, desired_capabilities)
 
     def begin(self) -> Session:
-        """Begin a session; SessionBegun tells the peer's answer. LocalError without open, or without a free channel."""
+        """Begin a session; SessionBegun reports the answer. Raises LocalError before the open or without a channel."""
         self.advance(ConnectionInput.SEND_FRAME)
         return self._channels.begin()
 
     def close(self, error: Error | None = None) -> None:
-        """Close from our side; ConnectionClosed follows when the peer closes, or at once where we had not opened.
+        """Close from our end. ConnectionClosed follows the peer's close, or at once if our open was not sent.
 
-        A peer that does not answer is given `close_ms` from the next `poll`.
+        A peer has `close_ms` for its answer, counted from the next `poll`.
         """
         if self.state is ConnectionState.END or self.state in _CLOSING:
             return
@@ -290,7 +291,7 @@ class Connection:
         self._send_close(error)
 
     def lost(self) -> None:
-        """Take the end of the transport; ConnectionClosed is told if it was not."""
+        """End because the transport has ended; ConnectionClosed is appended if it was not."""
         if self.state is not ConnectionState.END:
             error = (
                 None
@@ -299,47 +300,47 @@ class Connection:
             )
             self._finish(error)
 
-    def tell_reopened(self) -> None:
-        """Tell the senders whose window opened in this read; of the protocol, not for owners."""
+    def report_reopened(self) -> None:
+        """Append CreditChanged for the senders whose window opened in this read; only the input stage calls it."""
         for session in self.reopened:
-            session.tell_reopened()
+            session.report_reopened()
         self.reopened.clear()
 
     def send(self, channel: int, performative: Composite) -> None:
-        """Write a frame; of the protocol, not for owners."""
+        """Write a frame; only sessions and links call it."""
         if (self.state, ConnectionInput.SEND_FRAME) in CONNECTION_TABLE:
             frame = self._fitted(channel, performative)
             if frame is None:
-                why = f"our {performative.NAME} is longer than the {self.remote_frame_bytes_max} bytes of a frame"
+                why = f"our {performative.NAME} does not fit into max-frame-size {self.remote_frame_bytes_max}"
                 self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, why)
             else:
                 self.output.add(frame)
 
     def takes(self, performative: Composite) -> bool:
-        """Tell whether the peer takes a frame as long as this one; of the protocol, not for owners."""
+        """Return whether the peer accepts a frame of this length; only sessions and links call it."""
         return self._fitted(0, performative) is not None
 
     def _fitted(self, channel: int, performative: Composite) -> bytes | None:
-        """Write a frame as the peer takes it, None where it cannot; before its open it takes whatever we say."""
+        """Return a frame that the peer accepts, None if it is too long. Before its open a peer accepts any length."""
         if self.remote_open is None:
             return encode_frame(channel, performative)
         return fitted(channel, performative, self.remote_frame_bytes_max)
 
-    # What comes, frame by frame
+    # Frames of the peer
 
     def receive_frame(self, frame: Frame) -> int:
-        """Take a whole frame, and transfers or dispositions like it behind; returns the position behind.
+        """Process a whole frame, and the frames like it behind; return the position after them.
 
-        Of the protocol. AmqpError when the connection cannot go on.
+        Only the input stage calls it. Raises AmqpError if the connection cannot go on.
         """
         data, position, body, frame_end, end, kind, channel = frame
         if kind != AMQP_FRAME:
-            raise FramingError(f"a frame of type {kind} behind the AMQP header")
+            raise FramingError(f"a frame of type {kind} after the AMQP header, expected type {AMQP_FRAME}")
         if channel > self.limits.channel_max:
-            raise FramingError(f"channel {channel} where channel-max is {self.limits.channel_max}")
+            raise FramingError(f"channel {channel} exceeds channel-max {self.limits.channel_max}")
         if body == frame_end:
             return frame_end
-        # -1 where the descriptor is not written the short way.
+        # -1 if the descriptor does not have the short encoding.
         code = data[body + 2] if frame_end - body > 3 and data[body] == 0 and data[body + 1] == 0x53 else -1
         if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
             self._check_size(data, body, frame_end)
@@ -364,15 +365,16 @@ class Connection:
         return frame_end
 
     def _check_size(self, data: Buffer, body: int, frame_end: int) -> None:
-        """Refuse a large frame that is no transfer."""
+        """Raise ConnectionFault for a large frame that is no transfer."""
         performative, _ = decode_frame_body(data, body, frame_end)
         if performative.CODE != TRANSFER_CODE:
             raise ConnectionFault(
-                AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"{performative.NAME} of {frame_end - body} bytes"
+                AmqpCondition.RESOURCE_LIMIT_EXCEEDED,
+                f"{performative.NAME} of {frame_end - body} bytes, at most {self.limits.performative_bytes_max}",
             )
 
     def _receive_performative(self, performative: Composite, channel: int) -> None:
-        """Take what moves the connection or a session, or what comes where it has no place."""
+        """Process a performative of the connection or a session, or a misplaced one."""
         match performative:
             case Open():
                 self._receive_open(performative, channel)
@@ -385,10 +387,11 @@ class Connection:
 
     def _receive_open(self, remote: Open, channel: int) -> None:
         if channel != 0:
-            raise FramingError(f"open on channel {channel}")
+            raise FramingError(f"open on channel {channel}, expected channel 0")
         self.advance(ConnectionInput.RECEIVE_OPEN)
         if remote.max_frame_size < MIN_MAX_FRAME_SIZE:
-            raise ConnectionFault(AmqpCondition.INVALID_FIELD, f"max-frame-size {remote.max_frame_size} is below 512")
+            why = f"max-frame-size {remote.max_frame_size}, expected at least {MIN_MAX_FRAME_SIZE}"
+            raise ConnectionFault(AmqpCondition.INVALID_FIELD, why)
         self.remote_open = remote
         self.remote_frame_bytes_max = remote.max_frame_size
         self._idle.follow(remote.idle_time_out)
@@ -404,18 +407,18 @@ class Connection:
             self.advance(ConnectionInput.SEND_CLOSE)
         self._finish(close.error)
 
-    # Moving
+    # States
 
     def _is_overdue(self, now_ms: int) -> bool:
-        """Whether the answer to our close is; its time begins at the first look, since `close` is told no time."""
+        """Return whether the answer to our close is overdue, counted from the first call: `close` has no clock."""
         if self._close_by_ms is None:
             self._close_by_ms = now_ms + self.limits.close_ms
         return now_ms >= self._close_by_ms
 
     def advance(self, given: ConnectionInput) -> None:
-        """Go where the table says; if nowhere, FramingError for an input of the peer, LocalError for ours.
+        """Change the state as the table says. Only parts of the connection call it.
 
-        Of the protocol, not for owners.
+        Raises FramingError for an input of the peer that the table does not list, LocalError for one of ours.
         """
         state = CONNECTION_TABLE.get((self.state, given))
         if state is None:
@@ -445,22 +448,22 @@ class Connection:
         self.output.add(encode_frame(0, performative))
 
     def fail(self, condition: str, description: str) -> None:
-        """End for the peer's fault, with a close where we have opened, silently otherwise; of the protocol."""
+        """End because of the peer's fault, with a close if our open was sent; only parts of the connection call it."""
         if self.state in _OPEN_SENT:
             self._send_close(Error(condition=condition, description=description))
         self.end(condition, description)
 
     def _send_close(self, error: Error | None) -> None:
         frame = fitted(0, Close(error=error), self.remote_frame_bytes_max)
-        assert frame is not None, "a condition alone always fits"
+        assert frame is not None, "a condition without a description always fits"
         self.output.add(frame)
 
     def end(self, condition: str, description: str) -> None:
-        """End without a word, for a fault; of the protocol."""
+        """End because of a fault, without a frame; only parts of the connection call it."""
         self._finish(Error(condition=condition, description=description))
 
     def _finish(self, error: Error | None) -> None:
-        """Forget what was kept, and tell the end."""
+        """End all sessions, drop the output behind SASL, and append ConnectionClosed."""
         self.state = ConnectionState.END
         self.is_ended = True
         self.output.drop_gated()
@@ -471,7 +474,7 @@ class Connection:
 
 
 def _sooner(one_ms: int | None, other_ms: int | None) -> int | None:
-    """Return the earlier of two times, where None is never."""
+    """Return the earlier of two times; None stands for no time."""
     if one_ms is None or other_ms is None:
         return other_ms if one_ms is None else one_ms
     return min(one_ms, other_ms)

@@ -1,8 +1,8 @@
-"""What comes before the first frame: protocol headers, and SASL between them (transport, 2.2; security, 5.3).
+"""The protocol headers before the first frame, and SASL between them (transport, 2.2; security, 5.3).
 
-Rule 1: a header that we do not speak is answered by one that we do, and that is the end.
-Rule 2: a bare AMQP header is welcome where SASL may be left out, and behind a SASL negotiation that went well.
-Rule 3: the first byte that cannot belong to a header is refused; nobody waits for the other seven.
+Rule 1. The answer to an unsupported header is a supported header; then the connection ends.
+Rule 2. A bare AMQP header is accepted if SASL is optional, and after a successful SASL negotiation.
+Rule 3. The first byte that cannot belong to a header is refused; the other seven are not awaited.
 """
 
 from ambermq.protocol.amqp10.connection.sasl import (
@@ -22,34 +22,34 @@ __all__ = ["ClientHandshake", "Handshake", "ServerHandshake"]
 
 
 class Handshake:
-    """One end's way from the first byte to the AMQP header."""
+    """The exchange of one end, from the first byte to the AMQP header."""
 
     __slots__ = ("failure", "is_done", "is_sasl")
 
     def __init__(self) -> None:
         self.is_sasl = False
-        """SASL frames are due, not a header."""
+        """Whether the next input is a SASL frame, not a header."""
         self.is_done = False
-        """The peer's AMQP header came, in its place."""
+        """Whether the peer's AMQP header was accepted."""
         self.failure: str | None = None
-        """Why SASL failed, once it has."""
+        """Why SASL failed; None while it has not."""
 
     def check(self, start: bytes) -> None:
-        """FramingError when `start` (less than a header) cannot become a header."""
+        """Raise FramingError if `start`, less than a header, cannot be the beginning of a header."""
         if not AMQP_HEADER.startswith(start[:4]):
             raise FramingError(f"no protocol header begins with {start.hex()}")
 
     def receive_header(self, header: bytes) -> bytes:
-        """Take eight bytes; returns what to answer. FramingError when they are no header that we can go on from."""
+        """Process a header of eight bytes, and return the answer. Raises FramingError for an unsupported header."""
         raise NotImplementedError
 
     def receive_frame(self, frame: Composite) -> tuple[bytes, Authenticating | None]:
-        """Take a SASL frame; returns what to answer and what to ask. FramingError when it has no place here."""
+        """Process a SASL frame; return the answer and the question. Raises FramingError if it is misplaced."""
         raise NotImplementedError
 
     @property
     def supported(self) -> bytes:
-        """The header to answer a wrong one with; empty for a client, which has said its own."""
+        """The answer to an unsupported header; empty for a client, which sent its header first."""
         return b""
 
 
@@ -79,18 +79,18 @@ class ServerHandshake(Handshake):
             self.is_sasl = True
             mechanisms = SaslMechanisms(sasl_server_mechanisms=self._sasl.mechanisms)
             return SASL_HEADER + encode_frame(0, mechanisms, frame_type=SASL_FRAME)
-        raise FramingError(f"protocol header {header.hex()} where {self.supported.hex()} would do")
+        raise FramingError(f"protocol header {header.hex()}, expected {self.supported.hex()}")
 
     def receive_frame(self, frame: Composite) -> tuple[bytes, Authenticating | None]:
         """See Handshake."""
         assert self._negotiation is not None
         answer, question = self._negotiation.receive(frame)
         if self._negotiation.state is SaslState.FAILED:
-            self.failure = "no mechanism that we offer, or no way to read its response"
+            self.failure = "the mechanism is not offered, or its response cannot be read"
         return b"" if answer is None else encode_frame(0, answer, frame_type=SASL_FRAME), question
 
     def authenticated(self, *, ok: bool) -> bytes:
-        """Answer the question asked; returns the outcome to send."""
+        """Answer the question, and return the outcome frame."""
         assert self._negotiation is not None
         self.is_sasl = not ok
         if not ok:
@@ -118,7 +118,7 @@ class ClientHandshake(Handshake):
         if self._negotiation is not None and self._negotiation.state is not SaslState.DONE:
             expected = SASL_HEADER
         if header != expected:
-            raise FramingError(f"protocol header {header.hex()} where {expected.hex()} was expected")
+            raise FramingError(f"protocol header {header.hex()}, expected {expected.hex()}")
         self.is_sasl = header == SASL_HEADER
         self.is_done = not self.is_sasl
         return b""

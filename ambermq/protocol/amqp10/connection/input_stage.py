@@ -1,7 +1,7 @@
-"""The way into a connection: headers, SASL, then frames, as long as nothing has to be answered first.
+"""The input of a connection: headers, SASL, then frames.
 
-Rule 1: nothing is raised: a fault ends the connection.
-Rule 2: while a question (Authenticating, Opened) is not answered, what comes is held unread, and only so much of it.
+Rule 1. No call raises: a fault ends the connection.
+Rule 2. While the question Authenticating or Opened is open, the input is held unread, up to `held_bytes_max`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["InputStage"]
 
 
 class InputStage:
-    """What one connection has not read yet, and how it is to be read."""
+    """The unread input of one connection, and what it is expected to be."""
 
     __slots__ = ("_connection", "_reader", "handshake", "is_asking", "is_kept")
 
@@ -28,12 +28,12 @@ class InputStage:
         self.handshake: Handshake | None = handshake
         """None once the AMQP headers are exchanged."""
         self.is_asking = False
-        """A question was told and is not answered."""
+        """A question was appended and is not answered."""
         self.is_kept = False
-        """Events hold views of what is being read."""
+        """Whether events hold views of the current read."""
 
     def receive(self, data: bytes | memoryview, position: int = 0) -> bool:
-        """Read from `position` as far as may be; returns whether events hold views of `data`."""
+        """Process `data` from `position`, up to a question. Return whether events hold views of `data`."""
         self.is_kept = False
         connection, reader = self._connection, self._reader
         limits = connection.limits
@@ -60,22 +60,22 @@ class InputStage:
         except AmqpError as fault:
             connection.fail(fault.condition, fault.description)
         if connection.reopened:
-            connection.tell_reopened()
+            connection.report_reopened()
         kept = reader.stop()
         if kept:
-            # The next read begins within a frame.
+            # The next read begins in the middle of a frame.
             connection.recogniser = None
         if kept > limits.held_bytes_max and self.is_asking:
             self._fail_held()
         return self.is_kept
 
     def resume(self) -> None:
-        """Read what was held, now that the question is answered."""
+        """Process the held input, after the answer to a question."""
         self.is_asking = False
         self.receive(self._reader.release())
 
     def authenticated(self, *, ok: bool) -> None:
-        """Answer the question who it is."""
+        """Answer the question Authenticating."""
         if not self.is_asking or not isinstance(self.handshake, ServerHandshake):
             return
         self._connection.output.add(self.handshake.authenticated(ok=ok))
@@ -85,7 +85,7 @@ class InputStage:
             self._connection.end(AmqpCondition.UNAUTHORIZED_ACCESS, "authentication failed")
 
     def _negotiate(self, handshake: Handshake) -> None:
-        """Take protocol headers and SASL frames until frames of the connection are due, or no more is there."""
+        """Process protocol headers and SASL frames, until AMQP frames follow or the input ends."""
         reader, limits = self._reader, self._connection.limits
         while self.handshake is not None and not self.is_asking and not self._connection.is_ended:
             if not handshake.is_sasl:
@@ -98,7 +98,7 @@ class InputStage:
             self._receive_sasl(handshake, frame)
 
     def _receive_header(self, handshake: Handshake) -> bool:
-        """Take a protocol header; returns whether it was there."""
+        """Process a protocol header; return False if the input holds less than one."""
         connection = self._connection
         try:
             header = self._reader.header()
@@ -119,10 +119,10 @@ class InputStage:
         return True
 
     def _receive_sasl(self, handshake: Handshake, frame: Frame) -> None:
-        """Take a SASL frame."""
+        """Process a SASL frame."""
         data, _, body, frame_end, _, kind, _ = frame
         if kind != SASL_FRAME or body == frame_end:
-            raise FramingError(f"a frame of type {kind} within SASL")
+            raise FramingError(f"a frame of type {kind} during SASL, expected a SASL frame with a body")
         performative, _ = decode_frame_body(data, body, frame_end, SASL_FRAME)
         connection = self._connection
         answer, question = handshake.receive_frame(performative)
@@ -137,4 +137,5 @@ class InputStage:
 
     def _fail_held(self) -> None:
         held_max = self._connection.limits.held_bytes_max
-        self._connection.fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"more than {held_max} bytes ahead of an answer")
+        why = f"more than {held_max} bytes before the answer (held_bytes_max)"
+        self._connection.fail(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, why)

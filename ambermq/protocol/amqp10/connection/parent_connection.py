@@ -1,7 +1,6 @@
-"""What the parts of a connection need of it: its channels and its input, each in a file of its own.
+"""What the parts of a connection, its channels and its input stage, need of it.
 
-Rule 1: a part knows no more of its connection than this, so connection.py imports its parts, and not the other way
-        round.
+Rule 1. A part uses only this protocol. So connection.py imports its parts, and not the other way round.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ class ParentConnection(SessionConnection, Protocol):
     is_ended: bool
     """ConnectionClosed was appended."""
     remote_open: Open | None
-    """The peer's open, once it came."""
+    """The peer's open; None before it arrives."""
 
     @property
     def state(self) -> ConnectionState:
-        """Where it stands."""
+        """The state of the connection."""
 
     def advance(self, given: ConnectionInput) -> None:
-        """Go where the table says. FramingError for an input of the peer that has no place."""
+        """Change the state as the table says. Raises FramingError for an input that the table does not list."""
 
     def receive_frame(self, frame: Frame) -> int:
-        """Take a whole frame, and what is like it behind; returns the position behind. AmqpError."""
+        """Process a whole frame and the frames like it behind; return the position after them. Raises AmqpError."""
 
-    def tell_reopened(self) -> None:
+    def report_reopened(self) -> None:
         """Append CreditChanged for the senders whose window opened in this read."""
 
     def fail(self, condition: str, description: str) -> None:
-        """End for the peer's fault, with a close where we have opened."""
+        """End because of the peer's fault, with a close if our open was sent."""
 
     def end(self, condition: str, description: str) -> None:
-        """End without a frame, for a fault."""
+        """End because of a fault, without a frame."""

@@ -1,13 +1,13 @@
-"""SASL (security, 5.3): who the peer is, settled before the AMQP header.
+"""SASL (security, 5.3): the authentication of the peer, before the AMQP header.
 
     client   SASL header ->                              init ->   [response ->]
     server   SASL header, mechanisms ->                            [challenge ->]   outcome ->   then AMQP headers
 
-Rule 1: a server never needs a round trip: an init may come with the header, before our mechanisms were read.
-Rule 2: a client waits for mechanisms and outcome, since servers that take a pipelined open are few.
-Rule 3: whether a name and a password are right is not decided here: the server asks by an event.
-Rule 4: the mechanism AMBERMQ-TOKEN is not offered. Its response is a token, which the server gave its client on another
-        way; the server asks about it as about a password without a name.
+Rule 1. A server needs no round trip: an init may arrive together with the header.
+Rule 2. A client waits for mechanisms and outcome, since few servers accept a pipelined open.
+Rule 3. This module does not check a name and a password: the event Authenticating asks the owner of the connection.
+Rule 4. The mechanism AMBERMQ-TOKEN is accepted but not offered. Its response is a token that the server gave to a
+        process which it started. The event reports the token as a password without a name.
 """
 
 from dataclasses import dataclass, field
@@ -28,18 +28,18 @@ from ambermq.protocol.amqp10.spec import SaslCode
 __all__ = ["TOKEN_MECHANISM", "SaslClient", "SaslServer", "SaslState"]
 
 TOKEN_MECHANISM = "AMBERMQ-TOKEN"  # noqa: S105 - the name of a mechanism
-"""For a process that the server has started itself."""
+"""The mechanism of a process that the server started."""
 
 _ANONYMOUS = ("ANONYMOUS", "MSSBCBS")
 
 
 class SaslState(IntEnum):
-    """Where the negotiation stands."""
+    """The state of a negotiation."""
 
     WAITING = 0
-    """For init, challenge, response or outcome of the peer."""
+    """The next frame of the peer is awaited: init, challenge, response or outcome."""
     ASKING = 1
-    """Authenticating was told and is not answered (server)."""
+    """Authenticating was appended and is not answered (server)."""
     DONE = 2
     FAILED = 3
 
@@ -49,25 +49,25 @@ class SaslServer:
     """What a server offers; one value serves all its connections."""
 
     mechanisms: tuple[str, ...] = ("ANONYMOUS", "PLAIN", "MSSBCBS")
-    """In order of preference; MSSBCBS lets in like ANONYMOUS."""
+    """In order of preference; MSSBCBS authenticates like ANONYMOUS."""
     takes_tokens: bool = False
     """Whether a client may choose AMBERMQ-TOKEN."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslClient:
-    """How a client says who it is."""
+    """The credentials of a client."""
 
     username: str | None = None
     """None: ANONYMOUS."""
     password: str = ""
-    """Sent in clear by PLAIN."""
+    """PLAIN sends it in clear text."""
     token: str = field(default="", repr=False)
-    """Sent in clear by AMBERMQ-TOKEN, instead of a user name and a password."""
+    """AMBERMQ-TOKEN sends it in clear text, instead of a user name and a password."""
 
     @property
     def mechanism(self) -> str:
-        """The one mechanism this client speaks."""
+        """The mechanism that this client uses."""
         if self.token:
             return TOKEN_MECHANISM
         return "ANONYMOUS" if self.username is None else "PLAIN"
@@ -84,7 +84,7 @@ class ServerNegotiation:
         self._mechanism = ""
 
     def receive(self, frame: Composite) -> tuple[Composite | None, Authenticating | None]:
-        """Take a frame; returns what to answer and what to ask. FramingError when the frame has no place here."""
+        """Process a frame; return the answer and the question. Raises FramingError if the frame is misplaced."""
         if type(frame) is SaslInit and not self._mechanism and self.state is SaslState.WAITING:
             return self._begin(frame)
         if type(frame) is SaslResponse and self._mechanism and self.state is SaslState.WAITING:
@@ -129,7 +129,7 @@ class ServerNegotiation:
         return SaslOutcome(code=SaslCode.AUTH), None
 
     def answer(self, *, ok: bool) -> SaslOutcome:
-        """Make the outcome for the question asked."""
+        """Return the outcome that answers the question."""
         self.state = SaslState.DONE if ok else SaslState.FAILED
         return SaslOutcome(code=SaslCode.OK if ok else SaslCode.AUTH)
 
@@ -145,10 +145,10 @@ class ClientNegotiation:
         self._is_begun = False
         self.state = SaslState.WAITING
         self.reason = ""
-        """Why it failed."""
+        """Why the negotiation failed."""
 
     def receive(self, frame: Composite) -> Composite | None:
-        """Take a frame; returns what to answer. FramingError when the frame has no place here."""
+        """Process a frame, and return the answer. Raises FramingError if the frame is misplaced."""
         if self.state is SaslState.WAITING:
             if type(frame) is SaslMechanisms and not self._is_begun:
                 return self._begin(frame)

@@ -1,10 +1,10 @@
-"""The recogniser of dispositions: who settles one by one says nearly the same each time.
+"""The recogniser of dispositions: a peer that settles one by one repeats nearly the same bytes.
 
     size, 02 00 channel, 00 53 15, list, role, code of first | first   | code of last | last | settled, state, batchable
     head: must be equal                                      | next id | equal        | any  | tail: equal
 
-Rule 1: as in transfer_recogniser.py it may decline, never decide, and is learned from a frame that was read whole.
-Rule 2: what follows one another with the same ending is one range: a range means what its parts mean one by one.
+Rule 1. As in transfer_recogniser.py it may decline but never decides. A shape is learned from a frame that was decoded.
+Rule 2. Consecutive ids with the same tail are one range: a range means the same as its parts one by one.
 """
 
 from struct import Struct
@@ -21,11 +21,11 @@ DISPOSITION_CODE: Final = 0x15
 
 _UINT: Final = Struct(">I").unpack_from
 _FORMATS: Final = {0x52: "B", 0x70: "I"}
-"""How an id behind such a code is laid out."""
+"""The layout of an id by its format code."""
 
 
 class PlainDisposition(NamedTuple):
-    """What a disposition says, without its batchable."""
+    """The fields of a disposition, without batchable."""
 
     role: bool
     first_id: int
@@ -35,25 +35,25 @@ class PlainDisposition(NamedTuple):
 
 
 class DispositionRecogniser:
-    """What the next disposition of a session will look like, if it looks like the last one."""
+    """The shape of a session's next disposition, if it is like the last one."""
 
-    __slots__ = ("_parts", "said")
+    __slots__ = ("_parts", "disposition")
 
-    def __init__(self, head: bytes, formats: str, code: bytes, tail: bytes, said: PlainDisposition) -> None:
-        """Take the parts of a frame; `formats`: of its ids, one or two; `code`: of the last, empty where none is."""
+    def __init__(self, head: bytes, formats: str, code: bytes, tail: bytes, disposition: PlainDisposition) -> None:
+        """Store the parts of a frame; `formats` are of its ids, one or two, `code` of the last, empty without one."""
         between = f"{formats[0]}1s{formats[1]}" if code else formats
         layout = Struct(f">{len(head)}s{between}{len(tail)}s")
-        # One tuple, since a match takes all of them.
+        # One tuple, since a match needs all of them.
         self._parts = layout.unpack_from, layout.size, head, code, tail
-        self.said = said
-        """The frame that it was learned from: what is like it says the same of other ids."""
+        self.disposition = disposition
+        """The frame that the shape was learned from; frames like it differ in their ids only."""
 
     def match(self, data: Buffer, position: int, end: int) -> tuple[int, int, int]:
-        """Take whole frames from `position` whose ranges follow one another.
+        """Match whole frames from `position` whose ranges are consecutive.
 
-        Returns first and last id, and the position behind the last frame: `position` itself when it declines.
+        Return the first and the last id, and the position after the last frame: `position` to decline.
         """
-        # The loop runs once a message of who settles one by one: no calls but the unpack.
+        # The loop runs once a message if the peer settles one by one: its only call is the unpack.
         unpack, length, head, code, tail = self._parts
         final = end - length
         first_id, last_id = -1, -1
@@ -75,9 +75,9 @@ class DispositionRecogniser:
 
 
 def learn_disposition(
-    data: Buffer, position: int, body: int, frame_end: int, said: PlainDisposition
+    data: Buffer, position: int, body: int, frame_end: int, disposition: PlainDisposition
 ) -> DispositionRecogniser | None:
-    """Learn the shape of the frame at `position`, which `read_disposition` took as `said`; None when it is unusual."""
+    """Return the shape of the frame at `position`, which `read_disposition` read; None if it is unusual."""
     if data[position + 4] != 2:
         return None
     is_short = data[body + 3] == 0xC0
@@ -89,12 +89,14 @@ def learn_disposition(
     head = bytes(data[position : at + 1])
     at += 2 if first == "B" else 5
     if count == 2 or data[at] == 0x40:
-        return DispositionRecogniser(head, first, b"", bytes(data[at:frame_end]), said)
+        return DispositionRecogniser(head, first, b"", bytes(data[at:frame_end]), disposition)
     last = _FORMATS.get(data[at])
     if last is None:
         return None
     behind = at + (2 if last == "B" else 5)
-    return DispositionRecogniser(head, first + last, bytes(data[at : at + 1]), bytes(data[behind:frame_end]), said)
+    return DispositionRecogniser(
+        head, first + last, bytes(data[at : at + 1]), bytes(data[behind:frame_end]), disposition
+    )
 
 
 _Ending: TypeAlias = tuple[bool, DeliveryState | None]
@@ -123,14 +125,14 @@ def _endings() -> dict[tuple[int, bytes], _Ending]:
 
 
 _ENDINGS: Final = _endings()
-"""How a disposition ends behind its ids, settled and state, by the count of its fields and their bytes.
+"""Settled and state of a disposition, by the count of its fields and the bytes behind its ids.
 
-The outcomes are those without fields, in all their encodings; shared, so nobody may change what an event carries.
+The outcomes are those without fields, in all their encodings. Events share them, so no caller may change one.
 """
 
 
 def read_disposition(data: Buffer, body: int, end: int) -> PlainDisposition | None:
-    """Read the disposition whose descriptor begins at `body`; None declines."""
+    """Return the disposition whose descriptor begins at `body`; None to decline."""
     shape = plain_list(data, body + 3, end)
     if shape is None or not 2 <= shape[0] <= 6:
         return None

@@ -1,11 +1,11 @@
-"""Where reads land, and how they are cut into headers and frames.
+"""The buffer of all reads, and how a read is cut into headers and frames.
 
-Rule 1: a read is handed over whole before the next one begins, so one chunk serves any number of connections, and an
-        idle connection holds none; the rest of a partial frame is copied into its connection, where it grows with what
-        comes, never by what is claimed.
-Rule 2: what events still refer to (large payloads are views of a chunk) is never written again: the next read goes
-        behind it, or to another chunk.
-Rule 3: small frames are cut from bytes: one copy of a read is cheaper than a copy of each payload.
+Rule 1. A read is processed whole before the next one. So one chunk serves any number of connections, and an idle
+        connection holds none. A partial frame is copied into its connection; the copy grows with the input, never by
+        the size that the frame claims.
+Rule 2. Large payloads in events are views of a chunk. Their bytes are never overwritten: the next read goes behind
+        them, or to another chunk.
+Rule 3. Small frames are cut from bytes: one copy of a read is cheaper than a copy of each payload.
 """
 
 from struct import Struct
@@ -32,7 +32,7 @@ class ReadBuffer:
     Use: `size = socket.recv_into(buffer.get_buffer())`, then
     `if connection.receive(buffer.free[:size], now_ms): buffer.keep(size)`.
 
-    Chunks that nobody refers to any more are used again: their pages are there already, and warm.
+    A chunk without references is used again, since its pages are mapped and in the cache.
     """
 
     __slots__ = ("_chunk", "_chunk_bytes", "_is_idle", "_lent", "_read_bytes_min", "free")
@@ -43,18 +43,18 @@ class ReadBuffer:
         self._lent: list[bytearray] = []
         self._chunk = bytearray()
         self.free = _NOWHERE
-        """Where the next read lands; empty until `get_buffer` has found a chunk for it."""
+        """The memory for the next read; empty until `get_buffer` has found a chunk."""
         self._is_idle = True
 
     def get_buffer(self) -> memoryview:
-        """Hand out `free`, a writable view of a quarter of a chunk at least."""
+        """Return `free`, a writable view of at least a quarter of a chunk."""
         if not self.free:
             self._chunk = self._free_chunk()
             self.free = memoryview(self._chunk)
         return self.free
 
     def keep(self, size: int) -> None:
-        """Leave the first `size` bytes of `free` to those who hold views of them."""
+        """Keep the first `size` bytes of `free`, because events hold views of them."""
         self._is_idle = False
         self.free = self.free[size:]
         if len(self.free) < self._read_bytes_min:
@@ -62,14 +62,14 @@ class ReadBuffer:
             self._chunk, self.free = bytearray(), _NOWHERE
 
     def trim(self) -> None:
-        """Give back the chunks that nobody looks into, where nothing was kept since the last call."""
+        """Free the chunks without references, if no bytes were kept since the last call."""
         if self._is_idle:
             self._lent = [chunk for chunk in self._lent if getrefcount(chunk) > _UNLENT_REFERENCES + 1]
         self._is_idle = True
 
     def _free_chunk(self) -> bytearray:
         for index in range(len(self._lent)):
-            # Two references are this list's and the call's own; a view of the chunk would be a third.
+            # The list and the call hold two references; a view of the chunk would be a third.
             if getrefcount(self._lent[index]) == _UNLENT_REFERENCES:
                 return self._lent.pop(index)
         del self._lent[: len(self._lent) - _LENT_MAX]
@@ -82,7 +82,7 @@ frame_end for a heartbeat), frame_end, end (of the buffer), type, channel. A pla
 
 
 class FrameReader:
-    """The unread input of one connection: less than a frame between reads, or what waits for an answer."""
+    """The unread input of one connection: a partial frame between reads, or the input behind a question."""
 
     __slots__ = ("_data", "_large_bytes", "_rest", "end", "position")
 
@@ -94,26 +94,26 @@ class FrameReader:
         self._rest: bytearray | None = None
 
     def put(self, data: Buffer, position: int = 0) -> None:
-        """Begin a read; `header` and `frame` take from it while `position` < `end`, then `stop` keeps what is left."""
+        """Begin a read: `header` and `frame` consume it while `position` < `end`, and `stop` keeps the rest."""
         size = len(data)
         self._data = bytes(data) if size < self._large_bytes and type(data) is memoryview else data
         self.position = position
         self.end = size
 
     def hold(self, data: Buffer) -> int:
-        """Put `data` behind what is kept, unread; returns how much is kept."""
+        """Append `data` to the unread input; return the size of that."""
         if self._rest is None:
             self._rest = bytearray()
         self._rest += data
         return len(self._rest)
 
     def release(self) -> bytes:
-        """Give back what was held, to be read now."""
+        """Return the held input, to be processed now."""
         rest, self._rest = self._rest, None
         return bytes(rest or b"")
 
     def stop(self) -> int:
-        """End the read; returns how much is kept of it."""
+        """End the read; return how many of its bytes are kept."""
         kept = 0
         if self.position < self.end:
             kept = self.hold(self._data[self.position : self.end])
@@ -122,12 +122,12 @@ class FrameReader:
         return kept
 
     def peek(self) -> bytes:
-        """At most eight bytes, the next ones; nothing is taken."""
+        """Return at most the next eight bytes, without consuming them."""
         start = bytes(self._rest or b"")
         return start + bytes(self._data[self.position : self.position + _HEADER_BYTES - len(start)])
 
     def header(self) -> bytes | None:
-        """Take the eight bytes of a protocol header; None when they are not there yet."""
+        """Return the eight bytes of a protocol header; None if the input holds less."""
         header = self.peek()
         if len(header) < _HEADER_BYTES:
             return None
@@ -136,9 +136,10 @@ class FrameReader:
         return header
 
     def frame(self, size_max: int) -> Frame | None:
-        """Cut the next whole frame, if there is one. FramingError when its size cannot be, or is above size_max.
+        """Return the next whole frame, None if there is none.
 
-        Whoever took more than this frame from its buffer says with `skip` how far it came.
+        Raises FramingError for an illegal size, or one above `size_max`. A caller that consumes more of the buffer than
+        this frame calls `skip`.
         """
         if self._rest is not None:
             return self._rest_frame(size_max)
@@ -158,12 +159,12 @@ class FrameReader:
         return (data, position, position + offset * 4, frame_end, end, kind, channel)
 
     def skip(self, frame: Frame, position: int) -> None:
-        """Go on behind `position` of the frame's buffer."""
+        """Continue at `position` of the frame's buffer."""
         if frame[0] is self._data:
             self.position = position
 
     def _rest_frame(self, size_max: int) -> Frame | None:
-        """Complete the frame whose beginning is kept; it gets a buffer of its own."""
+        """Return the frame whose first bytes were kept, in a buffer of its own; None if it is still partial."""
         rest = self._rest
         assert rest is not None
         if not self._fill(rest, _HEADER_BYTES):
@@ -178,7 +179,7 @@ class FrameReader:
         return (data, 0, offset * 4, size, size, kind, channel)
 
     def _fill(self, rest: bytearray, size: int) -> bool:
-        """Move bytes of the read into `rest` until it holds `size`; False when the read has not enough."""
+        """Move bytes of the read into `rest` until it holds `size`; return False if the read has too few."""
         missing = size - len(rest)
         if missing > 0:
             piece = self._data[self.position : min(self.position + missing, self.end)]

@@ -1,10 +1,10 @@
-"""Frames that we send by the thousand, packed from templates: transfer and flow.
+"""The most frequent frames that we send, transfer and flow, packed from templates.
 
     size u32 | 02 00 channel 00 53 14 c0 size 0b 70 handle 70 | id u32 | a0 10 prefix | token u64 | fields   | payload
              | head: constant                                 |        | constant     |           | constant |
 
-Rule 1: a frame decodes to what the general encoder would have written at full width; ids always take five bytes.
-Rule 2: small payloads are joined with their frames; large ones stay buffers of their own and are never copied.
+Rule 1. A frame decodes to the same values as that of the general encoder at full width; ids always take five bytes.
+Rule 2. Small payloads are joined with their frames; large ones stay buffers of their own and are never copied.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,11 +29,11 @@ _NULL: Final = 0x40
 _UINT: Final = 0x70
 _TRANSFER_FIELDS: Final = 11
 _LIST_START: Final = 13
-"""The bytes of a frame before those that a list8 counts in its size."""
+"""The bytes of a frame before those that the size of a list8 counts."""
 
 
 class TransferTemplate:
-    """The transfers of one sending link that are alike but for id, token and payload."""
+    """The transfers of one sending link, which differ in id, token and payload only."""
 
     __slots__ = ("_continuation", "_first_tail", "_head", "_next_tails", "_pack", "_tag", "_tail", "head_bytes")
 
@@ -60,7 +60,7 @@ class TransferTemplate:
         )
 
     def join(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> bytes:
-        """One frame a payload, all in one piece; for payloads that are small."""
+        """Return one frame a payload, joined; for small payloads."""
         if len(payloads) == 1:
             (payload,), (token,) = payloads, tokens
             size = self.head_bytes + len(payload)
@@ -68,23 +68,23 @@ class TransferTemplate:
         return b"".join(self.pieces(first_id, tokens, payloads))
 
     def pieces(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> list[Buffer]:
-        """One frame a payload, its head and the payload in turn; the payloads are not copied."""
+        """Return one frame a payload, head and payload in turn; the payloads are not copied."""
         pack, head, tag, tail, head_bytes = self._pack, self._head, self._tag, self._tail, self.head_bytes
         pieces: list[Buffer] = []
         ids = range(first_id, first_id + len(payloads))
-        # The loop runs once a message: one pack, nothing else.
+        # The loop runs once a message: its only call is the pack.
         for delivery_id, token, payload in zip(ids, tokens, payloads, strict=True):
             pieces += pack(head_bytes + len(payload), head, delivery_id & MASK, tag, token, tail), payload
         return pieces
 
     def frame(self, delivery_id: int, token: int, size: int) -> bytes:
-        """Write the frame of one whole delivery, its payload of `size` bytes still to follow."""
+        """Return the head of the frame of one whole delivery, whose payload of `size` bytes follows."""
         return self._pack(self.head_bytes + size, self._head, delivery_id, self._tag, token, self._tail)
 
     def cut(
         self, delivery_id: int, token: int, payload: Buffer, frame_bytes_max: int
     ) -> Iterator[tuple[bytes, Buffer]]:
-        """Cut one delivery that is too large for one frame into heads and payloads."""
+        """Yield the heads and payloads of the frames of a delivery that is too large for one."""
         room = frame_bytes_max - self.head_bytes
         view = memoryview(payload)
         yield (
@@ -100,7 +100,7 @@ class TransferTemplate:
 
 
 def write_flow(channel: int, flow: Flow) -> bytes:
-    """Write a whole flow frame."""
+    """Return a whole flow frame."""
     incoming, count, credit = flow.next_incoming_id, flow.delivery_count, flow.link_credit
     if incoming is None or (flow.handle is not None and (count is None or credit is None)):
         return encode_frame(channel, flow)

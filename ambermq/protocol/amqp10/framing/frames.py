@@ -1,4 +1,4 @@
-"""Frames: how performatives travel (transport, 2.3).
+"""Frames: the encoding of performatives on the wire (transport, 2.3).
 
     0   u32  size, header included
     4   u8   data offset in words of 4 bytes, at least 2: where the body begins
@@ -6,8 +6,8 @@
     6   u16  channel (AMQP); ignored (SASL)
     8   ...  extended header to the data offset, then the body: performative, payload
 
-Rule 1: an AMQP frame without a body is a heartbeat; a frame with one begins with a performative of the frame's type.
-Rule 2: only transfer has a payload.
+Rule 1. An AMQP frame without a body is a heartbeat. Any other begins with a performative of the frame's type.
+Rule 2. Only a transfer has a payload.
 """
 
 from struct import Struct
@@ -49,18 +49,18 @@ EMPTY_FRAME: Final = _pack_header(FRAME_HEADER_SIZE, 2, AMQP_FRAME, 0)
 def encode_frame(
     channel: int, performative: Composite, payload: bytes | bytearray | memoryview = b"", frame_type: int = AMQP_FRAME
 ) -> bytes:
-    """Write a whole frame, the performative at full width; LocalError when a field cannot be written."""
+    """Return a whole frame, with the performative at full width. Raises LocalError if a field cannot be encoded."""
     body = performative.encode()
     size = FRAME_HEADER_SIZE + len(body) + len(payload)
     return b"".join((_pack_header(size, 2, frame_type, channel), body, payload))
 
 
 def decode_frame_body(buffer: Buffer, start: int, end: int, frame_type: int = AMQP_FRAME) -> tuple[Composite, int]:
-    """Read a frame's performative; returns it and where the payload begins.
+    """Return a frame's performative, and the position of its payload.
 
-    The body is buffer[start:end], without the header and the extended header, and not empty: a heartbeat is the
-    caller's to notice. DecodeError is the only error; a performative of the other type of frame is one, and so is a
-    payload behind anything but a transfer.
+    The body is buffer[start:end], without the header and the extended header. It is not empty: the caller handles a
+    heartbeat. Raises DecodeError, also for a performative of the other type of frame, and for a payload behind any
+    performative but a transfer.
     """
     performative, payload_start = decode_composite(buffer, start, end)
     if performative.CODE not in _PERFORMATIVES[frame_type]:

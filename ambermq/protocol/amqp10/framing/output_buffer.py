@@ -1,7 +1,7 @@
-"""What waits to be written, in order.
+"""The outgoing bytes of a connection, in order.
 
-Rule 1: small pieces that follow one another are joined, large ones handed out as they are.
-Rule 2: while a client negotiates SASL, only the lead is handed out: what it pipelines behind waits.
+Rule 1. Consecutive small pieces are joined; a large piece leaves as it is.
+Rule 2. While a client negotiates SASL, only the lead leaves: the pipelined frames behind it wait.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 __all__ = ["LARGE_BYTES", "OutputBuffer"]
 
 LARGE_BYTES: Final = 16 * 1024
-"""A piece of so many bytes is not joined with others: copying it would cost more than handing it out."""
+"""The size from which a piece is not joined with others: its copy would cost more than a separate piece."""
 
 
 class OutputBuffer:
@@ -21,21 +21,21 @@ class OutputBuffer:
 
     def __init__(self) -> None:
         self.pieces: list[Buffer] = []
-        """As they were written."""
+        """The pieces as they were added."""
         self._lead = b""
-        """What leaves while the rest is gated."""
+        """The bytes that leave while the rest is gated."""
         self.is_gated = False
-        """True while only the lead may leave."""
+        """Whether only the lead may leave."""
         self.size = 0
-        """Bytes that wait, the lead with them."""
+        """The waiting bytes, the lead included."""
 
     def add(self, piece: Buffer) -> None:
-        """Write `piece` behind what waits; it must not change any more."""
+        """Append `piece`, which must not change afterwards."""
         self.size += len(piece)
         self.pieces.append(piece)
 
     def lead(self, piece: bytes) -> None:
-        """Write `piece` before what is gated, or behind what waits where nothing is."""
+        """Append `piece` to the lead, or to the output if it is not gated."""
         if self.is_gated:
             self._lead += piece
             self.size += len(piece)
@@ -43,21 +43,21 @@ class OutputBuffer:
             self.add(piece)
 
     def ungate(self) -> None:
-        """Let what was gated leave too, behind the lead."""
+        """Open the gate: the gated output leaves behind the lead."""
         self.is_gated = False
         if self._lead:
             self.pieces.insert(0, self._lead)
             self._lead = b""
 
     def drop_gated(self) -> None:
-        """Forget what must not leave any more, since the negotiation failed."""
+        """Drop the gated output, because the negotiation failed."""
         if self.is_gated:
             self.pieces = []
             self.size = len(self._lead)
             self.ungate()
 
     def take(self) -> list[Buffer]:
-        """Everything that may leave now."""
+        """Return all output that may leave now, and drop it."""
         if self.is_gated:
             return self._take_lead()
         pieces, self.pieces = self.pieces, []
@@ -71,7 +71,7 @@ class OutputBuffer:
 
 
 def _joined(pieces: list[Buffer]) -> list[Buffer]:
-    """Join the small ones that follow one another."""
+    """Return the pieces with consecutive small ones joined."""
     if max(map(len, pieces)) < LARGE_BYTES:
         return [b"".join(pieces)]
     joined: list[Buffer] = []

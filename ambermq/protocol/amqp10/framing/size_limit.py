@@ -1,8 +1,8 @@
-"""Frames that a peer takes: what is longer than its max-frame-size is told in fewer words (transport, 2.7.1).
+"""Frames within the peer's max-frame-size: the texts of an error are cut if its frame is too long (transport, 2.7.1).
 
-Rule 1. A transfer is cut elsewhere. What else may be too long for a peer that takes 512 bytes is text: an error's
-        description and info, which go, and then the description's end.
-Rule 2. What has nothing to spare does not fit: whoever writes it refuses what it was to say.
+Rule 1. Transfers are cut elsewhere. Of other frames the texts of an error are shortened: first the end of the
+        description, then info, then the whole description.
+Rule 2. A frame that is still too long does not fit. Its writer then refuses what the frame was for.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ __all__ = ["fitted"]
 
 
 def fitted(channel: int, performative: Composite, frame_bytes_max: int) -> bytes | None:
-    """Write a frame of at most so many bytes; None where it cannot be said in them."""
+    """Return a frame of at most `frame_bytes_max` bytes; None if the performative does not fit."""
     frame = encode_frame(channel, performative)
     if len(frame) <= frame_bytes_max:
         return frame
@@ -38,7 +38,7 @@ def _shorter(performative: Composite, excess: int) -> Iterator[Composite]:
 
 
 def _fewer_words(error: Error, excess: int) -> Iterator[Error]:
-    """Yield an error with less to say: cut, without info, and with nothing but its condition."""
+    """Yield shorter errors: with a cut description, then without info, then with the condition only."""
     text = (error.description or "").encode(errors="replace")
     yield Error(condition=error.condition, description=_cut(text, excess), info=error.info)
     yield Error(condition=error.condition, description=_cut(text, excess))

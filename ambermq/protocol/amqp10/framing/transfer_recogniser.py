@@ -1,15 +1,16 @@
-"""The recogniser: transfers of one link look alike, so they are compared with the last one instead of being decoded.
+"""The recogniser: the transfers of one link are alike, so each is compared with the last one instead of decoded.
 
     size u32 | 02 00 channel | 00 53 14, list, handle, id code | delivery-id | a0 n  | tag | other fields | payload
              | head: must be equal                             | next one    | equal | any | tail: equal  | taken
 
-Rule 1: it may decline, never decide: whatever is not equal goes through the general decoder, which alone finds faults.
-Rule 2: a shape is learned from a frame that the general decoder took, and stands for frames that it would take the
-        same way: equal bytes decode equally, and a tag is n bytes whatever they are.
-Rule 3: windows, credit and limits are the caller's, who says how many frames there may be.
+Rule 1. The recogniser may decline but never decides: the general decoder reads every other frame, and it alone finds
+        faults.
+Rule 2. A shape is learned from a frame that the general decoder accepted. It stands for frames that decode the same
+        way: equal bytes decode equally, and a tag is any n bytes.
+Rule 3. The caller checks windows, credit and limits, and passes the maximum number of frames.
 
-Dispositions have shapes of their own (disposition_recogniser.py). Flows have none, for each differs from the last:
-lists of plain fields (null, boolean, uint) are read here directly, with the same Rule 1.
+Dispositions have shapes of their own (disposition_recogniser.py). Flows have none, since each differs from the last.
+Their lists of plain fields (null, boolean, uint) are read here directly, by the same Rule 1.
 """
 
 from struct import Struct
@@ -35,39 +36,39 @@ TRANSFER_CODE: Final = 0x14
 _UINT: Final = Struct(">I").unpack_from
 
 _FLOW_KINDS: Final = b"uuuuuuuubb"
-"""What the fields of a flow are, before its properties: u uint, b boolean."""
+"""The types of a flow's fields before its properties: u uint, b boolean."""
 
 
 class Recogniser(Protocol):
-    """Who took the last transfer or plain disposition of a connection, and takes more like it before they are cut.
+    """The part of a session that took the last transfer or plain disposition, and takes frames like it uncut.
 
-    Asked only while its session is mapped: the session forgets it as it ends.
+    It is called only while its session is mapped: a session that ends resets it.
     """
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
-        """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
+        """Process whole frames like the last one; return the position after them, `position` to decline."""
 
 
 class TransferRecogniser:
-    """What the next transfer of a link will look like, if it looks like the last one."""
+    """The shape of a link's next transfer, if it is like the last one."""
 
     __slots__ = ("_parts", "settled")
 
     def __init__(self, head: bytes, id_format: str, tag: bytes, tail: bytes, size_end: int, *, settled: bool) -> None:
         layout = Struct(f">I{len(head)}s{id_format}2s{tag[1]}x{len(tail)}s")
-        # One tuple, since a match takes all of them.
+        # One tuple, since a match needs all of them.
         self._parts = layout.unpack_from, layout.size, head, tag, tail, size_end
         self.settled = settled
 
     def match(
         self, data: Buffer, position: int, end: int, next_id: int, count_max: int
     ) -> tuple[list[bytes | memoryview], int]:
-        """Take at most `count_max` whole frames from `position`, with delivery-ids from `next_id` on.
+        """Match at most `count_max` whole frames from `position`, with delivery-ids from `next_id` on.
 
-        Returns the payloads, slices of `data`, and the position behind the last frame; no payloads when it declines.
+        Return the payloads, slices of `data`, and the position after the last frame; no payloads to decline.
         """
-        # The loop runs once a message: no calls but one unpack, and every comparison is of bytes that are ready. Where
-        # ids begin again at 0 it ends, for none is 2**32; what follows is another run.
+        # The loop runs once a message: its only call is the unpack, and each comparison is of bytes. It ends where the
+        # ids wrap to 0, since no id is 2**32; the next frames are another run.
         unpack, length, head, tag, tail, size_end = self._parts
         last = end - length
         payloads: list[bytes | memoryview] = []
@@ -95,10 +96,10 @@ class TransferRecogniser:
 def learn(
     data: Buffer, position: int, payload_start: int, size_end: int, *, settled: bool
 ) -> TransferRecogniser | None:
-    """Learn the shape of the transfer frame at `position`, which the general decoder took; None when it is unusual.
+    """Return the shape of the transfer at `position`, which the general decoder accepted; None if it is unusual.
 
-    size_end: the frame size that the shape no longer takes. Only complete, plain transfers may be learned: more,
-    aborted and resume false, no delivery state.
+    `size_end` is the first frame size that the shape declines. Only complete, plain transfers may be learned: more,
+    aborted and resume are false, and there is no delivery state.
     """
     code = data[position + 11]
     if data[position + 4] != 2 or code not in (0xC0, 0xD0):
@@ -118,7 +119,7 @@ def learn(
 
 
 def plain_handle(data: Buffer, body: int, end: int) -> int:
-    """Read the handle of the transfer whose descriptor begins at `body`; -1 where the general decoder is needed."""
+    """Return the handle of the transfer whose descriptor begins at `body`; -1 if the general decoder is needed."""
     if end - body < 15:
         return -1
     at = body + (6 if data[body + 3] == 0xC0 else 12)
@@ -134,7 +135,7 @@ def plain_handle(data: Buffer, body: int, end: int) -> int:
 
 
 def plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None:
-    """Read count and first position of the fields of the list that fills position .. end; None declines."""
+    """Return the count and first position of the fields of the list in position .. end; None to decline."""
     if end - position < 3:
         return None
     code = data[position]
@@ -146,20 +147,20 @@ def plain_list(data: Buffer, position: int, end: int) -> tuple[int, int] | None:
 
 
 def read_flow(data: Buffer, body: int, end: int) -> list[int | bool | None] | None:
-    """Read the ten fields of the flow whose descriptor begins at `body`, nulls where absent; None declines.
+    """Return the ten fields of the flow whose descriptor begins at `body`, None for absent ones; None to decline.
 
-    A flow with properties declines, and so does one without its mandatory fields.
+    A flow with properties is declined, and so is one without its mandatory fields.
     """
     shape = plain_list(data, body + 3, end)
     return None if shape is None else read_flow_fields(data, shape[1], end, shape[0])
 
 
 def read_flow_fields(data: Buffer, at: int, end: int, count: int) -> list[int | bool | None] | None:
-    """Read the fields of a flow from `at`, where its list has `count`; as `read_flow`."""
+    """Return the fields of a flow, of which the list has `count` from `at` on; see `read_flow`."""
     if not 4 <= count <= 11:
         return None
     fields: list[int | bool | None] = [None] * 10
-    # No function a field: a receiver that sends a flow a message would pay for ten calls.
+    # There is no function for a field: a receiver that sends a flow a message would cause ten calls.
     for index in range(min(count, 10)):
         if at >= end:
             return None

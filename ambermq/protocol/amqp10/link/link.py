@@ -1,8 +1,8 @@
 """A link: one direction of messages between two termini (transport, 2.6).
 
-Rule 1: what the peer attached is answered by accept or refuse, whenever its owner knows; what we attached is not.
-Rule 2: after our detach the peer's frames are ignored until its own, but not for ever: a link that goes on is errant.
-Rule 3: every call on a dead link does nothing, since its owner may hear of the end later than it came.
+Rule 1. The owner answers the peer's attach by accept or refuse, at any time. Our own attach needs no such answer.
+Rule 2. After our detach the peer's frames are ignored until its detach. After too many of them the link is errant.
+Rule 3. A call on a detached link has no effect, since its owner may learn of the end late.
 
 A Sender is a link on which we send, a Receiver one on which we receive, whichever side attached it.
 """
@@ -32,7 +32,7 @@ __all__ = ["Link"]
 
 
 class Link:
-    """What both ends of a link have in common."""
+    """The common part of senders and receivers."""
 
     __slots__ = (
         "_ignored_frames",
@@ -58,33 +58,33 @@ class Link:
         self.session = session
         self.name = name
         self.handle = handle
-        """Our handle for it; the peer's is its own."""
+        """Our handle of the link; the peer chooses its own."""
         self.state = LinkState.DETACHED
         self.remote: Attach | None = None
-        """The peer's attach, once it came."""
+        """The peer's attach; None before it arrives."""
         self.credit = 0
-        """Messages that may still be sent, as far as we know."""
+        """How many messages may still be sent, as far as we know."""
         self.drain = False
-        """The receiver wants the credit used up."""
+        """Whether the receiver wants the credit used up."""
         self.delivery_count = 0
         self._initial_count = 0
         self.sender_settle_mode = 2
         self.receiver_settle_mode = 0
         self.owner: Any = None
-        """Yours."""
+        """For the owner's use."""
         self.partial: PartialDelivery | None = None
         self.shape: TransferRecogniser | None = None
-        """What its next transfer will look like; None where that is not known, or the link is not attached."""
+        """The shape of the next transfer; None if it is unknown, or if the link is not attached."""
         self._ignored_frames = 0
 
     @property
     def is_live(self) -> bool:
-        """Attached at both ends, as far as we know."""
+        """Return whether the link is attached at both ends, as far as we know."""
         return self.state is LinkState.ATTACHED
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """What names the link for ever: the peer's container id, the link's name, and whether we send."""
+        """The permanent identity of the link: the peer's container id, the link's name, and whether we send."""
         return (self.session.connection.remote_container_id, self.name, self.is_sender)
 
     def accept(
@@ -99,7 +99,7 @@ class Link:
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
     ) -> None:
-        """Answer the peer's attach with the termini as they really are; settle modes are the peer's unless given."""
+        """Answer the peer's attach with the actual termini. Settle modes default to the peer's."""
         if self.state is not LinkState.ATTACH_RECEIVED or self.remote is None:
             return
         self.sender_settle_mode = self.remote.snd_settle_mode if sender_settle_mode is None else sender_settle_mode
@@ -115,16 +115,16 @@ class Link:
             properties=properties,
         )
         if not is_whole:
-            self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, "our attach is longer than your max-frame-size")
+            self.fail(AmqpCondition.FRAME_SIZE_TOO_SMALL, "the answer to the attach is longer than your max-frame-size")
 
     def refuse(self, error: Error) -> None:
-        """Answer the peer's attach with a null terminus of ours, then detach for good."""
+        """Answer the peer's attach with a null terminus, then detach."""
         if self.state is LinkState.ATTACH_RECEIVED:
             self._attach_null()
             self.detach(closed=True, error=error)
 
     def detach(self, *, closed: bool = True, error: Error | None = None) -> None:
-        """End the link from our side; the peer's answer is awaited silently."""
+        """Detach the link from our end; the peer's answer appends no event."""
         if self.state is LinkState.ATTACH_RECEIVED:
             self._attach_null()
         state = LINK_TABLE.get((self.state, LinkInput.SEND_DETACH))
@@ -136,13 +136,13 @@ class Link:
         self.session.release(self)
 
     def fail(self, condition: str, description: str) -> None:
-        """Detach for the peer's fault, and tell."""
+        """Detach because of the peer's fault, and append LinkDetached."""
         error = Error(condition=condition, description=description)
         self.detach(closed=True, error=error)
         self.session.connection.events.append(LinkDetached(self, closed=True, error=error))
 
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
-        """As `session.settle`, for deliveries of this link."""
+        """Settle received deliveries of this link; see `Session.settle`."""
         self.session.settle(first_id, count, state)
 
     def send_attach(
@@ -155,9 +155,9 @@ class Link:
         desired_capabilities: Sequence[str] = (),
         properties: dict[Any, Any] | None = None,
     ) -> bool:
-        """Write our attach; of the protocol, not for owners.
+        """Write our attach; owners do not call it.
 
-        False: as an answer it was too long for the peer, which got one without termini.
+        Return False if the answer was too long for the peer: then it was written without termini.
         """
         self.state = LINK_TABLE[self.state, LinkInput.SEND_ATTACH]
         size_max = self.session.connection.limits.message_bytes_max
@@ -183,7 +183,7 @@ class Link:
         return is_whole
 
     def receive_attach(self, attach: Attach) -> None:
-        """Take the peer's attach; of the protocol, not for owners."""
+        """Process the peer's attach; owners do not call it."""
         self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_ATTACH]
         self.remote = attach
         if not self.is_sender:
@@ -193,7 +193,7 @@ class Link:
             self.receiver_settle_mode = attach.rcv_settle_mode
 
     def answer_detach(self, *, closed: bool) -> None:
-        """Answer the peer's detach; of the protocol, not for owners."""
+        """Answer the peer's detach; owners do not call it."""
         if self.state is LinkState.ATTACH_RECEIVED:
             self._attach_null()
         self.state = LINK_TABLE[self.state, LinkInput.RECEIVE_DETACH]
@@ -202,23 +202,23 @@ class Link:
         self.state = LINK_TABLE[self.state, LinkInput.SEND_DETACH]
 
     def receive_flow(self, count: int | None, credit: int | None, *, drain: bool, echo: bool) -> None:
-        """Take the peer's flow for this link; of the protocol, not for owners."""
+        """Process the peer's flow for this link; owners do not call it."""
         raise NotImplementedError
 
     def flow_fields(self) -> tuple[int | None, int, int]:
-        """Delivery-count, link-credit and available for our flow; of the protocol, not for owners."""
+        """Return delivery-count, link-credit and available for our flow; owners do not call it."""
         return self.delivery_count, self.credit, 0
 
     def drop_partial(self) -> None:
-        """Forget a delivery that is on its way; of the protocol, not for owners."""
+        """Drop the partial delivery; owners do not call it."""
 
     def is_errant(self, frames_max: int) -> bool:
-        """Count a frame that came after our detach; True when there were too many."""
+        """Count a frame after our detach; return whether there were too many."""
         self._ignored_frames += 1
         return self._ignored_frames > frames_max
 
     def _attach_null(self) -> None:
-        """Answer the peer's attach with nothing at our end."""
+        """Answer the peer's attach with a null terminus at our end."""
         remote = self.remote
         assert remote is not None
         if self.is_sender:

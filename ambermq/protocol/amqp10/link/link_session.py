@@ -1,7 +1,7 @@
-"""What a link needs of its session, and by way of that of its connection.
+"""What a link needs of its session, and of the session's connection.
 
-Rule 1: a link knows no more of its session than this, so the session's room lies above the links'.
-Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
+Rule 1. A link uses only these protocols. So the package of sessions imports that of links.
+Rule 2. The protocols are for the type checker only; they add no call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 __all__ = ["LinkConnection", "LinkSession", "LinkWindows", "PendingDispositions", "UnsettledDeliveries"]
 
 Link_contra = TypeVar("Link_contra", contravariant=True)
-"""The link: a parameter, so that the links' own file imports this one, and not the other way round."""
+"""The link. It is a parameter, so that link.py imports this module, and not the other way round."""
 
 
 class LinkConnection(Protocol):
@@ -27,48 +27,48 @@ class LinkConnection(Protocol):
 
     limits: ConnectionLimits
     remote_frame_bytes_max: int
-    """The largest frame that the peer takes."""
+    """The largest frame that the peer accepts."""
     partial_bytes: int
-    """What deliveries that have not arrived whole cost, over all links."""
+    """The memory of partial deliveries, over all links, in bytes."""
 
     @property
     def events(self) -> list[Event]:
-        """Where the link appends what happened."""
+        """The list to which the link appends its events."""
 
     @property
     def output(self) -> OutputBuffer:
-        """Where the link adds its transfers."""
+        """The buffer to which the link adds its transfers."""
 
     @property
     def remote_container_id(self) -> str:
-        """The peer's container id; empty until its open."""
+        """The peer's container id; empty before its open."""
 
     def takes(self, performative: Composite) -> bool:
-        """Return whether the peer takes a frame as long as this one."""
+        """Return whether the peer accepts a frame of this length."""
 
 
 class LinkWindows(Protocol):
     """What a link needs of the windows of its session."""
 
     remote: int
-    """Frames that the peer still takes."""
+    """The frames that we may still send."""
 
     def sent(self, count: int) -> None:
-        """Count transfer frames that leave."""
+        """Count sent transfer frames."""
 
 
 class PendingDispositions(Protocol):
-    """What a link needs of the settlements that wait for the end of the tick."""
+    """What a link needs of the settlements that are delayed to the end of the tick."""
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the pending range."""
 
 
 class UnsettledDeliveries(Protocol[Link_contra]):
     """What a link needs of the deliveries of its session that are not settled, in one direction."""
 
     count: int
-    """Deliveries held."""
+    """The number of held deliveries."""
 
     def append(
         self,
@@ -79,23 +79,23 @@ class UnsettledDeliveries(Protocol[Link_contra]):
         *,
         is_second: bool = False,
     ) -> None:
-        """Hold `count` deliveries from `first_id`."""
+        """Add `count` deliveries from `first_id`."""
 
 
 class LinkSession(SessionEndpoint, Protocol[Link_contra]):
-    """What a link needs of its session: what its owner uses, and what only links call."""
+    """What a link needs of its session, beyond what its owner uses."""
 
     channel: int
     next_sent_id: int
     """The delivery-id of the next transfer."""
     unsettled_max: int
-    """Deliveries that may be unsettled, in either direction."""
+    """How many deliveries may be unsettled, in each direction."""
     has_second: bool
-    """Some of what was received is in receiver-settle-mode second."""
+    """Whether a received delivery has receiver-settle-mode second."""
 
     @property
     def connection(self) -> LinkConnection:
-        """The connection that it belongs to."""
+        """The connection of the session."""
 
     @property
     def windows(self) -> LinkWindows:
@@ -103,15 +103,15 @@ class LinkSession(SessionEndpoint, Protocol[Link_contra]):
 
     @property
     def settlements(self) -> PendingDispositions:
-        """The dispositions that leave."""
+        """The outgoing dispositions."""
 
     @property
     def sent(self) -> UnsettledDeliveries[Link_contra]:
-        """What we sent and is not settled."""
+        """The sent deliveries that are not settled."""
 
     @property
     def received(self) -> UnsettledDeliveries[Link_contra]:
-        """What we received and is not settled."""
+        """The received deliveries that are not settled."""
 
     def mark_dirty(self) -> None:
         """Ask the connection for a flush when the output is taken."""
@@ -123,7 +123,7 @@ class LinkSession(SessionEndpoint, Protocol[Link_contra]):
         """Write a flow with the state of `link`."""
 
     def send_or_wait(self, link: Link_contra, head: bytes, payload: Buffer) -> None:
-        """Write one transfer frame, now or when the window has room for it."""
+        """Write one transfer, now or when the peer's window opens."""
 
     def release(self, link: Link_contra) -> None:
-        """Forget what a link held, once it can hold nothing more."""
+        """Drop the deliveries of a link that has detached."""

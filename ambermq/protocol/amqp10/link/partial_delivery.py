@@ -1,7 +1,7 @@
-"""A delivery that has not arrived whole: its frames are kept apart and joined once, at the end.
+"""A partial delivery: its frames are held separately, and joined once, after the last one.
 
-Rule 1: what it costs is counted with an overhead a frame, so that a message in frames of one byte is bounded as well.
-Rule 2: joining is linear however small the frames are.
+Rule 1. Its cost includes an overhead for each frame. So a message in frames of one byte is bounded, too.
+Rule 2. The join is linear in the size of the message, however small the frames are.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ _PIECES_MAX: Final = 512
 
 
 class PartialDelivery:
-    """The frames of one delivery so far."""
+    """The frames of one delivery that have arrived."""
 
     __slots__ = ("_pieces", "_whole", "cost", "delivery_id", "is_second", "message_format", "settled", "size", "tag")
 
@@ -24,16 +24,16 @@ class PartialDelivery:
         self.message_format = message_format
         self.is_second = is_second
         self.settled = False
-        """True once any frame said so."""
+        """Whether a frame was sent settled."""
         self.size = 0
-        """Bytes of payload so far."""
+        """The bytes of payload so far."""
         self.cost = 0
-        """Bytes of memory so far, as counted against `partial_bytes_max`."""
+        """The bytes of memory so far, as counted against `partial_bytes_max`."""
         self._pieces: list[Buffer] = []
         self._whole = bytearray()
 
     def add(self, payload: Buffer, overhead_bytes: int) -> None:
-        """Take the payload of the next frame."""
+        """Add the payload of the next frame."""
         self.size += len(payload)
         self.cost += len(payload) + overhead_bytes
         self._pieces.append(payload)
@@ -42,7 +42,7 @@ class PartialDelivery:
             self._pieces.clear()
 
     def join(self) -> bytes:
-        """Put the whole message together."""
+        """Return the whole message."""
         if self._whole:
             return b"".join((self._whole, *self._pieces))
         return b"".join(self._pieces)

@@ -1,8 +1,8 @@
-"""The receiving side of a link: credit given, deliveries put together.
+"""The receiving end of a link: it grants credit and joins the frames of deliveries.
 
-Rule 1: credit is spent by the first frame of a delivery, also of one that is aborted later.
-Rule 2: the deliveries of a link never interleave: until one is whole or aborted, all frames belong to it.
-Rule 3: an aborted delivery leaves nothing behind but its delivery-id.
+Rule 1. The first frame of a delivery uses credit, even if the delivery is aborted later.
+Rule 2. The deliveries of a link never interleave: all frames belong to one until it is whole or aborted.
+Rule 3. An aborted delivery has no effect, except that its delivery-id is used.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Receiver(Link):
     is_sender = False
 
     def grant(self, credit: int, *, drain: bool = False) -> None:
-        """Let the peer send until `credit` messages more have come; less than it has already changes nothing.
+        """Set the link's credit: the peer may send `credit` more messages. Less than it has changes nothing.
 
-        drain: the peer is to use the credit up at once or give it back; CreditChanged tells when it has.
+        With `drain` the peer uses the credit up at once or returns it; CreditChanged reports the end of that.
         """
         if self.state not in (LinkState.ATTACHED, LinkState.ATTACH_SENT) or (credit <= self.credit and not drain):
             return
@@ -57,9 +57,9 @@ class Receiver(Link):
             self.session.send_flow(self)
 
     def receive(self, transfer: Transfer, payload: Buffer) -> bool:
-        """Take one frame that the general decoder read; returns whether it was a whole delivery by itself.
+        """Process one frame that the general decoder read; return whether it was a whole delivery.
 
-        LinkFault when the link cannot go on.
+        Raises LinkFault if the link cannot go on.
         """
         partial = self.partial
         is_first = partial is None
@@ -76,7 +76,7 @@ class Receiver(Link):
         if not is_whole:
             self._keep(partial, payload)
         if partial.size + len(payload) * is_whole > self.session.connection.limits.message_bytes_max:
-            raise LinkFault(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"more than {self._size_max} bytes in one message")
+            raise LinkFault(LinkCondition.MESSAGE_SIZE_EXCEEDED, f"more than {self._size_max} bytes in a message")
         if transfer.more:
             return False
         self.drop_partial()
@@ -84,7 +84,7 @@ class Receiver(Link):
         return is_whole
 
     def drop_partial(self) -> None:
-        """Forget the delivery that is on its way."""
+        """Drop the partial delivery."""
         if self.partial is not None:
             self.session.connection.partial_bytes -= self.partial.cost
             self.partial = None
@@ -94,15 +94,17 @@ class Receiver(Link):
         return self.session.connection.limits.message_bytes_max
 
     def _begin(self, transfer: Transfer) -> PartialDelivery:
-        """Take the first frame of a delivery; the session has checked its id."""
+        """Process the first frame of a delivery; the session has checked its id."""
         if self.credit <= 0:
             raise LinkFault(LinkCondition.TRANSFER_LIMIT_EXCEEDED, f"delivery {transfer.delivery_id} without credit")
         if transfer.delivery_id is None or transfer.delivery_tag is None:
             raise LinkFault(AmqpCondition.INVALID_FIELD, "the first transfer of a delivery without its id or tag")
         if len(transfer.delivery_tag) > 32:
-            raise LinkFault(AmqpCondition.INVALID_FIELD, f"a delivery-tag of {len(transfer.delivery_tag)} bytes")
+            raise LinkFault(
+                AmqpCondition.INVALID_FIELD, f"a delivery-tag of {len(transfer.delivery_tag)} bytes, at most 32"
+            )
         if transfer.resume:
-            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, "deliveries are not resumed here")
+            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, "the broker resumes no deliveries")
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & MASK
         mode = self.receiver_settle_mode if transfer.rcv_settle_mode is None else transfer.rcv_settle_mode
@@ -123,7 +125,7 @@ class Receiver(Link):
             raise LinkFault(AmqpCondition.INVALID_FIELD, f"delivery {partial.delivery_id} changed its message format")
 
     def _keep(self, partial: PartialDelivery, payload: Buffer) -> None:
-        """Hold the payload of a delivery that is not whole, or was not until now."""
+        """Add the payload of a frame to a partial delivery."""
         connection = self.session.connection
         limits = connection.limits
         before = partial.cost if self.partial is partial else 0

@@ -1,9 +1,9 @@
 """The sending side of a link: credit, drain, transfers.
 
-Rule 1: never a delivery without credit: `sendable` is asked first, and sending more is our own fault (LocalError).
-Rule 2: a delivery too large for a frame of the peer is cut; frames that find no window wait in the session, and until
-        they are gone nothing else is sendable there.
-Rule 3: the delivery-tag is the prefix and the token, 16 bytes; nobody stores tags.
+Rule 1. No delivery is sent without credit. The owner checks `sendable` first; LocalError for more is our own fault.
+Rule 2. A delivery too large for the peer's frames is cut. Frames without a window wait in the session, and until they
+        are sent nothing else is sendable there.
+Rule 3. The delivery-tag is the prefix and the token, 16 bytes; tags are not stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 __all__ = ["Sender"]
 
 _CREDIT_MAX: Final = 0x7FFFFFFF
-# Names of their own, since a look into an enumeration costs as much as a call.
+# Module names, since the access to an enumeration member costs as much as a call.
 _ATTACHED: Final = LinkState.ATTACHED
 
 
@@ -42,30 +42,30 @@ class Sender(Link):
         self.delivery_count = initial_count
         self._initial_count = initial_count
         self.available = 0
-        """Yours: messages that wait, as told in flows."""
+        """For the owner: how many messages wait, as flows report it."""
         self.tag_prefix = bytes(8)
-        """Yours: the first eight bytes of every delivery-tag; set it before the first send."""
+        """For the owner: the first eight bytes of every delivery-tag, set before the first send."""
         self._template: TransferTemplate
         self._template_key: tuple[int, bool] | None = None
-        """Message format and whether it is settled; None while there is no template."""
+        """The message format, and whether transfers are settled; None without a template."""
         self._large_bytes = 0
-        """Payloads of so many bytes are not joined with their frames, or do not fit one."""
+        """The size from which payloads are not joined with their frames, or do not fit into one."""
 
     @property
     def sendable(self) -> int:
-        """Messages that may be sent now: bounded by credit, the peer's window and our bound on what is unsettled."""
+        """How many messages may be sent now: limited by credit, window and our limit of unsettled deliveries."""
         if self.state is not _ATTACHED:
             return 0
-        # Who is attached is so in a session that is mapped; and while frames wait there, the peer's window is 0.
+        # An attached link has a mapped session; while frames wait there, the peer's window is 0.
         session = self.session
         return min(self.credit, session.windows.remote, session.unsettled_max - session.sent.count)
 
     def send_run(
         self, tokens: Sequence[int], payloads: Sequence[Buffer], settled: bool = False, message_format: int = 0
     ) -> int:
-        """Send whole messages, one a token (u64); returns the delivery-id of the first, the others follow.
+        """Send whole messages with one token (u64) each; return the delivery-id of the first. The ids are consecutive.
 
-        LocalError when there are more than `sendable`, or when settled is not what was agreed.
+        Raises LocalError for more messages than `sendable`, or if `settled` contradicts the settle mode.
         """
         first_id = self.session.next_sent_id
         if not self.offer_run(tokens, payloads, settled, message_format):
@@ -75,7 +75,7 @@ class Sender(Link):
     def offer_run(
         self, tokens: Sequence[int], payloads: Sequence[Buffer], settled: bool = False, message_format: int = 0
     ) -> bool:
-        """Send whole messages where all of them are `sendable` now, and tell whether; see send_run."""
+        """Send whole messages as `send_run` does, if all of them are `sendable`; return whether they were sent."""
         count = len(payloads)
         if count > self.sendable:
             return False
@@ -96,7 +96,7 @@ class Sender(Link):
         return True
 
     def drained(self) -> None:
-        """Answer a drain once nothing is left to send: the rest of the credit is given back."""
+        """Answer a drain, when no message is left to send: the rest of the credit is returned."""
         if self.state is _ATTACHED and self.drain:
             self.delivery_count = (self.delivery_count + self.credit) & MASK
             self.credit = 0
@@ -104,12 +104,12 @@ class Sender(Link):
             self.drain = False
 
     def end_drain(self, *, has_more: bool) -> None:
-        """Answer a drain that can bring nothing more: all is sent, the credit is used up, or nothing is settled."""
+        """Answer a drain that brings no further message: all are sent, no credit is left, or the session is full."""
         if self.drain and (not self.credit or self.session.is_full or (not has_more and self.sendable)):
             self.drained()
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
-        """Settle deliveries that we sent, as the receiver-settle-mode second asks for."""
+        """Settle sent deliveries, as receiver-settle-mode second requires."""
         self.session.settle_sent(first_id, count, state)
 
     def flow_fields(self) -> tuple[int | None, int, int]:
@@ -118,14 +118,14 @@ class Sender(Link):
 
     def receive_flow(self, count: int | None, credit: int | None, *, drain: bool, echo: bool) -> None:
         """See Link."""
-        # A receiver that has not seen our attach yet cannot know the delivery-count, and counts from the initial one.
+        # Before our attach arrives, a receiver does not know the delivery-count, and counts from the initial one.
         seen = self._initial_count if count is None else count
         if credit is not None:
             ahead = ((seen - self.delivery_count + HALF) & MASK) - HALF
             self.credit = min(max(ahead + credit, 0), _CREDIT_MAX)
         self.drain = drain
         self.session.connection.events.append(CreditChanged(self))
-        # A drain is answered by drained(): an answer now would look like the end of it.
+        # `drained` answers a drain: an answer here would look like its end.
         if echo and not drain and self.state is _ATTACHED:
             self.session.send_flow(self)
 
@@ -134,14 +134,14 @@ class Sender(Link):
         if self.sender_settle_mode == forbidden:
             raise LocalError(f"settled={settled} on a link with snd-settle-mode {self.sender_settle_mode}")
         if len(self.tag_prefix) != 8:
-            raise LocalError(f"a tag prefix of {len(self.tag_prefix)} bytes, not 8")
+            raise LocalError(f"a tag prefix of {len(self.tag_prefix)} bytes, expected 8")
         channel = self.session.channel
         template = TransferTemplate(channel, self.handle, self.tag_prefix, message_format, settled=settled)
         self._template, self._template_key = template, (message_format, settled)
         self._large_bytes = min(LARGE_BYTES, self.session.connection.remote_frame_bytes_max - template.head_bytes + 1)
 
     def _send_large(self, first_id: int, tokens: Sequence[int], payloads: Sequence[Buffer]) -> None:
-        """Send messages of which one is too large to be joined with its frame, or for any frame."""
+        """Send messages of which one is too large to be joined with its frame, or to fit into one."""
         session, template = self.session, self._template
         frame_bytes_max = session.connection.remote_frame_bytes_max
         if template.head_bytes + max(map(len, payloads)) <= frame_bytes_max:

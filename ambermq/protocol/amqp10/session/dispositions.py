@@ -40,7 +40,7 @@ _OUTCOMES: Final = frozenset({Accepted, Rejected, Released, Modified})
 
 
 class Dispositions:
-    """What the peer says of deliveries, in both directions."""
+    """The peer's dispositions of deliveries, in both directions."""
 
     __slots__ = ("_flow_head", "_links", "_session", "_shape")
 
@@ -52,30 +52,31 @@ class Dispositions:
         self._shape: DispositionRecogniser | None = None
 
     def receive_frame(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
-        """Take the disposition frame at `position` and what follows it alike up to `end`; returns the position behind.
+        """Process the disposition at `position` and the frames like it up to `end`; return the position after them.
 
-        DecodeError where it is none.
+        Raises DecodeError.
         """
-        said = read_disposition(data, body, frame_end)
-        if said is None:
+        plain = read_disposition(data, body, frame_end)
+        if plain is None:
             performative, _ = decode_frame_body(data, body, frame_end)
             assert type(performative) is Disposition
             self.receive(performative)
             return frame_end
-        self._take(said.first_id, said.last_id, said)
-        self._shape = learn_disposition(data, position, body, frame_end, said)
+        self._take(plain.first_id, plain.last_id, plain)
+        self._shape = learn_disposition(data, position, body, frame_end, plain)
         if self._shape is None:
             return frame_end
         self._flow_head = bytes(data[position + 4 : position + 8]) + _FLOW_LIST
         self._session.connection.recogniser = self
         return self.take_alike(data, frame_end, end)
 
-    def receive(self, said: Disposition) -> None:
-        """Take a disposition that the general decoder read."""
-        self._take(said.first, said.first if said.last is None else said.last, said)
+    def receive(self, disposition: Disposition) -> None:
+        """Process a disposition that the general decoder read."""
+        last = disposition.first if disposition.last is None else disposition.last
+        self._take(disposition.first, last, disposition)
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
-        """Take whole dispositions like the last one, and plain flows; returns the position behind the last of them."""
+        """Process whole dispositions like the last one, and plain flows; return the position after them."""
         shape, flow_head = self._shape, self._flow_head
         final = end - _FLOW_HEAD.size
         while shape is not None and position <= final:
@@ -84,7 +85,7 @@ class Dispositions:
                 first_id, last_id, behind = shape.match(data, position, end)
                 if behind == position:
                     break
-                self._take(first_id, last_id, shape.said)
+                self._take(first_id, last_id, shape.disposition)
                 position = behind
                 continue
             behind = position + size
@@ -97,20 +98,20 @@ class Dispositions:
             position = behind
         return position
 
-    def _take(self, first_id: int, last_id: int, said: PlainDisposition | Disposition) -> None:
-        """Take what is held of a range: its end, or an outcome that asks for ours."""
-        session, settled = self._session, said.settled
-        is_of_ours = said.role == Role.RECEIVER
+    def _take(self, first_id: int, last_id: int, disposition: PlainDisposition | Disposition) -> None:
+        """Append the events for the held deliveries of a range: their settlement, or an outcome to answer."""
+        session, settled = self._session, disposition.settled
+        is_of_ours = disposition.role == Role.RECEIVER
         ring = session.sent if is_of_ours else session.received
         if settled:
             runs = ring.take(first_id, last_id)
-        elif type(said.state) in _OUTCOMES:
-            runs = ring.tell(first_id, last_id)
+        elif type(disposition.state) in _OUTCOMES:
+            runs = ring.report(first_id, last_id)
         else:
             return
         events = session.connection.events
         for run in runs:
-            events.append(Disposed(run.link, run.first_id, run.tokens(), said.state, settled))
-        # What a sender settles makes room for its transfers.
+            events.append(Disposed(run.link, run.first_id, run.tokens(), disposition.state, settled))
+        # A settlement by the sender makes room for its transfers.
         if settled and not is_of_ours and session.windows.left <= 0:
             session.mark_dirty()

@@ -1,7 +1,7 @@
-"""Which frame of a session goes where.
+"""The dispatch of a session's frames to its parts.
 
-Rule 1: flows and dispositions that are plain are read directly, transfers by their link's shape, and what follows such
-        a disposition by that one's; the general decoder takes the rest, and whatever those decline.
+Rule 1. Plain flows and dispositions are read directly, transfers by the shape of their link. The frames after a plain
+        disposition are read by its shape. The general decoder reads all other frames, and each that those decline.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ SESSION_CODES: Final = frozenset(range(0x12, 0x17))
 
 
 def receive_plain(session: Session, code: int, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
-    """Give a frame with a plain code, but no transfer, to its session; returns the position behind what was taken."""
+    """Pass a frame with a plain code, but no transfer, to its session; return the position after the taken frames."""
     if code == FLOW_CODE:
         fields = read_flow(data, body, frame_end)
         if fields is not None:
@@ -37,7 +37,7 @@ def receive_plain(session: Session, code: int, data: Buffer, position: int, body
 def receive_decoded(
     session: Session, performative: Composite, data: Buffer, position: int, body: int, frame_end: int
 ) -> None:
-    """Give a frame that the general decoder read to its session."""
+    """Pass a frame that the general decoder read to its session."""
     match performative:
         case Flow():
             session.receive_flow([getattr(performative, name) for name in Flow.FIELDS[:10]])

@@ -1,9 +1,9 @@
 """Transfers that come in, of all links of one session (transport, 2.5.6 and 2.6.14).
 
-Rule 1: what looks like the last transfer of its link is taken in runs: window, credit and ids are counted once a run.
-Rule 2: the window counts every frame, also one that ends its link; the delivery-id goes on in any case, so that one
-        link's fault leaves the others in step.
-Rule 3: a fault of the link ends the link here; any other is raised.
+Rule 1. Transfers like the last one of their link are taken in runs: window, credit and ids are counted once a run.
+Rule 2. The window counts every frame, and so does the delivery-id, even if the frame ends its link. So the fault of one
+        link leaves the ids of the others in sequence.
+Rule 3. A fault of the link ends the link here; any other fault is raised.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class IncomingTransfers:
         self._session = session
         self._links = links
         self._next_id = -1
-        """The next delivery-id; -1 until the first has come."""
+        """The next delivery-id; -1 before the first transfer."""
         self._latest: Receiver | None = None
         """The link of the last transfer, which the recogniser compares with the next."""
 
     def receive(self, data: Buffer, position: int, body: int, frame_end: int, end: int) -> int:
-        """Take the transfer frame at `position` and what follows it alike up to `end`; returns the position behind.
+        """Process the transfer at `position` and the frames like it up to `end`; return the position after them.
 
-        SessionFault or DecodeError when the session or the connection cannot go on.
+        Raises SessionFault or DecodeError if the session or the connection cannot go on.
         """
         session = self._session
         link = self._links.by_handle.get(plain_handle(data, body, frame_end))
@@ -56,7 +56,8 @@ class IncomingTransfers:
         if session.windows.left <= 0:
             raise SessionFault(SessionCondition.WINDOW_VIOLATION, "a transfer beyond the incoming window")
         if link is None:
-            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"transfer for handle {transfer.handle}")
+            why = f"transfer for handle {transfer.handle}, which has no link"
+            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, why)
         if session.windows.received(1):
             session.mark_dirty()
         self._count_delivery(link, transfer.delivery_id)
@@ -67,7 +68,7 @@ class IncomingTransfers:
         return frame_end
 
     def take_alike(self, data: Buffer, position: int, end: int) -> int:
-        """Take whole frames like the last one from `position`; returns the position behind, `position` to decline."""
+        """Process whole transfers like the last one; return the position after them, `position` to decline."""
         link, session, first_id = self._latest, self._session, self._next_id
         if link is None or link.shape is None or link.partial is not None:
             return position
@@ -90,12 +91,12 @@ class IncomingTransfers:
         return after
 
     def _count_delivery(self, link: Link, delivery_id: int | None) -> None:
-        """Hold the delivery-ids to their sequence."""
+        """Check that the delivery-ids are consecutive, and count one."""
         if delivery_id is None or (link.partial is not None and delivery_id == link.partial.delivery_id):
             return
         expected = self._next_id
         if link.state is LinkState.DETACH_SENT and delivery_id != expected:
-            return  # it may continue a delivery that was dropped with the link
+            return  # The frame may continue a delivery that was dropped with the link.
         if expected >= 0 and delivery_id != expected:
             raise SessionFault(AmqpCondition.INVALID_FIELD, f"delivery-id {delivery_id}, expected {expected}")
         self._next_id = (delivery_id + 1) & MASK
@@ -106,7 +107,7 @@ class IncomingTransfers:
         limits = self._session.connection.limits
         if link.state is LinkState.DETACH_SENT:
             if link.is_errant(limits.window_frames):
-                raise SessionFault(SessionCondition.ERRANT_LINK, f"link {link.name!r} goes on after its detach")
+                raise SessionFault(SessionCondition.ERRANT_LINK, f"link {link.name!r} sends frames after its detach")
             return
         if not isinstance(link, Receiver):
             raise LinkFault(AmqpCondition.NOT_ALLOWED, "a transfer to the sender of the link")

@@ -1,8 +1,8 @@
 """The links of one session, by our handle and by the peer's (transport, 2.6.2 to 2.6.6).
 
-Rule 1: a handle is free again once both ends have detached, and not before.
-Rule 2: a link is known by its name and direction within the connection: who attaches it anew steals it.
-Rule 3: what the peer began has no name of ours to wait for, so it is attached as soon as its owner accepts.
+Rule 1. A handle is free again when both ends have detached.
+Rule 2. A link has its name and direction alone within the connection: a new attach of the pair steals the link.
+Rule 3. A link that the peer attached first is attached as soon as its owner accepts it.
 """
 
 from __future__ import annotations
@@ -31,35 +31,36 @@ class LinkRegistry:
         self._counted = 0
         self._local: dict[int, Link] = {}
         self.by_handle: dict[int, Link] = {}
-        """By the peer's handle."""
+        """The links by the peer's handle."""
         self.remote_handle_max = MASK
         """The highest handle that we may use."""
 
     def all(self) -> list[Link]:
-        """List the links that are not detached at both ends."""
+        """Return the links that are not detached at both ends."""
         return list(self._local.values())
 
     def free_handle(self) -> int:
-        """Find a handle for a link of ours; LocalError when none is left."""
+        """Return a free handle for a link of ours. Raises LocalError if there is none."""
         handle = self._lowest()
         if handle > self.remote_handle_max:
-            raise LocalError(f"handle {handle} where the peer's handle-max is {self.remote_handle_max}")
+            raise LocalError(f"handle {handle} exceeds the peer's handle-max {self.remote_handle_max}")
         return handle
 
     def add(self, link: Link) -> None:
-        """Know a link that is about to be attached."""
+        """Add a link that is about to be attached."""
         self._session.connection.link_count += 1
         self._counted += 1
         self._local[link.handle] = link
         self._names[link.name, link.is_sender] = link
 
     def receive_attach(self, attach: Attach) -> None:
-        """Take the peer's attach, the answer to ours or a new link. FramingError or SessionFault when it may not be."""
+        """Process the peer's attach, an answer or a new link. Raises FramingError or SessionFault if it is illegal."""
         handle_max = self._session.connection.limits.handle_max
         if attach.handle > handle_max:
-            raise FramingError(f"handle {attach.handle} where handle-max is {handle_max}")
+            raise FramingError(f"handle {attach.handle} exceeds handle-max {handle_max}")
         if attach.handle in self.by_handle:
-            raise SessionFault(SessionCondition.HANDLE_IN_USE, f"attach of {attach.name!r} on handle {attach.handle}")
+            why = f"attach of {attach.name!r} on handle {attach.handle}, which is in use"
+            raise SessionFault(SessionCondition.HANDLE_IN_USE, why)
         link = self._names.get((attach.name, attach.role == Role.RECEIVER))
         if link is not None and link.session is self._session and link.remote is None:
             self.by_handle[attach.handle] = link
@@ -74,10 +75,11 @@ class LinkRegistry:
         self._session.connection.events.append(LinkAttached(link))
 
     def receive_detach(self, detach: Detach) -> None:
-        """Take the peer's detach, and answer it unless it is the answer. SessionFault for a handle without link."""
+        """Process the peer's detach; answer it if it is no answer. Raises SessionFault for a handle without a link."""
         link = self.by_handle.pop(detach.handle, None)
         if link is None:
-            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"detach of handle {detach.handle}")
+            why = f"detach of handle {detach.handle}, which has no link"
+            raise SessionFault(SessionCondition.UNATTACHED_HANDLE, why)
         if link.state is not LinkState.DETACH_SENT:
             link.answer_detach(closed=detach.closed)
             self._session.connection.events.append(LinkDetached(link, detach.closed, detach.error))
@@ -87,13 +89,13 @@ class LinkRegistry:
         self._count_out(1)
 
     def forget_name(self, link: Link) -> None:
-        """Let the next attach of this name be another link."""
+        """Drop the name of a link: the next attach of this name is another link."""
         key = (link.name, link.is_sender)
         if self._names.get(key) is link:
             del self._names[key]
 
     def end(self) -> None:
-        """Detach all at once, as the session ends; they stay for who asks."""
+        """Detach all links, because the session ends. `all` still returns them."""
         for link in self._local.values():
             self.forget_name(link)
             link.drop_partial()
@@ -121,7 +123,7 @@ class LinkRegistry:
         handle = self._lowest()
         connection = self._session.connection
         if handle > self.remote_handle_max or connection.link_count >= connection.limits.links_max:
-            raise SessionFault(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"no handle is left for link {attach.name!r}")
+            raise SessionFault(AmqpCondition.RESOURCE_LIMIT_EXCEEDED, f"no handle is free for link {attach.name!r}")
         kind = Sender if attach.role == Role.RECEIVER else Receiver
         link: Link = kind(self._session, attach.name, handle)
         self.add(link)

@@ -1,10 +1,10 @@
-"""What a session says of deliveries, kept until the end of the tick, so that what belongs together leaves as one range.
+"""The dispositions that a session sends, joined until the end of the tick, so that consecutive ones leave as one range.
 
     size u32 | 02 00 channel u16 | 00 53 15 c0 size u8 | 06 role 70 | first u32 | 70 last u32 | settled | state | 42
-    head: constant while what is said is alike                      |                         | tail: constant
+    head: constant for equal settlements                            |                         | tail: constant
 
-Rule 1: only consecutive deliveries of which the same is said, byte for byte, are one range; their order is kept.
-Rule 2: head and tail are those of a frame that the general encoder wrote, at full width; ids always take five bytes.
+Rule 1. Only consecutive deliveries with an equal state, byte for byte, are one range; the order is preserved.
+Rule 2. Head and tail come from a frame of the general encoder, at full width; ids always take five bytes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["OutgoingDispositions"]
 _UINT: Final = 0x70
 _range: Final = Struct(">IBI").pack
 _LEARNT_RANGE: Final = _range(MASK, _UINT, MASK)
-"""No size and no channel in front of it looks like this."""
+"""The ids of the frame that head and tail are cut from; neither size nor channel equals them."""
 
 
 class OutgoingDispositions:
-    """The dispositions that one session sends; one range of deliveries at most waits."""
+    """The outgoing dispositions of one session, with at most one pending range."""
 
     __slots__ = ("_count", "_first_id", "_head", "_role", "_session", "_settled", "_state", "_tail")
 
@@ -36,15 +36,18 @@ class OutgoingDispositions:
         self._session = session
         self._first_id = 0
         self._count = 0
-        """Deliveries that wait."""
+        """The deliveries of the pending range."""
         self._state: DeliveryState | None = None
         self._settled = False
         self._role: bool | None = None
-        """What was said last; None: nothing yet."""
+        """The role of the last disposition; None before the first."""
         self._head = self._tail = b""
 
-    def say(self, run: Run, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
-        """Join a run to what waits, or let that go first; `role` is ours, and the state must not change any more."""
+    def add(self, run: Run, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
+        """Add a run to the pending range, which is written first if the run does not continue it.
+
+        `role` is ours. The caller must not change the state afterwards.
+        """
         first_id = run.first_id
         if state is not self._state or settled != self._settled or role != self._role:
             self._learn(state, settled=settled, role=role)
@@ -56,7 +59,7 @@ class OutgoingDispositions:
         self._count += run.count
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the pending range."""
         count = self._count
         if count:
             last_id = (self._first_id + count - 1) & MASK
@@ -65,17 +68,17 @@ class OutgoingDispositions:
             self._count = 0
 
     def drop(self) -> None:
-        """Forget what waits."""
+        """Drop the pending range."""
         self._count = 0
 
     def _learn(self, state: DeliveryState | None, *, settled: bool, role: bool) -> None:
-        """Write a frame that the peer takes: what an error says is cut where it would be too long.
+        """Encode the head and tail of a frame that the peer accepts; the texts of an error are cut to fit.
 
-        What waits and is alike, byte for byte, goes on waiting: equal values need not be the same ones to AMQP.
+        A pending range with the same bytes is not flushed: values that are equal in Python may differ in AMQP.
         """
         channel, connection = self._session.channel, self._session.connection
-        said = Disposition(role=role, first=MASK, last=MASK, settled=settled, state=state)
-        frame = fitted(channel, said, connection.remote_frame_bytes_max) or encode_frame(channel, said)
+        disposition = Disposition(role=role, first=MASK, last=MASK, settled=settled, state=state)
+        frame = fitted(channel, disposition, connection.remote_frame_bytes_max) or encode_frame(channel, disposition)
         head, _, tail = frame.partition(_LEARNT_RANGE)
         if head != self._head or tail != self._tail:
             self.flush()

@@ -1,6 +1,6 @@
-"""What the parts of a session need of it: its links, its transfers and its dispositions, each in a file of its own.
+"""What the parts of a session need of it: its links, its transfers and its dispositions.
 
-Rule 1: a part knows no more of its session than this, so session.py imports its parts, and not the other way round.
+Rule 1. A part uses only this protocol. So session.py imports its parts, and not the other way round.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ class ParentSession(LinkSession[Link], OutputSession, Protocol):
 
     @property
     def connection(self) -> SessionConnection:
-        """The connection that it belongs to."""
+        """The connection of the session."""
 
     @property
     def windows(self) -> FlowWindows:
-        """Its windows."""
+        """The windows of the session."""
 
     @property
     def sent(self) -> DeliveryRing:
-        """What we sent and is not settled."""
+        """The sent deliveries that are not settled."""
 
     @property
     def received(self) -> DeliveryRing:
-        """What we received and is not settled."""
+        """The received deliveries that are not settled."""
 
     def receive_flow(self, fields: list[int | bool | None]) -> None:
-        """Take a flow, as its ten fields in the order of the wire. SessionFault for a handle without a link."""
+        """Process a flow, as its ten fields in wire order. Raises SessionFault for a handle without a link."""

@@ -1,9 +1,10 @@
 """A session: delivery-ids, windows, and the links that share them (transport, 2.5).
 
-Rule 1: after our end everything is ignored until the peer's; after the peer's end nothing is sent any more.
-Rule 2: settlements wait until the output is taken, so those of one tick leave as ranges; but before any goodbye.
-Rule 3: a fault is raised where it is found and ends its scope in `IncomingTransfers.receive` or in the connection.
-Rule 4: every call on a dead session does nothing; it holds no delivery.
+Rule 1. After our end all frames are ignored until the peer's end. After the peer's end no frame is sent.
+Rule 2. Settlements are delayed until the output is taken, so those of one tick leave as ranges. Each detach, end or
+        close is preceded by them.
+Rule 3. A fault is raised where it is found. `IncomingTransfers.receive` or the connection ends its scope.
+Rule 4. A call on an ended session has no effect; it holds no deliveries.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["Session"]
 
-# Names of their own, since a look into an enumeration costs as much as a call.
+# Module names, since the access to an enumeration member costs as much as a call.
 _MAPPED: Final = SessionState.MAPPED
 
 
@@ -74,59 +75,59 @@ class Session:
     def __init__(self, connection: SessionConnection, channel: int, first_id: int) -> None:
         self.connection = connection
         self.channel = channel
-        """Our channel; the peer's is its own."""
+        """Our channel; the peer numbers its channels itself."""
         self.remote_channel = -1
         self.state = SessionState.UNMAPPED
         self._links = LinkRegistry(self)
         limits = connection.limits
         self.windows = FlowWindows(min(limits.window_frames, limits.unsettled_max), first_id)
         self.incoming = IncomingTransfers(self, self._links)
-        """Transfers that come."""
+        """The incoming transfers."""
         self.dispositions = Dispositions(self, self._links)
-        """Dispositions that come."""
+        """The incoming dispositions."""
         self.settlements = OutgoingDispositions(self)
-        """Those that leave."""
+        """The outgoing dispositions."""
         self.unsettled_max = limits.unsettled_max
-        """Deliveries that may be unsettled, in either direction."""
+        """How many deliveries may be unsettled, in each direction."""
         self.next_sent_id = first_id
         self.sent = DeliveryRing()
-        """What we sent and is not settled."""
+        """The sent deliveries that are not settled."""
         self.is_awaited = False
-        """Somebody could send nothing more for all that was unsettled; whoever frees some clears it."""
+        """Whether a link waits for room: the session has too many unsettled deliveries."""
         self.received = DeliveryRing()
-        """What we received and is not settled."""
+        """The received deliveries that are not settled."""
         self.has_second = False
-        """Some of what was received is in receiver-settle-mode second."""
+        """Whether a received delivery has receiver-settle-mode second."""
         self._waiting: deque[tuple[Link, Buffer, Buffer]] | None = None
-        """Frames that found the peer's window closed; while there are any it has no room."""
+        """The transfers that wait for the peer's window; while there are any, no other transfer is sent."""
         self._is_reopened = False
 
-    # What its owner calls
+    # Calls of the owner
 
     @property
     def is_live(self) -> bool:
-        """Mapped at both ends, as far as we know."""
+        """Return whether the session is mapped at both ends, as far as we know."""
         return self.state is _MAPPED
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may leave until the peer settles something."""
+        """Return whether no delivery may be sent until the peer settles one."""
         return self.sent.count >= self.unsettled_max
 
     def await_room(self) -> None:
-        """Note, where it is full, that somebody waits for room."""
+        """Note that a link waits for room, if the session is full."""
         if self.is_full:
             self.is_awaited = True
 
     def links(self) -> list[Link]:
-        """List the links that are not detached at both ends; of an ended session those that it had."""
+        """Return the links that are not detached at both ends; for an ended session the links that it had."""
         return self._links.all()
 
     def attach_sender(
         self, name: str, source: Source | None, target: Target | Coordinator | None, *, initial_delivery_count: int = 0,
         sender_settle_mode: int = 2, receiver_settle_mode: int = 0, properties: dict[Any, Any] | None = None,
     ) -> Sender:  # fmt: skip
-        """Attach a link on which we send; LinkAttached tells the peer's answer. LocalError when no handle is left."""
+        """Attach a link on which we send; LinkAttached reports the answer. Raises LocalError if no handle is free."""
         link = Sender(self, name, self._links.free_handle(), initial_delivery_count)
         self._attach(link, source, target, sender_settle_mode, receiver_settle_mode, properties)
         return link
@@ -141,32 +142,32 @@ class Session:
         return link
 
     def settle(self, first_id: int, count: int, state: DeliveryState | None) -> None:
-        """Say what became of received deliveries with consecutive ids; what is not held is left out.
+        """Send the state of received deliveries with consecutive ids, and settle them; unknown ids are left out.
 
-        They are settled with it, but for receiver-settle-mode second: those stay until the peer settles. The state must
-        not change any more.
+        Deliveries in receiver-settle-mode second stay unsettled until the peer settles them. The caller must not change
+        the state afterwards.
         """
         if count <= 0:
             return
         last_id = (first_id + count - 1) & MASK
         if not self.has_second:
             for run in self.received.take(first_id, last_id):
-                self.settlements.say(run, state, settled=True, role=Role.RECEIVER)
+                self.settlements.add(run, state, settled=True, role=Role.RECEIVER)
             return
         for run in self.received.find(first_id, last_id):
             if not run.is_second:
                 self.received.take(run.first_id, (run.first_id + run.count - 1) & MASK)
-            self.settlements.say(run, state, settled=not run.is_second, role=Role.RECEIVER)
+            self.settlements.add(run, state, settled=not run.is_second, role=Role.RECEIVER)
 
     def settle_sent(self, first_id: int, count: int, state: DeliveryState | None) -> None:
-        """Settle deliveries that we sent, with the state that holds in the end; what is not held is left out."""
+        """Settle sent deliveries, with their final state; ids that are not held are left out."""
         if count <= 0:
             return
         for run in self.sent.take(first_id, (first_id + count - 1) & MASK):
-            self.settlements.say(run, state, settled=True, role=Role.SENDER)
+            self.settlements.add(run, state, settled=True, role=Role.SENDER)
 
     def pause(self) -> None:
-        """Close the incoming window; what is in flight still comes."""
+        """Close the incoming window; transfers in flight still arrive."""
         if not self.windows.is_paused:
             self.windows.is_paused = True
             self.send_flow()
@@ -178,7 +179,7 @@ class Session:
             self.send_flow()
 
     def end(self, error: Error | None = None) -> None:
-        """End the session from our side; the peer's answer is awaited silently."""
+        """End the session from our end; the peer's answer appends no event."""
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             return
         self.flush()
@@ -186,7 +187,7 @@ class Session:
         self.state = SESSION_TABLE[self.state, SessionInput.SEND_END]
         self._forget()
 
-    # What its links call
+    # Calls of the links
 
     def send(self, performative: Composite) -> None:
         """Write a frame on our channel."""
@@ -194,7 +195,7 @@ class Session:
             self.connection.send(self.channel, performative)
 
     def send_flow(self, link: Link | None = None, *, drain: bool = False) -> None:
-        """Write a flow, with the state of `link` when given; both windows are told in any case."""
+        """Write a flow with both windows, and with the state of `link` if it is given."""
         if self.state not in (SessionState.MAPPED, SessionState.BEGIN_SENT):
             return
         windows = self.windows
@@ -211,7 +212,7 @@ class Session:
         self.connection.output.add(write_flow(self.channel, flow))
 
     def send_or_wait(self, link: Link, head: bytes, payload: Buffer) -> None:
-        """Write one transfer frame, now or when the window has room for it."""
+        """Write one transfer, now or when the peer's window opens."""
         if self._waiting or self.windows.remote <= 0:
             if self._waiting is None:
                 self._waiting = deque()
@@ -220,14 +221,14 @@ class Session:
         self._send_transfer(head, payload)
 
     def release(self, link: Link) -> None:
-        """Forget what a link held, once it can hold nothing more."""
-        # A link that the peer has not answered yet must still be found by its name when the answer comes.
+        """Drop the deliveries of a link that has detached."""
+        # The peer's answer to our attach finds the link by its name.
         if link.remote is not None:
             self._links.forget_name(link)
         self.sent.drop(link)
         self.received.drop(link)
         if self.windows.left <= self.windows.low:
-            # What it held was counted in the window.
+            # Its unsettled deliveries limited the window.
             self.mark_dirty()
         link.drop_partial()
         link.shape = None
@@ -235,16 +236,16 @@ class Session:
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not link)
 
     def flush(self) -> None:
-        """Write what waits for the end of the tick: settlements, and a window that is due."""
+        """Write the output that is delayed to the end of the tick: settlements, and a due window."""
         self.settlements.flush()
         windows = self.windows
         if windows.left <= windows.low and self.state is _MAPPED and windows.is_due(self._room):
             self.send_flow()
 
-    # What its connection calls
+    # Calls of the connection
 
     def begin(self, remote_channel: int | None = None) -> None:
-        """Write our begin, in answer to the peer's when remote_channel is given."""
+        """Write our begin; with `remote_channel` it answers the peer's."""
         self.state = SESSION_TABLE[self.state, SessionInput.SEND_BEGIN]
         limits = self.connection.limits
         begin = Begin(
@@ -257,7 +258,7 @@ class Session:
         self.connection.send(self.channel, begin)
 
     def receive_begin(self, begin: Begin, channel: int) -> None:
-        """Take the peer's begin, the first or the answer to ours."""
+        """Process the peer's begin, the first one or the answer to ours."""
         self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_BEGIN]
         self.remote_channel = channel
         self.windows.next_incoming_id = begin.next_outgoing_id
@@ -265,7 +266,7 @@ class Session:
         self._links.remote_handle_max = begin.handle_max
 
     def receive_end(self) -> bool:
-        """Take the peer's end and answer it; returns whether it was the first to say so."""
+        """Process the peer's end, and answer it. Return whether the peer ended first."""
         self.state = SESSION_TABLE[self.state, SessionInput.RECEIVE_END]
         if self.state is SessionState.UNMAPPED:
             return False
@@ -275,27 +276,27 @@ class Session:
         return True
 
     def drop(self) -> None:
-        """End with the connection: nothing is said any more."""
+        """End with the connection, without a frame."""
         self.state = SessionState.UNMAPPED
         self._forget()
 
     def fail(self, condition: str, description: str) -> None:
-        """End for the peer's fault, and tell."""
+        """End because of the peer's fault, and append SessionEnded."""
         error = Error(condition=condition, description=description)
         self.end(error)
         self.connection.events.append(SessionEnded(self, error))
 
     def receive(self, performative: Composite) -> None:
-        """Take an attach or a detach. FramingError or SessionFault when it has no place here."""
+        """Process an attach or a detach. Raises FramingError or SessionFault if it is illegal."""
         if type(performative) is Attach:
             self._links.receive_attach(performative)
         elif type(performative) is Detach:
             self._links.receive_detach(performative)
         else:
-            raise FramingError(f"{performative.NAME} has no place in a session")
+            raise FramingError(f"{performative.NAME} on the channel of a session, which does not take it")
 
     def receive_flow(self, fields: list[int | bool | None]) -> None:
-        """Take a flow, as its ten fields in the order of the wire."""
+        """Process a flow, as its ten fields in wire order. Raises SessionFault for a handle without a link."""
         windows = self.windows
         before = windows.remote
         windows.receive_flow(fields[0], fields[1])  # type: ignore[arg-type]  # both readers checked the mandatory ones
@@ -303,7 +304,7 @@ class Session:
         if handle is not None:
             link = self._links.by_handle.get(handle)
             if link is None:
-                raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"flow for handle {handle}")
+                raise SessionFault(SessionCondition.UNATTACHED_HANDLE, f"flow for handle {handle}, which has no link")
             if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_RECEIVED:
                 link.receive_flow(fields[5], fields[6], drain=bool(fields[8]), echo=echo)
         elif echo:
@@ -311,13 +312,13 @@ class Session:
         if windows.remote > before and (handle is None or before <= 0 or self._waiting):
             self._window_opened()
 
-    def tell_reopened(self) -> None:
-        """Tell the senders with credit that the window opened: once a read, however often it did."""
+    def report_reopened(self) -> None:
+        """Append CreditChanged for the senders with credit, once a read: the window opened."""
         self._is_reopened = False
         links = [link for link in self._links.all() if link.is_sender and link.credit]
         self.connection.events.extend(CreditChanged(link) for link in links if link.is_live)
 
-    # The rest
+    # Private
 
     def _attach(
         self, link: Link, source: Source | None, target: Target | Coordinator | None,
@@ -334,7 +335,7 @@ class Session:
         return self.unsettled_max - self.received.count
 
     def mark_dirty(self) -> None:
-        """Be asked to flush when the output is taken."""
+        """Ask the connection for a flush when the output is taken."""
         self.connection.dirty[self] = None
 
     def _send_transfer(self, head: Buffer, payload: Buffer) -> None:
@@ -343,7 +344,7 @@ class Session:
         self.connection.output.add(payload)
 
     def _window_opened(self) -> None:
-        """Send what waits; when that is all, the senders will be told that there is room again."""
+        """Send the waiting transfers; if the window is still open, the senders get CreditChanged."""
         while self._waiting and self.windows.remote > 0:
             _, head, payload = self._waiting.popleft()
             self._send_transfer(head, payload)
@@ -352,7 +353,7 @@ class Session:
             self.connection.reopened.append(self)
 
     def _forget(self) -> None:
-        """Drop what the session held; its links stay for who asks."""
+        """Drop all deliveries and detach the links; `links` still returns them."""
         self.connection.recogniser = None
         self.settlements.drop()
         self._waiting = None

@@ -1,7 +1,7 @@
 """What a session needs of its connection.
 
-Rule 1: a session knows no more of its connection than this, so the connection's room lies above the sessions'.
-Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
+Rule 1. A session uses only these protocols. So the package of connections imports that of sessions.
+Rule 2. The protocols are for the type checker only; they add no call.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["OutputSession", "SessionConnection"]
 
 
 class OutputSession(Protocol):
-    """What a connection calls on a session that has asked for it."""
+    """A session whose flush or report is pending."""
 
     def flush(self) -> None:
-        """Write what waits for the end of the tick."""
+        """Write the output that is delayed to the end of the tick."""
 
-    def tell_reopened(self) -> None:
+    def report_reopened(self) -> None:
         """Append CreditChanged for the senders with credit: the window opened."""
 
 
@@ -30,9 +30,9 @@ class SessionConnection(LinkConnection, Protocol):
     """What a session needs of its connection."""
 
     link_count: int
-    """Links of all sessions."""
+    """The number of links of all sessions."""
     recogniser: Recogniser | None
-    """Is shown the next read."""
+    """The recogniser for the next read."""
 
     @property
     def links_by_name(self) -> dict[tuple[str, bool], Link]:
@@ -40,11 +40,11 @@ class SessionConnection(LinkConnection, Protocol):
 
     @property
     def dirty(self) -> dict[OutputSession, None]:
-        """Sessions to flush before the output is taken."""
+        """The sessions to flush before the output is taken."""
 
     @property
     def reopened(self) -> list[OutputSession]:
-        """Sessions whose window opened in this read."""
+        """The sessions whose window opened in this read."""
 
     def send(self, channel: int, performative: Composite) -> None:
         """Write a frame."""

@@ -1,12 +1,12 @@
-"""The deliveries of a session that are not settled yet, one ring a direction.
+"""The unsettled deliveries of a session, one ring a direction.
 
 A ring is a sorted list of runs: consecutive delivery-ids of one link, with their tokens in one shared list.
 
-Rule 1: a range that a peer claims costs what is held of it, never what is claimed: 0 .. 2**32 - 1 is one walk.
-Rule 2: taking the head of a run copies nothing; runs are bounded, so taking from their middle costs little too.
-Rule 3: a range goes forwards round the circle of ids, from first to last.
-Rule 4: what the peer has named an outcome for is told once: it moves to a ring of its own, where only its end finds
-        it, so saying the same again costs nothing, however often.
+Rule 1. A range that a peer names costs what is held of it, not its length: 0 .. 2**32 - 1 is one walk.
+Rule 2. To take the head of a run copies no tokens. Runs are bounded, so to take from their middle is cheap, too.
+Rule 3. A range goes forwards around the circle of ids, from first to last.
+Rule 4. The peer's outcome for a delivery is reported once. The delivery then moves to a ring of its own until it is
+        settled, so a repeated outcome costs nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ambermq.protocol.amqp10.serial_number import MASK
 __all__ = ["RUN_COUNT_MAX", "DeliveryRing", "Run"]
 
 RUN_COUNT_MAX: Final = 1024
-"""Deliveries up to which a run is extended; one that was sent as more stays as it is."""
+"""How far a run is extended, in deliveries. A run that was sent with more keeps its length."""
 
 
 class Run(Struct, eq=False):
@@ -37,13 +37,13 @@ class Run(Struct, eq=False):
     is_second: bool
 
     def tokens(self) -> list[int]:
-        """List what the deliveries were named when sent; the delivery-ids where they were received."""
+        """Return the tokens of sent deliveries; for received deliveries their ids."""
         if self._tokens is None:
             return [(self.first_id + index) & MASK for index in range(self.count)]
         return self._tokens[self._start : self._start + self.count]
 
     def part(self, start: int, count: int) -> Run:
-        """Make the run of `count` deliveries from the `start`-th; the tokens are shared."""
+        """Return the run of `count` deliveries from the `start`-th; it shares the tokens."""
         return Run(
             self.link,
             (self.first_id + start) & MASK,
@@ -54,13 +54,13 @@ class Run(Struct, eq=False):
         )
 
     def shorten(self, count: int) -> None:
-        """Forget the first `count` deliveries, but not all."""
+        """Drop the first `count` deliveries, which are not all."""
         self.first_id = (self.first_id + count) & MASK
         self.count -= count
         self._start += count
 
     def extend(self, link: Link, first_id: int, count: int, tokens: Sequence[int] | None, *, is_second: bool) -> bool:
-        """Take what follows into this run, when it does follow and there is room."""
+        """Add deliveries that continue this run; return False if they do not, or if the run is full."""
         if (
             link is not self.link
             or first_id != (self.first_id + self.count) & MASK
@@ -70,7 +70,7 @@ class Run(Struct, eq=False):
             return False
         if tokens is not None:
             mine = self._tokens
-            # A run whose tail was taken shares its list with nobody who could use it: its next token stands elsewhere.
+            # The list may hold tokens after the run, if its tail was taken: then it cannot be extended.
             if mine is None or len(mine) != self._start + self.count or len(mine) > 4 * RUN_COUNT_MAX:
                 return False
             mine.extend(tokens)
@@ -79,21 +79,21 @@ class Run(Struct, eq=False):
 
 
 class DeliveryRing:
-    """What is unsettled in one direction, in the order of delivery-ids."""
+    """The unsettled deliveries of one direction, in the order of delivery-ids."""
 
-    __slots__ = ("_links", "_runs", "_told", "count")
+    __slots__ = ("_links", "_reported", "_runs", "count")
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
         self._links: set[Link] = set()
-        self._told: DeliveryRing | None = None
+        self._reported: DeliveryRing | None = None
         self.count = 0
-        """Deliveries held, those that were told included."""
+        """The number of held deliveries, reported ones included."""
 
     def append(
         self, link: Link, first_id: int, count: int, tokens: Sequence[int] | None = None, *, is_second: bool = False
     ) -> None:
-        """Hold `count` deliveries from `first_id`; tokens None: the ids name them. Nothing of them may be held yet."""
+        """Add `count` deliveries from `first_id`, which must not be held. Without `tokens` their ids are the tokens."""
         runs = self._runs
         self.count += count
         if runs and runs[-1].extend(link, first_id, count, tokens, is_second=is_second):
@@ -108,7 +108,7 @@ class DeliveryRing:
             runs.insert(self._index((first_id - runs[0].first_id) & MASK) + 1, run)
 
     def take(self, first_id: int, last_id: int) -> list[Run]:
-        """Forget what is held of the range; returns it as runs, in order of the ring, what was told before the rest."""
+        """Remove the held deliveries of the range; return their runs in ring order, the reported ones first."""
         runs = self._runs
         count = ((last_id - first_id) & MASK) + 1
         # Settlements mostly come in order, from the head: the hot path.
@@ -120,23 +120,23 @@ class DeliveryRing:
             taken = head.part(0, count)
             head.shorten(count)
             return [taken]
-        parts = self._take_told(first_id, last_id)
-        parts += self._take_untold(first_id, last_id)
+        parts = self._take_reported(first_id, last_id)
+        parts += self._take_unreported(first_id, last_id)
         self.count -= sum(part.count for part in parts)
         return parts
 
-    def tell(self, first_id: int, last_id: int) -> list[Run]:
-        """List what is held of the range and was never told; it goes on being held, as told."""
-        parts = self._take_untold(first_id, last_id)
+    def report(self, first_id: int, last_id: int) -> list[Run]:
+        """Return the held runs of the range that were not reported; they stay held, as reported ones."""
+        parts = self._take_unreported(first_id, last_id)
         if parts:
-            told = self._told = self._told or DeliveryRing()
+            reported = self._reported = self._reported or DeliveryRing()
             for run in parts:
-                told.append(run.link, run.first_id, run.count, run.tokens(), is_second=run.is_second)
+                reported.append(run.link, run.first_id, run.count, run.tokens(), is_second=run.is_second)
         return parts
 
     def find(self, first_id: int, last_id: int) -> list[Run]:
-        """List what is held of the range, as runs, what was told before the rest; nothing is forgotten."""
-        parts = [] if self._told is None else self._told.find(first_id, last_id)
+        """Return the held runs of the range, the reported ones first; they stay held."""
+        parts = [] if self._reported is None else self._reported.find(first_id, last_id)
         for low, high in self._intervals(first_id, last_id):
             base = self._runs[0].first_id
             for index in range(max(self._index(low), 0), len(self._runs)):
@@ -150,32 +150,32 @@ class DeliveryRing:
         return parts
 
     def drop(self, link: Link) -> None:
-        """Forget all of one link; costs nothing where it never held anything."""
+        """Remove all deliveries of one link; free of cost if it never held one."""
         if link not in self._links:
             return
         self._links.discard(link)
         self._runs = [run for run in self._runs if run.link is not link]
         self.count = sum(run.count for run in self._runs)
-        if self._told is not None:
-            self._told.drop(link)
-            self.count += self._told.count
+        if self._reported is not None:
+            self._reported.drop(link)
+            self.count += self._reported.count
 
-    def _take_told(self, first_id: int, last_id: int) -> list[Run]:
-        return [] if self._told is None else self._told.take(first_id, last_id)
+    def _take_reported(self, first_id: int, last_id: int) -> list[Run]:
+        return [] if self._reported is None else self._reported.take(first_id, last_id)
 
-    def _take_untold(self, first_id: int, last_id: int) -> list[Run]:
+    def _take_unreported(self, first_id: int, last_id: int) -> list[Run]:
         parts: list[Run] = []
         for low, high in self._intervals(first_id, last_id):
             parts += self._remove(low, high)
         return parts
 
     def _index(self, at: int) -> int:
-        """Find the last run that begins at or before `at` (counted from the first id held); -1 when none does."""
+        """Return the index of the last run that begins at or before `at` from the first held id; -1 for none."""
         base = self._runs[0].first_id
         return bisect_right(self._runs, at, key=lambda run: (run.first_id - base) & MASK) - 1
 
     def _intervals(self, first_id: int, last_id: int) -> list[tuple[int, int]]:
-        """Cut the range into one or two intervals counted from the first id held."""
+        """Return the range as one or two intervals, counted from the first held id."""
         if not self._runs:
             return []
         low = (first_id - self._runs[0].first_id) & MASK
@@ -187,7 +187,7 @@ class DeliveryRing:
         return [(low, MASK), (0, high - MASK - 1)]
 
     def _remove(self, low: int, high: int) -> list[Run]:
-        """Take the interval out of the list; the runs at its ends are split where they stick out."""
+        """Remove an interval from the list, and return its runs. Runs that exceed the interval are split."""
         runs = self._runs
         if not runs:
             return []

@@ -1,11 +1,11 @@
-"""The termini of an attach: what a peer asks for, what it gets, and what is refused.
+"""The termini of an attach: what a peer requests, what it gets, and what is refused.
 
-Rule 1. What can be given otherwise is adjusted and reported as it is: durability, expiry, filters that are not applied.
-Rule 2. What would do something else than asked for is refused: transactions, taking messages from the past.
-Rule 3. A target without an address is the anonymous terminus: each message names its own in `to`. The capabilities that
-        are answered are those that are honoured.
-Rule 4. A source at a topic is a subscription: the link's name is its name. It is durable where the source is, never to
-        expire. Without any source a link asks for the durable subscription of its name, and is told what that is.
+Rule 1. A value that the broker can adjust is adjusted, and the answer reports it: durability, expiry, unknown filters.
+Rule 2. A request whose meaning would change is refused: transactions, and to take messages from the past.
+Rule 3. A target without an address is the anonymous terminus: each message names its address in `to`. The answer holds
+        only the capabilities that the broker honours.
+Rule 4. A source at a topic is a subscription with the name of the link. It is durable if the source is durable and
+        never expires. A link without a source requests the durable subscription of its name; the answer describes it.
 """
 
 import re
@@ -40,24 +40,24 @@ __all__ = ["LOG_ADDRESS", "ConsumingTerms", "ProducingTerms", "Refusal", "consum
 _UNROUTABLE: Final = {"REJECT_UNROUTABLE": Unroutable.REJECT, "DISCARD_UNROUTABLE": Unroutable.DISCARD}
 _IMMEDIATE: Final = "IMMEDIATE"
 _NODE_CAPABILITIES: Final = frozenset(("queue", "topic", "temporary-queue", "temporary-topic"))
-"""By which clients say what a plain name means."""
+"""The capabilities by which clients declare the kind of a plain name."""
 _SUBSCRIPTION_CAPABILITIES: Final = frozenset(("shared", "global"))
 _JMS_SUFFIX: Final = re.compile(r"\|(?:[0-9]+|global[0-9]*|volatile[0-9]+|global-volatile[0-9]+)\Z")
-"""What Qpid JMS puts behind a shared subscription's name, to tell its links apart."""
+"""The suffix that Qpid JMS appends to the name of a shared subscription, to distinguish its links."""
 
 _URL: Final = re.compile(r"(?:amqps?|sb)://[^/]*/")
-"""Before the address as clients of Azure write it: whose host that is, is not asked."""
+"""The URL before the address, as clients of Azure write it; its host is not checked."""
 _TOPICS: Final = "/topics/"
 _SELECTOR_BYTES_MAX: Final = 4096
 """The default of `argument_bytes_max`."""
 _Filters = list[tuple[Any, Any]]
 
 LOG_ADDRESS: Final = "/log"
-"""The source of the events themselves; whatever asks for it takes nothing."""
+"""The source of the events themselves; its receivers take no messages."""
 
 
 class Refusal(Exception):
-    """An attach that cannot be; the link is refused with this condition."""
+    """An attach that is refused with this condition."""
 
     def __init__(self, condition: str, description: str) -> None:
         super().__init__(f"{condition}: {description}")
@@ -67,7 +67,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProducingTerms:
-    """What a sending peer gets."""
+    """The terms of a sending peer."""
 
     address: str
     """Empty for the anonymous terminus."""
@@ -76,37 +76,37 @@ class ProducingTerms:
     unroutable: Unroutable = Unroutable.RELEASE
     is_immediate: bool = False
     dynamic: Dynamic | None = None
-    """The node that is made for it, instead of an address."""
+    """The node to create for it, instead of an address."""
 
     def target_of(self, ready: ProducerReady) -> Target:
-        """Return the target as it is now."""
+        """Return the actual target."""
         return self.target if self.dynamic is None else replace(self.target, address=ready.address)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumingTerms:
-    """What a receiving peer gets."""
+    """The terms of a receiving peer."""
 
     address: str
     source: Source
     target: Target
     default_outcome: DeliveryState | None
-    """Stands in for the outcome of a delivery that is settled without one."""
+    """The outcome of a delivery that is settled without one."""
     is_settled: bool
-    """Deliveries are sent settled."""
+    """Whether deliveries are sent settled."""
     is_copy: bool = False
-    """Nothing is taken: the source is browsed."""
+    """Whether the link browses its source, and takes no messages."""
     at: At | None = None
-    """The moment to browse, None for the present."""
+    """The moment to browse; None for the present."""
     selector: str = ""
     subscription_request: SubscriptionRequest = DEFAULT_SUBSCRIPTION_REQUEST
     dynamic: Dynamic | None = None
-    """The node that is made for it, instead of an address."""
+    """The node to create for it, instead of an address."""
     is_recalled: bool = False
-    """It wants the durable subscription of its name, whatever that is."""
+    """Whether it requests the durable subscription of its name, whatever its source is."""
 
     def source_of(self, ready: ConsumerReady) -> Source:
-        """Return the source as it is now."""
+        """Return the actual source."""
         if self.is_recalled and ready.subscription is not None:
             return _recalled_source(ready.subscription)
         return self.source if self.dynamic is None else replace(self.source, address=ready.address)
@@ -163,9 +163,9 @@ def consuming_terms(
 
 
 def _check_each(selection: Selection, bytes_max: int) -> None:
-    """Refuse several selectors of which one is none by itself, though they may be one together: `a) OR (b`.
+    """Raise Refusal if one of several selectors is invalid, though their conjunction may be valid: `a) OR (b`.
 
-    One alone, and whether they are too long together, is for who compiles what there is.
+    The engine compiles the conjunction, and checks its length and a single selector.
     """
     if len(selection.texts) < 2 or len(selection.selector.encode()) > bytes_max:
         return
@@ -179,7 +179,7 @@ def _check_each(selection: Selection, bytes_max: int) -> None:
 def _queue_terms(
     attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
 ) -> ConsumingTerms:
-    """Return the terms of who receives from a queue, browses one, or follows the log."""
+    """Return the terms of a link that receives from a queue, browses one, or follows the log."""
     at, applied = read_at(source.filter)
     is_copy = source.distribution_mode == StdDistMode.COPY or address == LOG_ADDRESS
     if at is not None and not is_copy:
@@ -192,9 +192,9 @@ def _queue_terms(
 def _subscription_terms(
     attach: Attach, source: Source, address: str, dynamic: Dynamic | None, selection: Selection
 ) -> ConsumingTerms:
-    """Return the terms of who subscribes to a topic.
+    """Return the terms of a link that subscribes to a topic.
 
-    The distribution-mode says nothing here: Qpid JMS asks for copies, since others get theirs too.
+    The distribution-mode has no meaning here: Qpid JMS requests copies, since other subscribers get the message, too.
     """
     is_durable = dynamic is None and bool(source.durable) and source.expiry_policy == TerminusExpiryPolicy.NEVER
     asked = _subscribing(attach.name, source.capabilities, is_durable=is_durable)
@@ -216,8 +216,8 @@ def _terms(attach: Attach, address: str, given: Source, **fields: Any) -> Consum
 
 
 def _given(source: Source, dynamic: Dynamic | None, capabilities: Sequence[str], filters: _Filters) -> Source:
-    """Return the source as far as it is alike for all that there is to receive from."""
-    # Keys that a dict cannot hold come in a Map.
+    """Return the fields of the answered source that queues and topics have in common."""
+    # A Map holds keys that a dict cannot hold.
     applied: Any = Map(tuple(filters)) if isinstance(source.filter, Map) else dict(filters)
     return Source(
         address=source.address if dynamic is None else None,
@@ -250,7 +250,7 @@ def _recalled_source(subscription: Subscription) -> Source:
 
 
 def _subscribing(link: str, capabilities: Collection[str], *, is_durable: bool) -> SubscriptionRequest:
-    """Return what a link's name and capabilities say of a subscription."""
+    """Return the subscription that a link's name and capabilities describe."""
     is_shared, is_global = "shared" in capabilities, "global" in capabilities
     name = _JMS_SUFFIX.sub("", link) if is_shared else link
     return SubscriptionRequest(name, is_durable, is_shared, is_global)
@@ -273,13 +273,13 @@ def _address(address: object, field: str) -> str:
 
 
 def _typed(address: str, capabilities: Sequence[str]) -> str:
-    """Return the address as capabilities mean it: by `topic` clients say that a plain name is not a queue's."""
+    """Return the address; a plain name is a topic if the capabilities name one."""
     is_plain = address and not address.startswith(("/", "$"))
     return topic_address(address) if is_plain and not TOPIC_CAPABILITIES.isdisjoint(capabilities) else address
 
 
 def _unroutable(capabilities: Sequence[str]) -> Unroutable:
-    """Return what becomes of messages that reach no queue; who says that it sends to a topic need not care."""
+    """Return the treatment of unroutable messages; for a sender to a topic they are discarded by default."""
     for capability, unroutable in _UNROUTABLE.items():
         if capability in capabilities:
             return unroutable

@@ -1,9 +1,9 @@
-"""A link on which a peer receives: deliveries go out on it, the peer's outcomes come back as Settle commands.
+"""A link on which a peer receives: it sends deliveries, and turns the peer's outcomes into Settle commands.
 
-Rule 1. The engine is told no more than what the link can take now: its credit, the session's window, free output. So
-        credit behind a closed window acquires nothing.
-Rule 2. A delivery's token is the queue's word; the session alone knows which delivery-id it went by.
-Rule 3. What was never delivered before goes out byte for byte; only a redelivered message gets a new header.
+Rule 1. The engine's credit is what the link can take now: its credit, the session's window, free output. So credit
+        behind a closed window acquires no messages.
+Rule 2. A delivery's token is the word of the queue entry; only the session knows its delivery-id.
+Rule 3. A message is sent byte for byte as it is stored. Only a redelivered message gets a new header.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ _REJECTED: Final = Rejected()
 
 
 class _Delivery(NamedTuple):
-    """A run that waits for its link."""
+    """A run of deliveries in the backlog of a link."""
 
     words: Sequence[int]
     payloads: Sequence[Buffer]
@@ -40,7 +40,7 @@ class _Delivery(NamedTuple):
 
 @final
 class ConsumerLink:
-    """One consumer of the engine and the link that it receives on."""
+    """One consumer of the engine, and its link."""
 
     __slots__ = (
         "_backlog",
@@ -61,19 +61,19 @@ class ConsumerLink:
         self.link = link
         self.terms = terms
         self.consumer = 0
-        """The engine's id, 0 until it is attached."""
+        """The engine's id; 0 until the consumer is attached."""
         self.is_open = True
         self.is_closed = False
-        """The peer detached for good."""
+        """Whether the peer closed the link."""
         self._backlog: deque[_Delivery] = deque()
         self.granted = 0
-        """What the engine was told last, less what it has sent since."""
+        """The engine's credit: the last grant less the deliveries since."""
         self._granted_low = peer.gateway.limits.grant_messages // 2
-        """With less than that it should hear more, where there is more."""
+        """The engine gets a new grant when less than this is left, if the link has more credit."""
         self.message_bytes = 0
-        """About the size of its messages: that of the queue's at first, then of the large ones among those sent."""
+        """The approximate size of its messages: first the average of the queue, then that of the large ones sent."""
         self.backlog_count = 0
-        """Deliveries that left the engine and found the window used up by another link meanwhile."""
+        """The deliveries in the backlog: another link had used up the session's window."""
 
     def accept(self, ready: ConsumerReady) -> None:
         """Answer the attach."""
@@ -81,7 +81,7 @@ class ConsumerLink:
 
     @property
     def is_starved(self) -> bool:
-        """The engine was told to wait, but the link can take something now."""
+        """Return whether the engine has no credit although the link can take deliveries."""
         return self.granted <= 0 < self.link.sendable
 
     def top_up(self) -> None:
@@ -102,14 +102,14 @@ class ConsumerLink:
             self.end_drain()
 
     def deliver(self, effect: Deliver) -> bool:
-        """Send a run of deliveries, as far as the link can take it now.
+        """Send a run of deliveries, or add it to the backlog.
 
-        Returns True when the engine should hear anew what the link can take: half of what it was told is used up.
+        Return whether the engine needs a new grant: half of the last one is used.
         """
         if not self.is_open or not effect.words:
             return False
         payloads = effect.bodies
-        # One message stands for the run: up at once, down slowly.
+        # One message stands for the run. The figure rises at once, and falls slowly.
         self.message_bytes = max(len(payloads[0]), self.message_bytes * 7 // 8)
         if effect.entries is not None:
             payloads = [redelivered(body, entry) for body, entry in zip(payloads, effect.entries, strict=True)]
@@ -124,7 +124,7 @@ class ConsumerLink:
         return True
 
     def flush(self) -> None:
-        """Send what waits for the link, as far as it can take it now."""
+        """Send as much of the backlog as the link can take now."""
         while self._backlog and (count := self.link.sendable):
             words, payloads, settled = self._backlog.popleft()
             if len(words) > count:
@@ -133,52 +133,49 @@ class ConsumerLink:
             self.backlog_count -= min(count, len(words))
 
     def end_drain(self) -> None:
-        """Answer a drain whose credit is used up: its receiver waits for the flow, not for the last transfer.
-
-        So does one that has not settled for so long that it can be sent nothing more.
-        """
+        """Answer a drain whose credit is used up, or whose session is full: its receiver waits for the flow."""
         if self.link.drain and (not self.link.credit or self.link.session.is_full):
             self.link.drained()
 
     def unsent(self) -> bytes:
-        """Return the words that never reached the peer and go back to the queue, packed."""
+        """Return the packed words of the unsettled backlog, which goes back to the queue."""
         return b"".join([pack_words(words) for words, _, settled in self._backlog if not settled])
 
     def command(self, event: Disposed) -> Settle | None:
-        """Return the command for the peer's outcome over a run, None where it says nothing final."""
+        """Return the command for the peer's outcome of a run; None if its state is not terminal."""
         if type(event.state) is Accepted:
             outcome = ACCEPTED
         else:
             if event.state is None and not event.settled:
                 return None
-            said = outcome_of(event.state, self.terms.default_outcome)
-            if said is None and event.settled:
-                # Settled in a state that is not final: the delivery is over all the same.
-                said = outcome_of(None, self.terms.default_outcome)
-            if said is None:
+            mapped = outcome_of(event.state, self.terms.default_outcome)
+            if mapped is None and event.settled:
+                # A settlement ends the delivery, also with a state that is not terminal.
+                mapped = outcome_of(None, self.terms.default_outcome)
+            if mapped is None:
                 return None
-            outcome = said
+            outcome = mapped
         reply = None if event.settled else (self, event.first_id, len(event.tokens), event.state)
         return Settle(self.consumer, pack_words(event.tokens), outcome, reply)
 
     @staticmethod
     def answer(effect: OutcomeApplied) -> None:
-        """Settle a run whose receiver waits for it (receiver-settle-mode second), with the outcome that was applied.
+        """Settle a run in receiver-settle-mode second, with the outcome that was applied.
 
-        Why it rejects the receiver knows: with an error the answer would say that the outcome could not be applied.
+        A rejection is answered without its error: an error would mean that the outcome could not be applied.
         """
-        consuming, first_id, count, state = effect.reply
-        if consuming.is_open:
-            consuming.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
+        consumer_link, first_id, count, state = effect.reply
+        if consumer_link.is_open:
+            consumer_link.link.settle_sent(first_id, count, _REJECTED if type(state) is Rejected else state)
 
 
 def redelivered(body: Buffer, entry: Entry | None) -> Buffer:
-    """Return a message as it goes out: with the header and annotations that its columns ask for."""
+    """Return a message as it is sent: with the delivery count and annotations of its entry."""
     if entry is None or not (entry.count or entry.annotations):
         return body
     try:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.annotations}
         return with_header(body, delivery_count=entry.count, annotations=annotations or None)
     except DecodeError:
-        # What stands behind the durable flag was never read: a header that nobody can read goes out as it came.
+        # The header behind its durable flag was never decoded: an invalid one is sent as it was received.
         return body

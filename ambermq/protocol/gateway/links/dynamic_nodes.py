@@ -1,9 +1,9 @@
-"""Nodes that a peer has made for it: what it asks for, and what it is told (messaging, 3.5.3 and 3.5.9 to 3.5.13).
+"""Dynamic nodes: what a peer requests, and what the answer reports (messaging, 3.5.3 and 3.5.9 to 3.5.13).
 
-    dynamic-node-properties   lifetime-policy -> one of the four policies, delete-on-close where nothing is said
+    dynamic-node-properties   lifetime-policy -> one of the four policies, by default delete-on-close
     capabilities              temporary-topic (or topic): a topic; anything else: a queue
 
-Rule: properties that are not known are not echoed; a policy that is none is refused.
+Rule 1. Unknown properties are not echoed; an unknown policy is refused.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ _POLICIES: Final = {
 
 
 def read_dynamic(terminus: Source | Target) -> Dynamic | None:
-    """Return the node that a terminus asks for, None where it names one. Raises LinkFault (amqp:invalid-field)."""
+    """Return the dynamic node that a terminus requests, None if it names a node. Raises LinkFault."""
     if not terminus.dynamic:
         return None
     is_topic = not TOPIC_CAPABILITIES.isdisjoint(terminus.capabilities)
@@ -43,7 +43,7 @@ def read_dynamic(terminus: Source | Target) -> Dynamic | None:
 
 
 def policy_of(dynamic: Dynamic) -> dict[Any, Any]:
-    """Return the properties of a node that was made."""
+    """Return the properties of a dynamic node for the answer."""
     return {_POLICY: _POLICIES[dynamic.lifetime]()}
 
 
@@ -55,7 +55,7 @@ def _lifetime(properties: Any) -> Lifetime:
     for lifetime, policy in _POLICIES.items():
         if descriptor in (policy.CODE, policy.NAME):
             return lifetime
-    raise LinkFault(AmqpCondition.INVALID_FIELD, f"the lifetime-policy {asked!r:.80} is none of the four")
+    raise LinkFault(AmqpCondition.INVALID_FIELD, f"unknown lifetime-policy {asked!r:.80}")
 
 
 def _pairs(properties: Any) -> Iterable[tuple[Any, Any]]:

@@ -61,20 +61,20 @@ class LinkPeer(Protocol):
 
 
 class ConsumerPeer(LinkPeer, Protocol[Consumer_contra]):
-    """What a consumer's link is served by."""
+    """What a consumer's link needs of the gateway's side of its connection."""
 
     is_paused: bool
-    """So much output is unsent that no deliveries are wanted."""
+    """Whether no deliveries are wanted: too much output is unsent."""
 
-    def consumer_ready(self, consuming: Consumer_contra, ready: ConsumerReady) -> None:
+    def consumer_ready(self, consumer_link: Consumer_contra, ready: ConsumerReady) -> None:
         """Answer a consumer's attach."""
 
-    def consumer_ended(self, consuming: Consumer_contra, error: Error) -> None:
+    def consumer_ended(self, consumer_link: Consumer_contra, error: Error) -> None:
         """End a consumer whose queue is gone."""
 
 
 class ProducerPeer(LinkPeer, Protocol[Producer_contra]):
     """What a producer's link is served by."""
 
-    def producer_ended(self, producing: Producer_contra, error: Error) -> None:
+    def producer_ended(self, producer_link: Producer_contra, error: Error) -> None:
         """End a producer whose queue or muxer is gone."""

@@ -1,4 +1,4 @@
-"""AMQP's delivery states and the engine's outcomes: the same four words in two languages."""
+"""The mapping between AMQP's delivery states and the engine's outcomes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -19,14 +19,14 @@ STATES: Final[Mapping[OutcomeKind, DeliveryState]] = {
     OutcomeKind.RELEASED: _RELEASED,
     OutcomeKind.MODIFIED: _RELEASED,
 }
-"""The delivery states that tell a sender what became of its messages, but for a rejection."""
+"""The delivery states that answer a sender, by the kind of outcome, without a rejection."""
 
 
 def outcome_of(state: DeliveryState | None, default: DeliveryState | None) -> Outcome | None:
-    """Return the outcome that a peer's terminal state means, None for a state that is not terminal.
+    """Return the outcome of a peer's terminal state, None for any other state.
 
-    `default` is the source's default-outcome: it stands in where a delivery is settled without one. Without a default
-    the message is released.
+    A delivery that is settled without a state has the outcome `default`, the source's default-outcome. Without a
+    default the message is released.
     """
     match state:
         case Accepted():
@@ -60,14 +60,14 @@ def _encoded(annotations: dict[object, object]) -> tuple[tuple[bytes, bytes], ..
 
 
 def outcome_bytes_max(performative_bytes_max: int) -> int:
-    """Return how much JSON the log has at most of what an outcome says.
+    """Return the maximum size of an outcome in the log, in bytes of JSON.
 
-    Annotations are base64, so they grow less than texts do, short ones with their brackets too. Elements of an array
-    that had no width are written in two bytes each (encode.py, rule 2), which are less than three then.
+    Annotations are base64, so they grow less than texts, even short ones with their brackets. Array elements without a
+    width are written in two bytes each (encode.py, rule 2), which is less than three.
     """
     return JSON_FACTOR * performative_bytes_max + 3 * LIMITS.elements
 
 
 def rejected_state(done: PublishDone) -> DeliveryState:
-    """Return the delivery state that tells a sender why its messages were rejected."""
+    """Return the delivery state that answers the sender of rejected messages."""
     return Rejected(error=Error(condition=Symbol(done.condition), description=done.description))

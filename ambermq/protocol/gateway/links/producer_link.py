@@ -1,9 +1,10 @@
 """A link on which a peer sends: its messages become Publish commands, their outcomes dispositions.
 
-Rule 1. Credit is pacing: topped up when half is used, by what has become durable. The hard bound is the server's.
-Rule 2. The bare message stays as it came, byte for byte; delivery annotations were meant for us and end here.
-Rule 3. A message that cannot be read ends the link with amqp:decode-error; those before it are published.
-Rule 4. A run whose messages are all like the last one that was read is published unread (message_recogniser.py).
+Rule 1. Credit paces a sender: it is topped up when half is used, by the messages that became durable. The server has
+        the hard limit.
+Rule 2. The bare message is stored byte for byte. Delivery annotations are for the broker alone, and are removed.
+Rule 3. A message that cannot be decoded ends the link with amqp:decode-error; those before it are published.
+Rule 4. A run of messages like the last decoded one is published without decoding (message_recogniser.py).
 """
 
 from typing import final
@@ -29,7 +30,7 @@ __all__ = ["ProducerLink"]
 
 @final
 class ProducerLink:
-    """One producer of the engine and the link that it sends on."""
+    """One producer of the engine, and its link."""
 
     __slots__ = (
         *("_recogniser", "_credit_low"),
@@ -44,33 +45,33 @@ class ProducerLink:
         self.limits = limits
         self.terms = terms
         self.producer = 0
-        """The engine's id, 0 until it is attached."""
+        """The engine's id; 0 until the producer is attached."""
         self.unfinished = 0
-        """Messages taken whose outcome has not left yet."""
+        """The received messages whose outcome is not sent."""
         self._credit_low = limits.credit_max - limits.credit_max // 2
-        """With more than that left no credit is due."""
+        """No credit is granted while more than this is left."""
         self.is_open = True
         self._recogniser: MessageRecogniser | None = None
-        """Recognises messages like the last one that was read; None where there is none, or it cannot be learned."""
+        """Recognises messages like the last decoded one; None without one, or if it cannot be learned."""
 
     def accept(self, ready: ProducerReady) -> None:
         """Answer the attach.
 
-        In receiver-settle-mode first, whatever was asked for: nobody resumes a delivery here, so nothing is won by a
-        settlement that waits for the sender's, and senders of Azure ask for it and never send theirs.
+        The receiver-settle-mode is always first. The broker resumes no deliveries, so mode second has no use. Azure's
+        senders request it, and never send their settlement.
         """
         target = self.terms.target_of(ready)
         self.link.accept(self.terms.source, target, receiver_settle_mode=ReceiverSettleMode.FIRST)
 
     def publish(self, run: TransferRun) -> None:
-        """Submit what publishes a run of messages, cut where durability changes and where a command is full.
+        """Submit the commands for a run of messages: one ends where durability changes, and where it is full.
 
-        Raises DecodeError at the first message that cannot be read, after the commands for those before it; LinkFault
-        for a message format that a delivery could not tell to its receiver.
+        Raises DecodeError for the first message that cannot be decoded, after the commands for those before it. Raises
+        LinkFault for a message format other than 0, which a delivery could not report to its receiver.
         """
         if run.message_format:
-            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}: only 0 is taken")
-        # A list of its own, for commands are joined into it.
+            raise LinkFault(AmqpCondition.NOT_IMPLEMENTED, f"message-format {run.message_format:#x}, expected 0")
+        # A copy, since later commands are joined into it.
         bodies: list[Buffer] = [*run.payloads]
         recogniser = self._recogniser
         size = sum(map(len, bodies))
@@ -83,7 +84,7 @@ class ProducerLink:
         self.peer.gateway.engine.publish(publish)
 
     def _publish_each(self, run: TransferRun) -> None:
-        """Submit what publishes a run whose messages are read one by one."""
+        """Submit the commands for a run whose messages are decoded one by one."""
         submit = self.peer.gateway.engine.publish
         bodies: list[Buffer] = []
         hashes: list[int] = []
@@ -110,7 +111,7 @@ class ProducerLink:
             raise fault
 
     def _read(self, payload: Buffer) -> tuple[Buffer, bool, int]:
-        """Return a message as it is stored, whether it is durable, and the hash of its id; raises DecodeError."""
+        """Return a message as it is stored, whether it is durable, and the hash of its id. Raises DecodeError."""
         recogniser = self._recogniser
         if recogniser is not None:
             hashes = recogniser.id_hashes((payload,))
@@ -123,7 +124,7 @@ class ProducerLink:
         return payload, outline.is_durable, outline.id_hash
 
     def finish(self, done: PublishDone) -> None:
-        """Tell the sender what became of a run, and give it new credit where it is due."""
+        """Settle a run, and top up the sender's credit."""
         if not self.is_open:
             return
         if not done.settled:
@@ -134,7 +135,7 @@ class ProducerLink:
             self.top_up()
 
     def top_up(self) -> None:
-        """Grant credit up to the limit less what is unfinished, once half of it is used."""
+        """Grant credit up to the limit less the unfinished messages, if half of it is used."""
         credit = self.limits.credit_max - self.unfinished
         if credit - self.link.credit >= self.limits.credit_max // 2 and not self.peer.gateway.is_room_low:
             self.link.grant(credit)

@@ -1,14 +1,14 @@
-"""What matching asks of a message, read out of its encoded sections as far as asked.
+"""The fields of a message that matching needs, decoded from its sections on demand.
 
-    NAME                application-properties          a null is a value there: None
+    NAME                application-properties          a null is a value: None
     annotations.NAME    message-annotations             likewise
-    properties.NAME     properties                      null says that a field is not there
-    header.NAME         header                          likewise, but for the defaults of the specification (3.2.1)
+    properties.NAME     properties                      a null field is absent
+    header.NAME         header                          likewise, except for the defaults of the specification (3.2.1)
 
-Rule 1: a section is found when the first name is asked for, decoded when one of its names is, and never twice.
-Rule 2: bytes that cannot be read are a section that is not there; where a section's end cannot be told, those behind
-it are not there either. Nothing raises.
-Rule 3: delivery annotations are stepped over: they were for us alone, and do not stay with the message.
+Rule 1. A section is located at the first look-up, decoded at the first look-up of one of its names, and never twice.
+Rule 2. A section that cannot be decoded counts as absent. If its end is unknown, so do the sections behind it. No call
+        raises.
+Rule 3. Delivery annotations are skipped: they are for the broker alone, and are not stored.
 """
 
 from typing import Any, Final
@@ -29,7 +29,7 @@ class RoutingFields:
     __slots__ = ("_added", "_known", "_read", "_scanner")
 
     def __init__(self, body: Buffer, added: Added = (), /) -> None:
-        """Read `body`, to which annotations were `added`: pairs of encoded key and value, before those of its own."""
+        """Read `body`. The annotations `added`, pairs of encoded key and value, precede its own."""
         self._scanner = SectionScanner(body)
         self._added = added
         self._read: dict[int, Any] = {}
@@ -37,16 +37,16 @@ class RoutingFields:
 
     @property
     def to(self) -> str | None:
-        """The address that the message itself names."""
+        """The address in the message's own properties."""
         return _text(self.get("properties.to"))
 
     @property
     def subject(self) -> str | None:
-        """What the message is about: a destination where the address names none."""
+        """The subject of the message: its destination if the address names none."""
         return _text(self.get("properties.subject"))
 
     def get(self, name: str) -> Any:
-        """Return what a name of `Fields` stands for, ABSENT where it is not there."""
+        """Return the value of a name of `Fields`, ABSENT without one."""
         try:
             return self._known[name]
         except KeyError:
@@ -74,7 +74,7 @@ class RoutingFields:
         return _DEFAULTS[code].get(name, ABSENT) if value is None else value
 
     def _section(self, code: int) -> Any:
-        """Return a section as a composite or a map, decoded at the first time, an empty one where there is none."""
+        """Return a section as a composite or a map, empty if it is absent; it is decoded at the first call."""
         if code not in self._read:
             is_changed = code == Section.MESSAGE_ANNOTATIONS and self._added
             self._read[code] = self._annotations() if is_changed else self._decode(code)
@@ -99,7 +99,7 @@ class RoutingFields:
 
 
 def _map(value: dict[Any, Any] | Map) -> dict[Any, Any]:
-    """Return a map that finds its names, which are all that is asked for."""
+    """Return a map as a dict of its string keys, which are all that is looked up."""
     return value if isinstance(value, dict) else {key: item for key, item in value.pairs if isinstance(key, str)}
 
 

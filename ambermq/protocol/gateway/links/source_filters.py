@@ -5,11 +5,11 @@
                   any integer: an offset, the moment after the event there
                   timestamp:   a time
     any         described by 0x0000468C00000004, or apache.org:selector-filter:string: a string, a selector of JMS
-    any         described by 0x0000468C00000003, or apache.org:no-local-filter:list: whatever the value is
+    any         described by 0x0000468C00000003, or apache.org:no-local-filter:list: any value
 
-Rule 1. Filters that are not known are not looked at and not echoed: the peer sees that they do not apply.
-Rule 2. A known one with a value that says nothing is refused; it is never taken for something else.
-Rule 3. All filters of a set must hold: of several selectors each.
+Rule 1. Unknown filters are ignored and not echoed: so the peer sees that they are not applied.
+Rule 2. A known filter with an invalid value is refused.
+Rule 3. A message must match all filters of a set, so each of several selectors.
 """
 
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ _NO_LOCALS: Final = (NO_LOCAL_CODE, Symbol("apache.org:no-local-filter:list"))
 _INTEGERS: Final = (ULong, int, UInt, Int, UShort, Short, UByte, Byte)
 _US_PER_MS: Final = 1000
 _TIME_MS_MAX: Final = 253_402_300_799_999
-"""The end of the year 9999: what lies beyond is as much the future, and no calendar can write it."""
+"""The end of the year 9999: a later time is the future as well, and no calendar can write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A moment by the clock."""
+    """A moment by the time of day."""
 
     time_us: int
     """Microseconds since the epoch of Unix; a timestamp of AMQP has milliseconds."""
@@ -75,22 +75,22 @@ At = AtOffset | AtTime
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which messages a receiver wants, and how it has said so."""
+    """The messages that a receiver selects, and the filters that select them."""
 
     selector: str = ""
-    """Empty for all; where there are several `texts`, their conjunction, which is one only where each of them is."""
+    """Empty for all; with several `texts` their conjunction, which is valid only if each of them is."""
     texts: tuple[str, ...] = ()
-    """Each selector by itself, the blank ones left out."""
+    """The selectors one by one, without blank ones."""
     selectors: tuple[tuple[Any, Any], ...] = ()
-    """The filters that this is of, key and value."""
+    """The selector filters, as pairs of key and value."""
     no_locals: tuple[tuple[Any, Any], ...] = ()
-    """Those that want nothing of what the receiver's own container sends."""
+    """The no-local filters: they exclude messages of the receiver's own container."""
 
 
 def read_selection(filters: Any) -> Selection:
     """Return the selectors and no-locals of a source's filter set.
 
-    Raises LinkFault (amqp:invalid-field) for a selector that is no string; whether it is one at all is not asked here.
+    Raises LinkFault (amqp:invalid-field) for a selector that is no string. It does not compile selectors.
     """
     described = [(key, value) for key, value in _pairs(filters) if isinstance(value, Described)]
     selectors = tuple((key, value) for key, value in described if value.descriptor in _SELECTORS)
@@ -105,7 +105,7 @@ def read_selection(filters: Any) -> Selection:
 
 
 def read_at(filters: Any) -> tuple[At | None, dict[Any, Any] | None]:
-    """Return the moment that a source's filter set names, and the set as it is applied; None where it names none.
+    """Return the moment that a source's filter set names, and the set as it is applied; None without a moment.
 
     Raises LinkFault (amqp:invalid-field) for a value that is neither an offset nor a timestamp.
     """
@@ -129,7 +129,7 @@ def _pairs(filters: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _moment(value: Any) -> At:
-    # By the type itself: a timestamp and a boolean are integers to Python.
+    # The exact type is compared, since a timestamp and a boolean are integers in Python.
     if type(value) is Timestamp and value >= 0:
         return AtTime(min(value, _TIME_MS_MAX) * _US_PER_MS)
     if type(value) in _INTEGERS and value >= 0:

@@ -75,7 +75,7 @@ def test_a_settlement_is_cut_too() -> None:
         connection = Connection(ConnectionRole.SERVER, ConnectionLimits(), now_ms=0)
         connection.remote_frame_bytes_max = frame_bytes_max
         session = Session(connection, 0, 0)
-        session.settlements.say(Run(Sender(session, "link", 0), 1, 2, None, 0, False), state, settled=True, role=True)
+        session.settlements.add(Run(Sender(session, "link", 0), 1, 2, None, 0, False), state, settled=True, role=True)
         (frame,) = connection.take_output()
         assert (len(frame) == MIN_MAX_FRAME_SIZE) == (frame_bytes_max == MIN_MAX_FRAME_SIZE)
         assert MIN_MAX_FRAME_SIZE <= len(frame) <= frame_bytes_max

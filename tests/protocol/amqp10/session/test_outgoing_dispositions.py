@@ -45,7 +45,7 @@ def session() -> Session:
 def say(session: Session, first_id: int, count: int, state: DeliveryState | None, settled: bool, role: bool) -> None:
     """Say it of a run of any link."""
     run = Run(Sender(session, "link", 0), first_id, count, None, 0, False)
-    session.settlements.say(run, state, settled=settled, role=role)
+    session.settlements.add(run, state, settled=settled, role=role)
 
 
 @settings(max_examples=100, deadline=None)

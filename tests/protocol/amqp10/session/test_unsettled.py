@@ -18,7 +18,7 @@ LINKS: list[Link] = [
 ]
 
 append = st.tuples(st.just("append"), st.integers(0, 1), st.integers(1, 5))
-take = st.tuples(st.sampled_from(("take", "find", "tell")), st.integers(-3, 40), st.integers(0, 20))
+take = st.tuples(st.sampled_from(("take", "find", "report")), st.integers(-3, 40), st.integers(0, 20))
 whole = st.tuples(st.just("take"), st.just(-FIRST_ID), st.just(MASK))
 drop = st.tuples(st.just("drop"), st.integers(0, 1), st.just(0))
 
@@ -26,9 +26,9 @@ drop = st.tuples(st.just("drop"), st.integers(0, 1), st.just(0))
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(append, append, take, whole, drop), max_size=30))
 def test_ring_is_a_dict(steps: list[tuple[str, int, int]]) -> None:
-    """Whatever is appended, taken, found, told and dropped, the ring holds what a dict would, and tells it once."""
+    """A ring holds what a dict would, whatever is appended, taken, found, reported and dropped; it reports once."""
     ring = DeliveryRing()
-    told: set[int] = set()
+    reported: set[int] = set()
     model: dict[int, tuple[Link, int]] = {}
     next_id = FIRST_ID
     for token, (what, number, count) in enumerate(steps):
@@ -45,9 +45,9 @@ def test_ring_is_a_dict(steps: list[tuple[str, int, int]]) -> None:
             first = (FIRST_ID + number) & MASK
             named = {key: model[key] for key in model if (key - first) & MASK <= count}
             runs = getattr(ring, what)(first, (first + count) & MASK)
-            if what == "tell":
-                named = {key: value for key, value in named.items() if key not in told}
-                told.update(named)
+            if what == "report":
+                named = {key: value for key, value in named.items() if key not in reported}
+                reported.update(named)
             got = {
                 (run.first_id + index) & MASK: (run.link, token)
                 for run in runs
