@@ -27,5 +27,5 @@ def gateway_of(
         past_waiting_max=limits.past_waiting_max,
     )
     return Gateway(
-        loop, limits, container_id="broker", beside=beside, may_read_log=lambda username: username in readers
+        loop, limits, container_id="broker", queries=beside, may_read_log=lambda username: username in readers
     )

@@ -1,19 +1,19 @@
 """The durable loop: the engine's step over a real log. It owns State, Demand and the effects that wait.
 
-    submit(command)      gathered until the tick
-    step(now_us)         decide and apply each, dispatch, one write, ask for a sync; effects that may leave are returned
-    completed(now_us)    a sync or a read has ended: effects that waited for it are returned
-    sync_or_mark(now_us) what needs no step: a sync or a mark whose deadline has passed
-    fileno()             readable when completed() has something to take
+    submit(command)       queue a command for the next tick
+    step(now_us)          decide and apply the commands, dispatch, write once, request a sync; return effects
+    completed(now_us)     a sync or a read has ended: return the effects that waited for it
+    sync_or_mark(now_us)  request an overdue sync or write an overdue mark, without a step
+    fileno()              readable when completed() has work
 
-No callbacks and no event loop in here: the driver registers the file descriptor and obeys `schedule` (schedule.py).
+The loop has no callbacks and no event loop: the driver watches the file descriptor, and follows `schedule`.
 
-Rule 1. State is at the end of what was decided; the log's end follows at the write; the durable end at the sync.
-Rule 2. No effect leaves before its batch was written. A tick that promises nothing may be written lazy_write_ms later.
-Rule 3. Effects leave in the order of ticks. What waits stands in one queue whose `after` never falls.
+Rule 1. The state follows each decision, the log's end each write, the durable end each sync.
+Rule 2. No effect leaves before its batch was written. A tick without promises may be written lazy_write_ms later.
+Rule 3. Effects leave in the order of ticks. Those that wait are in one line whose `after` never falls.
 Rule 4. A delivery whose message must be read from the disk waits in its consumer's line; the other consumers go on.
-Rule 5. Only a decision may fail by itself. Whatever else raises leaves State, draft or effects half done, so it is
-        fatal: `failure` says what it was, every later step and completed raise it, and nothing more is written.
+Rule 5. Only a decision may fail by itself. Any other exception leaves the state, the draft or the effects incomplete,
+        so it is fatal. `failure` holds it, every later step and completed raise it, and the log is not written again.
 """
 
 from collections import deque
@@ -72,49 +72,49 @@ class DurableLoop:
     """The engine of one virtual host over its log; one thread calls it."""
 
     def __init__(self, log: Log, state: State, config: EngineConfig, fields_of: FieldsOf = no_fields) -> None:
-        """`fields_of` reads out of a message what muxers match."""
+        """Loop over `log` from `state`; `fields_of` decodes the fields of a message that muxers match."""
         self.state = state
         self.router = Router(fields_of, cached_max=config.routes_cached_max)
         self.demand = Demand()
         self.config = config
         self.log = log
         self.failure: Exception | None = None
-        """What has ended the loop, if anything has."""
+        """The exception that ended the loop; None while it runs."""
         self.snapshots = Snapshotter(log, config)
         self._compactor = Compactor(log)
         self._has_jobs = False
-        self._waiting = PendingEffects(self.demand)
-        self.schedule = Schedule(config, dirty=self.demand.dirty, line=self._waiting.line)
-        """When it is to be stepped."""
-        self._gathered = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
-        self._leaving = EffectRelease(log.bodies, self.demand, self.submit)
+        self._pending = PendingEffects(self.demand)
+        self.schedule = Schedule(config, dirty=self.demand.dirty, line=self._pending.line)
+        """When the driver steps the loop."""
+        self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
+        self._release = EffectRelease(log.bodies, self.demand, self.submit)
         self._peek = MessagePeek(log, fields_of, self.submit).at
-        self.publish = self._gathered.publish
-        """As `submit`, for messages."""
-        self.settle = self._gathered.settle
-        """As `submit`, for settlements."""
+        self.publish = self._command_queue.publish
+        """Like `submit`, for messages."""
+        self.settle = self._command_queue.settle
+        """Like `submit`, for settlements."""
 
     def start(self, now_us: int, lost: Sequence[tuple[int, int]] = ()) -> None:
-        """Log that the broker started, and wait until that is durable; call once, before serving.
+        """Log the start of the broker, and wait until it is durable. Call it once, before serving.
 
-        `lost` are ranges of offsets, first and end, that a repair has given up since the last start: messages on queues
-        that lie in them are set aside.
+        `lost` are the ranges of offsets, first and end, that a repair gave up since the last start. The messages of
+        those ranges leave their queues.
         """
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
-            self._happened(Lost(self.log.draft.next_offset, event_us, first, end))
+            self._log_and_apply(Lost(self.log.draft.next_offset, event_us, first, end))
             self.log.draft.end_part()
         log = self.log
         moment = DecisionContext(
             event_us, log.draft.next_offset, log.room_bytes(), self.config, self.router, log.config.batch_bytes_max
         )
         for event in started(self.state, moment):
-            self._happened(event)
-            # Cut between two parts, the next start does the rest.
+            self._log_and_apply(event)
+            # After a crash between two parts, the next start does the rest.
             self.log.draft.end_part()
         self.log.draft.end_command()
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
-            self._happened(damage)
+            self._log_and_apply(damage)
             self.log.draft.end_command()
         self.router.prepare(self.state)
         self.log.write(now_us)
@@ -127,57 +127,56 @@ class DurableLoop:
         self.schedule.logged(now_us, self.log)
 
     def submit(self, command: Command) -> None:
-        """Gather a command for the next tick; it joins the one before it where both are parts of one run."""
-        gathered = self._gathered
+        """Queue a command for the next tick; it joins the one before if both are parts of one run."""
+        command_queue = self._command_queue
         if type(command) is Settle:
-            gathered.settle(command)
+            command_queue.settle(command)
         elif type(command) is Publish:
-            gathered.publish(command)
+            command_queue.publish(command)
         elif type(command) is DetachConsumer:
-            # Now, not when it is decided: a sync that ends until then would let go what nobody takes any more.
-            command.unsent += self._take_back(command.consumer)
-            gathered.add(command)
+            # Withdrawn now, not at the decision: a sync in between would release deliveries that no link takes.
+            command.unsent += self._withdraw(command.consumer)
+            command_queue.add(command)
         elif isinstance(command, SnapshotCommand):
-            gathered.hurry()
+            command_queue.make_due()
             self.snapshots.submit(command)
         elif isinstance(command, CompactionCommand):
-            gathered.hurry()
+            command_queue.make_due()
             self._has_jobs = True
             self._compactor.submit(command)
         else:
-            gathered.add(command)
+            command_queue.add(command)
 
-    def hurry(self) -> None:
-        """Put off nothing: the next step writes all that was gathered, and asks for its sync."""
-        self._gathered.hurry()
-        self.schedule.hurry()
+    def make_due(self) -> None:
+        """Make every queued command due: the next step writes them, and requests their sync."""
+        self._command_queue.make_due()
+        self.schedule.make_due()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something has not left yet, or is not on disk yet."""
+        """Return whether an effect waits, or an event is not durable."""
         log = self.log
-        unwritten = self._gathered or log.draft.record_count
-        return bool(self._waiting.line or self._leaving.lines or unwritten) or log.durable_end < log.log_end
+        unwritten = self._command_queue or log.draft.record_count
+        return bool(self._pending.line or self._release.lines or unwritten) or log.durable_end < log.log_end
 
     def fileno(self) -> int:
-        """Return the file descriptor that is readable when completed() has something to take."""
+        """Return the file descriptor that is readable when `completed` has work."""
         return self.log.fileno()
 
     def step(self, now_us: int) -> list[Effect]:
-        """End the tick: decide everything gathered, dispatch, write. Return the effects that may leave.
+        """Run a tick: decide the queued commands, dispatch, write. Return the released effects.
 
-        Raises LogFailed when the log cannot be written, and whatever else made `failure`: nothing may be promised any
-        more.
+        Raises LogFailed if the log cannot be written, and any other `failure`: no further promise may leave.
         """
         if self.failure:
             raise self.failure
         try:
-            gathered, log, schedule = self._gathered, self.log, self.schedule
+            command_queue, log, schedule = self._command_queue, self.log, self.schedule
             effects: list[Effect] = []
             event_us = max(now_us, self.state.time_us)
             if schedule.has_urgent or schedule.has_lazy:
-                effects = self._decide_all(event_us, gathered.take(now_us))
-            if self.demand.dirty and not (gathered.rest and type(gathered.rest[0]) is WideFanout):
+                effects = self._decide_all(event_us, command_queue.take(now_us))
+            if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
                 dealt = dispatch(self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek)
                 for event in dealt.events:
                     offset = WRITE[type(event)](log.draft, event)
@@ -194,18 +193,18 @@ class DurableLoop:
             if takes_snapshot:
                 effects += snapshots.step(self.state, now_us)
                 self._has_jobs = True
-            ready = self._waiting.add(effects, log.log_end, log.durable_end) if effects else effects
+            ready = self._pending.add(effects, log.log_end, log.durable_end) if effects else effects
             is_sync_due = len(ready) < len(effects) or now_us >= schedule.sync_by_us
             if is_sync_due or (now_us >= schedule.mark_by_us and log.write_mark(now_us)):
                 log.request_sync()
             schedule.logged(now_us, log)
-            return self._leaving.release(ready) if ready else ready
+            return self._release.release(ready) if ready else ready
         except Exception as error:
-            self._failed(error)
+            self._stop(error)
             raise
 
     def sync_or_mark(self, now_us: int) -> list[Effect]:
-        """Ask for the sync that is due, or write the mark that is due. Return no effects, and raise as `step` does."""
+        """Request a due sync, or write a due mark. Return no effects; raise as `step` does."""
         if self.failure:
             raise self.failure
         try:
@@ -214,37 +213,37 @@ class DurableLoop:
                 log.request_sync()
             schedule.logged(now_us, log)
         except Exception as error:
-            self._failed(error)
+            self._stop(error)
             raise
         return []
 
     def completed(self, now_us: int) -> list[Effect]:
-        """Take what the log has finished; return the effects that no longer wait.
+        """Process the ends of syncs and reads; return the released effects.
 
-        Raises LogFailed when a sync failed, and whatever else made `failure`.
+        Raises LogFailed if a sync failed, and any other `failure`.
         """
         if self.failure:
             raise self.failure
         try:
-            log, leaving, waiting = self.log, self._leaving, self._waiting
+            log, release, pending = self.log, self._release, self._pending
             log.completed()
-            thawed = leaving.thaw() if leaving.lines else []
+            read = release.release_read() if release.lines else []
             if self.demand.parked:
                 self.demand.unpark()
-            ready = waiting.release(log.durable_end) if waiting.line or waiting.volatile.ends else []
-            if waiting.line:
+            ready = pending.release(log.durable_end) if pending.line or pending.volatile.ends else []
+            if pending.line:
                 log.request_sync()
             if self._has_jobs:
-                ready += self._go_on_with_jobs(now_us)
+                ready += self._continue_jobs(now_us)
             self.schedule.logged(now_us, log)
-            leaves = leaving.release(ready) if ready else ready
-            return thawed + leaves if thawed else leaves
+            released = release.release(ready) if ready else ready
+            return read + released if read else released
         except Exception as error:
-            self._failed(error)
+            self._stop(error)
             raise
 
-    def _go_on_with_jobs(self, now_us: int) -> list[Effect]:
-        """Go on with snapshots, and with what compactions ask for; return the answers."""
+    def _continue_jobs(self, now_us: int) -> list[Effect]:
+        """Continue snapshots and the requests of compactions; return the answers."""
         answers, record = self._compactor.completed(now_us)
         if record is not None:
             self.submit(record)
@@ -252,15 +251,15 @@ class DurableLoop:
         self._has_jobs = self._compactor.is_busy or self.snapshots.is_busy
         return answers
 
-    def _failed(self, error: Exception) -> None:
+    def _stop(self, error: Exception) -> None:
         self.failure = error
         self.log.fail(error)
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
-        """Say how many more deliveries a consumer can take now; replaces what was said before."""
+        """Set how many more deliveries a consumer can take now."""
         want = self.demand.wants.get(consumer)
         if want is not None:
-            # What is held for it leaves first.
+            # Its deliveries that have not left use the credit first.
             want.credit, want.draining = max(credit - want.held_count, 0), draining
             queue = self.state.queues.get(want.queue)
             if draining or (credit and queue is not None and (queue.ready.count or queue.returned.count)):
@@ -268,22 +267,22 @@ class DurableLoop:
 
     @property
     def durable_end(self) -> int:
-        """The offset after everything that is durable."""
+        """The offset after the last durable event."""
         return self.log.durable_end
 
     def hold(self) -> BodyHold:
-        """Let every message that is in the log now be read until the hold is released, compacted meanwhile or not."""
+        """Keep every message that is in the log now readable until the hold is released, despite compactions."""
         return self.log.hold_bodies()
 
     def replay(self, first: int) -> Replay:
-        """Return what reads events again beside the loop, the durable ones from offset `first` on."""
+        """Return a reader of the durable events from offset `first` on, for another thread."""
         return Replay(self.log.tail_reader(first), self.log.manifest.horizon)
 
     def messages(self, words: Sequence[int], entries: Sequence[Entry | None] | None) -> list[Buffer | None] | None:
-        """Return messages for who takes nothing: None each where one is damaged, None where one must be read first.
+        """Return the bodies for a browsing link; an element is None if its message is damaged.
 
-        `entries` are their columns, None where none has any. What must be read is asked for: ask again right after
-        `completed()`.
+        `entries` are the entries of the messages, None if none has one. Return None if a body must be read from the
+        disk, which is requested: call again after `completed`.
         """
         bodies = assemble(self.log.bodies, words, entries or (None,) * len(words))
         return None if bodies is None else [None if body is DAMAGED else body for body in bodies]
@@ -300,12 +299,12 @@ class DurableLoop:
                 if not self._fan_out(command, changes_left):
                     commands.appendleft(command)
                     break
-                # Dealing has its turn before the next of them.
+                # A dispatch comes before the next part.
                 changes_left = 0
                 command, events, answers = command.command, command.events, command.answers
             else:
                 if type(command) is DetachConsumer:
-                    changes_left -= self._coming_back(command.consumer)
+                    changes_left -= self._returned_count(command.consumer)
                 if room_bytes is None and type(command) is not Settle:
                     room_bytes = log.room_bytes()
                 left = (room_bytes or 0) - draft.byte_count
@@ -316,30 +315,30 @@ class DurableLoop:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
                 except Refused as refusal:
                     events, answers = refused(command, refusal)
-                except Exception as error:  # noqa: BLE001 - our mistake, whatever it is, costs one connection and nothing else
+                except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
                     events, answers = [], [CommandFailed(command, error)]
-            stands_alone = type(command) is Publish
+            is_publish = type(command) is Publish
             for index, event in enumerate(events):
                 changes = len(event.queues) if type(event) is Published else 1
                 if changes > changes_max:
                     commands.appendleft(WideFanout(command, event, events[index + 1 :], answers))
                     answers = []
                     break
-                self._happened(event)
+                self._log_and_apply(event)
                 changes_left -= changes
-                if stands_alone:
-                    # As messages do, and a large one is more than a batch may hold.
+                if is_publish:
+                    # Each message ends a command, since a large one may exceed a batch.
                     draft.end_command()
                 elif event is not events[-1]:
-                    # So may be what deletes a muxer with all its attachments.
+                    # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
                     draft.end_part()
-            if events and not stands_alone:
+            if events and not is_publish:
                 draft.end_command()
-            if answers and (not stands_alone or type(answers[-1]) is Unfinished):
-                changes_left -= self._heed(command, answers, commands)
+            if answers and (not is_publish or type(answers[-1]) is Unfinished):
+                changes_left -= self._update_demand(command, answers, commands)
             effects += answers
         if commands:
-            self._gathered.give_back(commands)
+            self._command_queue.give_back(commands)
         return effects
 
     def _fan_out(self, fanout: WideFanout, changes_left: int) -> bool:
@@ -347,12 +346,12 @@ class DurableLoop:
         after = fanout.go_on(self.state, changes_left)
         if after is None:
             return False
-        self._happened(fanout.event, after)
+        self._log_and_apply(fanout.event, after)
         self.log.draft.end_command()
         return True
 
-    def _heed(self, command: Command, answers: list[Effect], commands: deque[Command | WideFanout]) -> int:
-        """Update the demand after a command, and put its rest back; return the changes beyond its events."""
+    def _update_demand(self, command: Command, answers: list[Effect], commands: deque[Command | WideFanout]) -> int:
+        """Update the demand by a command's answers, and put its rest back; return the changes beyond its events."""
         changes = 0
         for effect in answers:
             if type(effect) is ConsumerReady and type(command) is AttachConsumer:
@@ -360,7 +359,7 @@ class DurableLoop:
                 scan = None if effect.selector is None else SelectorScan(effect.selector)
                 self.demand.add(Want(effect.consumer, consumer.queue, command.key, command.settled, scan=scan))
             elif type(effect) is ConsumerEnded:
-                self._take_back(effect.consumer)
+                self._withdraw(effect.consumer)
                 changes += 1
             elif type(effect) is ProducersEnded:
                 changes += len(effect.producers)
@@ -368,28 +367,28 @@ class DurableLoop:
             commands.appendleft(last.command)
             del answers[-1]
             if type(command) is not Publish:
-                # A part is what a tick takes, whatever its events come to.
+                # A part ends the tick, however few events it has.
                 changes = self.config.tick_changes_max
         return changes
 
-    def _coming_back(self, consumer: int) -> int:
-        """Return how many messages come back where a consumer goes: each is a change, and the others may have it."""
+    def _returned_count(self, consumer: int) -> int:
+        """Return how many messages a detached consumer gives back: each is a change, and goes to other consumers."""
         known = self.state.consumers.get(consumer)
         queue = None if known is None else self.state.queues.get(known.queue)
         if queue is None:
             return 0
-        # Once more: the tick in which its wishes were forgotten may be over, and the queue dealt from without these.
+        # Again, since a dispatch may have run between the withdrawal and this decision.
         self.demand.touch(queue.id)
         return queue.held_by(consumer).count
 
-    def _happened(self, event: Event, after: State | None = None) -> None:
-        """Let an event be; `after` is the state after it, where that is known."""
+    def _log_and_apply(self, event: Event, after: State | None = None) -> None:
+        """Log and apply an event; `after` is the state after it, if it is known."""
         offset = WRITE[type(event)](self.log.draft, event)
         assert offset == event.offset, (offset, event)
         self.state = APPLY[type(event)](self.state, event) if after is None else after
         if type(event) is Published:
             if not event.durable:
-                self._waiting.volatile.add(offset, len(event.bodies))
+                self._pending.volatile.add(offset, len(event.bodies))
             for queue in event.queues:
                 self.demand.touch(queue)
         elif type(event) is Settled:
@@ -398,10 +397,10 @@ class DurableLoop:
         elif isinstance(event, WIRING):
             self.router.apply_event(event, self.state)
 
-    def _take_back(self, consumer: int) -> bytes:
-        """Forget a consumer's wishes; return the words that were dealt to it and have not left."""
+    def _withdraw(self, consumer: int) -> bytes:
+        """Remove a consumer's demand; return the packed words of its deliveries that have not left."""
         want = self.demand.remove(consumer)
-        self._leaving.forget(consumer)
+        self._release.forget(consumer)
         if want is None:
             return b""
         words: list[int] = []
@@ -409,6 +408,6 @@ class DurableLoop:
             effect.cancelled = True
             if not effect.settled:
                 words += effect.words
-        # What it held comes back, sent or not: the others may have it at once.
+        # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""

@@ -1,7 +1,7 @@
-"""Effects that leave: a delivery gets its messages here, at the last moment, and is held by nobody any more.
+"""The release of effects: a delivery gets its message bodies here, immediately before it leaves.
 
-Rule 1. A delivery whose message must be read from the disk waits in its consumer's line; so does what follows it there.
-Rule 2. A message that cannot be believed leaves its queue instead: it is reported, and uses up no credit.
+Rule 1. A delivery whose message must be read from the disk waits in its consumer's line, and so do later ones there.
+Rule 2. A damaged message is not delivered. It is reported, leaves its queue, and uses no credit.
 """
 
 from collections import deque
@@ -22,25 +22,25 @@ __all__ = ["EffectRelease"]
 
 @final
 class EffectRelease:
-    """What may leave as far as the log is concerned."""
+    """The release of effects that no longer wait for the log."""
 
     __slots__ = ("_bodies", "_demand", "_report", "lines")
 
     def __init__(self, bodies: BodyStore, demand: Demand, report: Callable[[ReportDamage], None]) -> None:
-        """Messages come from `bodies`; `report` hears of those that are damaged."""
+        """Read messages from `bodies`; call `report` for damaged ones."""
         self._bodies = bodies
         self._demand = demand
         self._report = report
         self.lines: dict[int, deque[Deliver | Drained]] = {}
-        """What waits for a read, by consumer."""
+        """The effects that wait for a read, by consumer."""
 
     def forget(self, consumer: int) -> None:
-        """Let nothing leave any more for a consumer that is gone."""
+        """Drop the effects of a detached consumer."""
         self.lines.pop(consumer, None)
 
     def release(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Return those of `effects` that leave now, deliveries with their messages; the others stand in line."""
-        leaving: list[Effect] = []
+        """Return those of `effects` that leave now, deliveries with their bodies; the others wait in line."""
+        released: list[Effect] = []
         lines = self.lines
         for effect in effects:
             if type(effect) is Deliver:
@@ -49,41 +49,41 @@ class EffectRelease:
                 line = lines.get(effect.consumer)
                 if line is not None:
                     line.append(effect)
-                elif self._embody(effect):
-                    leaving.append(effect)
+                elif self._set_bodies(effect):
+                    released.append(effect)
                 else:
                     lines[effect.consumer] = deque((effect,))
             elif type(effect) is Drained and effect.consumer in lines:
                 lines[effect.consumer].append(effect)
             else:
-                leaving.append(effect)
-        return leaving
+                released.append(effect)
+        return released
 
-    def thaw(self) -> list[Effect]:
-        """Return what no longer waits for a read."""
-        leaving: list[Effect] = []
+    def release_read(self) -> list[Effect]:
+        """Return the effects whose reads have ended."""
+        released: list[Effect] = []
         for consumer, line in list(self.lines.items()):
             while line:
                 effect = line[0]
                 if type(effect) is not Deliver:
-                    leaving.append(effect)
+                    released.append(effect)
                 elif not effect.cancelled:
-                    if not self._embody(effect):
+                    if not self._set_bodies(effect):
                         break
-                    leaving.append(effect)
+                    released.append(effect)
                 line.popleft()
             if not line:
                 del self.lines[consumer]
-        return leaving
+        return released
 
-    def _embody(self, effect: Deliver) -> bool:
-        """Fill in the messages of a delivery, which leaves then; return False when one must be read first."""
+    def _set_bodies(self, effect: Deliver) -> bool:
+        """Set the bodies of a delivery; return False if one must be read first."""
         bodies: list[Buffer] | None
         if effect.entries is None:
             offsets = list(map(rshift, effect.words, repeat(16)))
             bodies = self._bodies.get_run(offsets)
             if bodies and type(bodies[0]) is memoryview:
-                # Hardly anybody asks twice for these, and each keeps a read buffer from being used again.
+                # Large bodies are rarely read twice, and each occupies a read buffer.
                 self._bodies.forget(offsets)
         else:
             bodies = assemble(self._bodies, effect.words, effect.entries)
@@ -96,15 +96,15 @@ class EffectRelease:
         effect.bodies = bodies
         for body in bodies:
             if body is DAMAGED:
-                effect.bodies = self._set_aside_damaged(effect, bodies)
+                effect.bodies = self._remove_damaged(effect, bodies)
                 break
         return True
 
-    def _set_aside_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
+    def _remove_damaged(self, effect: Deliver, bodies: list[Buffer]) -> list[Buffer]:
         whole = [body is not DAMAGED for body in bodies]
         want = self._demand.wants.get(effect.consumer)
         if want is not None:
-            # They never reach the gateway, so they use up no credit.
+            # Damaged messages do not reach the gateway, so they use no credit.
             want.credit += whole.count(False)
             self._demand.touch(want.queue)
         for word, is_whole in zip(effect.words, whole, strict=True):

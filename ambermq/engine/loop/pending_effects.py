@@ -1,8 +1,8 @@
-"""Effects that wait for the disk: one line, in the order of ticks.
+"""The effects that wait for a sync: one line, in the order of ticks.
 
-Rule 1. What promises something waits for the end of its tick, a delivery for the record that enqueued its message.
-Rule 2. On a link no delivery overtakes another: it waits as long as the one before, however long that had to.
-Rule 3. What nobody asked to be durable waits for no sync.
+Rule 1. A promise waits for the end of its tick, a delivery for the record that enqueued its message.
+Rule 2. On a link no delivery overtakes another: it waits at least as long as the one before.
+Rule 3. A message that was not published as durable waits for no sync.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ __all__ = ["PendingEffects"]
 
 @final
 class PendingEffects:
-    """What has been decided and written, and may not leave yet."""
+    """The effects that were decided and written, and wait for a sync."""
 
     __slots__ = ("_demand", "_last_after", "line", "volatile")
 
@@ -26,18 +26,18 @@ class PendingEffects:
         self._demand = demand
         self._last_after = 0
         self.line: deque[Effect] = deque()
-        """Effects in the order in which they leave; their `after` never falls."""
+        """The effects in the order in which they leave; their `after` never falls."""
         self.volatile = VolatileRanges()
-        """The messages of rule 3."""
+        """The messages of rule 3, by their offsets."""
 
     def add(self, effects: Sequence[Effect], log_end: int, durable_end: int) -> list[Effect]:
-        """Put those that wait in line at the close of their tick; return the others, which leave now."""
+        """Add those that wait to the line, at the end of their tick; return the others, which leave now."""
         ready: list[Effect] = []
         for effect in effects:
             after = effect.after
             if after == AT_CLOSE:
                 after = log_end
-            # Where nothing waits, no earlier delivery of the link does.
+            # If the line is empty, no earlier delivery of the link waits.
             if (after > durable_end or self.line) and (type(effect) is Deliver or type(effect) is Drained):
                 after = self._delivery_after(effect, after, durable_end)
             if after <= durable_end:
@@ -48,12 +48,12 @@ class PendingEffects:
         return ready
 
     def release(self, durable_end: int) -> list[Effect]:
-        """Return what need not wait any more, now that so much is durable."""
+        """Return the effects that a new durable end releases."""
         if self.volatile.ends:
             self.volatile.forget_below(durable_end)
         line = self.line
         if self._last_after <= durable_end:
-            # All of it, as where the log is quiet.
+            # All effects leave: the usual case of a quiet log.
             ready: list[Effect] = list(line)
             line.clear()
             return ready
@@ -63,7 +63,7 @@ class PendingEffects:
         return ready
 
     def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:
-        """Return what a delivery waits for: never less than the delivery before it on the same link."""
+        """Return the offset that a delivery waits for, which is at least that of the delivery before on its link."""
         if type(effect) is Deliver and after > durable_end and self.volatile.ends and not effect.settled:
             unsynced = [word >> 16 for word in effect.words if word >> 16 >= durable_end]
             if self.volatile.covers(unsynced):

@@ -1,9 +1,9 @@
-"""From what the log yields to a loop that serves: fold everything, log that the broker started.
+"""The recovery of an engine: it folds the log into a state, and logs the start of the broker.
 
-Rule 1. The fold begins with the newest snapshot that can be believed; what lies below its end is not read. A damaged
-snapshot is told to whoever wants to hear of it, and the one before it is used.
-Rule 2. Without any the fold begins with the first event, unless history begins with a snapshot: then its loss is
-damage.
+Rule 1. The fold begins with the newest valid snapshot; batches below its end are not read. A damaged snapshot is
+        reported to the caller, and the one before it is used.
+Rule 2. Without a snapshot the fold begins with the first event. If the history begins with a snapshot, its loss is
+        damage.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,15 @@ from ambermq.log.recovery.recovery import Recovery
 __all__ = ["Report", "fold_log", "recover"]
 
 Report = Callable[[LogError], None]
-"""Hears what is wrong with a snapshot that was passed over: a DamageError, or a ForeignError."""
+"""Receives the error of a snapshot that was not used: a DamageError, or a ForeignError."""
 
 
 def fold_log(
     recovery: Recovery, progress: Callable[[int, int], None] | None = None, report: Report | None = None
 ) -> State:
-    """Return the fold of everything that a recovery yields; `progress` hears records folded and the offset reached.
+    """Return the state that a recovery folds to; `progress` gets the number of folded records and the offset.
 
-    Raises DamageError where the log is damaged, or lacks the snapshot that its history begins with.
+    Raises DamageError if the log is damaged, or lacks the snapshot that its history begins with.
     """
     found = _newest(recovery, report)
     state = found.state or EMPTY_STATE
@@ -55,11 +55,11 @@ def recover(
     fields_of: FieldsOf = no_fields,
     mode: VhostMode = VhostMode.AUTOMATIC,
 ) -> DurableLoop:
-    """Return a loop over the recovered log, with its start durable: it may serve.
+    """Return a loop over the recovered log, ready to serve: its start is durable.
 
-    `fields_of` reads out of a message what muxers match: the engine knows no encoding. `mode` is that of a log which
-    was never started; others have said theirs.
-    Raises what `fold_log` raises, and LogFailed.
+    `fields_of` decodes the fields of a message that muxers match, since the engine knows no encoding. `mode` is the
+    mode of a log that was never started; any other log holds its mode.
+    Raises the errors of `fold_log`, and LogFailed.
     """
     state = fold_log(recovery, progress, report)
     if not state.epoch:
@@ -74,7 +74,7 @@ def recover(
 
 
 def _newest(recovery: Recovery, report: Report | None) -> NewestSnapshot:
-    """Return the snapshot to begin with, none that lies above the log's end."""
+    """Return the newest valid snapshot at or below the log's end."""
     manifest = recovery.manifest
     found = newest_snapshot(recovery.storage, recovery.directory, manifest, end_max=recovery.valid_end)
     for fault in found.faults:

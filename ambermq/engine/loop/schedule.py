@@ -1,17 +1,17 @@
-"""When the engine is stepped: what is due now, and three deadlines for what is not.
+"""The schedule of the engine's steps: what is due now, and three deadlines for the rest.
 
-    waits                                  no longer than    then
-    settlements, and what they have drafted  lazy_write_ms   step: they are decided and written
-    a written batch without a sync           lazy_sync_ms    its sync is asked for
-    a durable end that no batch carries      mark_ms         a mark is written
+    condition                                  at most         then
+    settlements wait, or their draft           lazy_write_ms   a step decides and writes them
+    a written batch has no sync                lazy_sync_ms    its sync is requested
+    no batch carries the current durable end   mark_ms         a mark is written
 
-The command queue reports what was added, the loop what the log holds. The driver asks `due` after each read, tick and
-completion, and keeps one timer, for `next_us`. All times are microseconds of the driver's clock, which never goes back.
+The command queue reports its commands, the loop the state of the log. The driver calls `due` after each read, and keeps
+one timer, for `next_us`. All times are microseconds of the driver's clock, which never goes back.
 
-Rule 1. A deadline begins when its condition does, ends when it ends, and is never moved back in between.
-Rule 2. A step at a deadline ends its condition, so that the next deadline lies ahead.
-Rule 3. What is little is stepped at once where nothing waits for the disk: what comes next is gathered while its sync
-        runs. A full tick is stepped at once in any case; all else at the end of the event loop's iteration.
+Rule 1. A deadline begins and ends with its condition, and is never moved back in between.
+Rule 2. A step at a deadline ends its condition, so the next deadline is later.
+Rule 3. A small tick is stepped at once if no effect waits for the disk: later commands are queued during its sync. A
+        full tick is always stepped at once; any other at the end of the event loop's iteration.
 """
 
 from collections.abc import Sized
@@ -26,24 +26,24 @@ FOREVER_US: Final = 1 << 62
 """A time that never comes."""
 
 Due = Literal[0, 1, 2, 3, 4]
-"""When a step is wanted; plain numbers, since it is asked with each read."""
+"""When a step is wanted. They are plain numbers, since each read compares them."""
 NEVER: Final = 0
-"""Nothing was gathered."""
+"""No command waits."""
 LATER: Final = 1
-"""At `next_us`: no peer waits for what was gathered."""
+"""At `next_us`: no peer waits for the commands."""
 SOON: Final = 2
-"""At the end of the event loop's iteration: more may come until then."""
+"""At the end of the event loop's iteration, which may add commands."""
 NOW: Final = 3
-"""At once: it is little, and nothing waits for the disk."""
+"""At once: the tick is small, and no effect waits for the disk."""
 FULL: Final = 4
-"""At once: it is as much as a tick takes. A sync may have ended meanwhile."""
+"""At once: the tick is full. A sync may have ended in the meantime."""
 
 _LITTLE_BYTES_MAX: Final = 16_384
 
 
 @final
 class Schedule:
-    """The reasons and deadlines of one engine; plain columns, which those that report set themselves."""
+    """The conditions and deadlines of one engine; the command queue and the loop set its attributes."""
 
     __slots__ = (
         *("_count_max", "_line", "_mark_us", "_size_max", "_sync_us", "_write_us"),
@@ -51,9 +51,9 @@ class Schedule:
     )
 
     def __init__(self, config: EngineConfig, *, dirty: Sized, line: Sized) -> None:
-        """Wait for nothing. `dirty` holds the queues worth a look, `line` the effects that wait for the disk.
+        """Start without a condition. `dirty` are the queues to dispatch, `line` the effects that wait for the disk.
 
-        Of those two only emptiness is looked at.
+        Only their emptiness matters here.
         """
         self._count_max, self._size_max = config.tick_messages_max, config.tick_bytes_max
         self._write_us, self._sync_us, self._mark_us = (
@@ -61,24 +61,24 @@ class Schedule:
         )
         self.dirty, self._line = dirty, line
         self.count = 0
-        """Messages and settlements that were gathered since the last step."""
+        """The number of messages and settlements since the last step."""
         self.size = 0
-        """Bytes of those messages."""
+        """The bytes of those messages."""
         self.has_urgent = False
-        """A command was gathered that may not wait."""
+        """Whether a command waits that must not be delayed."""
         self.has_lazy = False
-        """Settlements were gathered that no peer waits for."""
+        """Whether settlements wait that may be delayed."""
         self.write_by_us = self.sync_by_us = self.mark_by_us = FOREVER_US
         self.next_us = FOREVER_US
-        """The earliest of them: when the driver's timer is to fire."""
+        """The earliest of the three deadlines, for the driver's timer."""
 
     @property
     def is_due(self) -> bool:
-        """Whether a step is wanted SOON at least."""
+        """Return whether a step is wanted SOON or earlier."""
         return self.has_urgent or bool(self.dirty)
 
     def due(self, now_us: int) -> Due:
-        """Return when a step is wanted, by what was gathered until now."""
+        """Return when a step is wanted for the commands so far."""
         if not self.has_urgent and not self.dirty:
             if not self.has_lazy:
                 return NEVER
@@ -91,7 +91,7 @@ class Schedule:
         return SOON if self._line or self.size > _LITTLE_BYTES_MAX else NOW
 
     def logged(self, now_us: int, log: Log) -> None:
-        """Note how far the log is: each of the three conditions holds from now on, still, or no longer."""
+        """Update the three conditions and their deadlines by the state of the log."""
         end = log.log_end
         is_unwritten = self.has_lazy or log.draft.next_offset > end
         is_unsynced, is_unmarked = end > log.requested_end, log.marked_end < log.durable_end >= end
@@ -100,6 +100,6 @@ class Schedule:
         self.mark_by_us = min(self.mark_by_us, now_us + self._mark_us) if is_unmarked else FOREVER_US
         self.next_us = min(self.write_by_us, self.sync_by_us, self.mark_by_us)
 
-    def hurry(self) -> None:
-        """Make everything due: the next step writes all that was gathered, and asks for its sync."""
+    def make_due(self) -> None:
+        """Make every deadline due: the next step writes all commands, and requests their sync."""
         self.write_by_us = self.sync_by_us = self.next_us = 0

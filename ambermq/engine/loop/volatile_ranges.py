@@ -1,4 +1,4 @@
-"""The youngest messages that nobody asked to be durable: their deliveries do not wait for the sync."""
+"""The newest messages that were not published as durable: their deliveries do not wait for the sync."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ __all__ = ["VolatileRanges"]
 
 @final
 class VolatileRanges:
-    """Ranges of offsets above the durable end, in order; forgotten as the durable end passes them."""
+    """Ranges of offsets above the durable end, in order."""
 
     __slots__ = ("_firsts", "ends")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self.ends: list[int] = []
-        """The offset after each range; empty while there is none."""
+        """The offset after each range; empty without a range."""
 
     def add(self, first: int, count: int) -> None:
-        """Note `count` records from the offset `first`, which is above all that was noted before."""
+        """Add `count` records from the offset `first`, which is above all added ones."""
         if self.ends and self.ends[-1] == first:
             self.ends[-1] += count
         else:
@@ -27,7 +27,7 @@ class VolatileRanges:
             self.ends.append(first + count)
 
     def forget_below(self, durable_end: int) -> None:
-        """Forget what has become durable meanwhile."""
+        """Remove the ranges below the durable end."""
         passed = bisect_right(self.ends, durable_end)
         del self._firsts[:passed], self.ends[:passed]
 

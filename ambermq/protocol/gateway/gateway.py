@@ -65,7 +65,7 @@ class Gateway:
         limits: ServerLimits,
         *,
         container_id: str,
-        beside: BackgroundQueries,
+        queries: BackgroundQueries,
         may_read_log: Callable[[str | None], bool],
         vhost: str = "default",
         vhosts: VhostGateways | None = None,
@@ -73,7 +73,7 @@ class Gateway:
         self.engine = engine
         self.limits = limits
         self.container_id = container_id
-        self.beside = beside
+        self.queries = queries
         """Answers queries that would block the event loop."""
         self.may_read_log = may_read_log
         """A user's name, None for an anonymous user -> whether the user may read `/log`."""

@@ -1,8 +1,8 @@
 """One accepted connection: bytes between its transport and its Connection.
 
-Rule 1. What is read is translated at once and only gathered; the tick that follows decides it.
-Rule 2. A peer that does not read gets no deliveries; one that goes on asking for answers is not read either. Once it is
-        closed it has close_ms for each bit of what is left.
+Rule 1. A read is translated into commands at once; the next tick decides them.
+Rule 2. A peer that does not read gets no deliveries. If its answers pile up, too, it is not read either. After the
+        close it has close_ms for each further part of the output.
 Rule 3. Connections within the machine are not paced.
 """
 
@@ -22,7 +22,7 @@ from ambermq.protocol.server.vhost_runner import VhostRunner
 __all__ = ["SWEEP_MS", "ConnectionTransport"]
 
 SWEEP_MS: Final = 1000
-"""How often every connection's clock is looked at; one that is due sooner has a timer."""
+"""The interval at which the deadlines of all connections are checked. An earlier deadline has a timer."""
 
 
 @final
@@ -30,17 +30,17 @@ class ConnectionTransport(asyncio.BufferedProtocol):
     """One accepted connection: bytes between its transport and its Connection."""
 
     __slots__ = (
-        *("_gone_by_ms", "_is_draining", "_is_timed", "_opened_by_ms", "_server", "_unsent_bytes"),
+        *("_close_deadline_ms", "_is_draining", "_is_timed", "_open_deadline_ms", "_server", "_unsent_bytes"),
         *("host", "peer", "transport"),
     )
 
     transport: asyncio.Transport
     host: VhostRunner
-    """The virtual host that it belongs to: the default one until its open has come."""
+    """The virtual host of the connection: the default one until its open arrives."""
 
     def __init__(self, server: TransportServer["ConnectionTransport"]) -> None:
         self._server = server
-        self._opened_by_ms = self._gone_by_ms = 0
+        self._open_deadline_ms = self._close_deadline_ms = 0
         self._unsent_bytes = -1
         self._is_draining = False
         self._is_timed = False
@@ -66,12 +66,12 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             return
         limits = server.server_limits
         server.sockets[self.peer] = self
-        self._opened_by_ms = now_ms + limits.handshake_ms
-        _spare_pacing(self.transport)
+        self._open_deadline_ms = now_ms + limits.handshake_ms
+        _disable_pacing(self.transport)
         self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the engine that the peer is gone."""
+        """Detach the links of the lost peer from the engine."""
         del exc
         server = self._server
         if server.sockets.pop(self.peer, None) is not None:
@@ -79,37 +79,37 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self.host.tick_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Lend the shared read buffer."""
+        """Return the shared read buffer."""
         del sizehint
         buffer = self._server.read_buffer
         return buffer.free or buffer.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what was read."""
+        """Process the bytes of a read."""
         server = self._server
         buffer = server.read_buffer
         peer = self.peer
         connection = peer.connection
-        # One look at the clock serves the connection and the tick.
+        # The clock is read once for the connection and the tick.
         clock_us = time.monotonic_ns() // 1000
         if connection.receive(buffer.free[:nbytes], clock_us // 1000):
             buffer.keep(nbytes)
         try:
             peer.handle_events()
-        except Exception as mistake:  # noqa: BLE001 - ours, and it costs this connection alone
+        except Exception as mistake:  # noqa: BLE001 - a bug, which ends only this connection
             peer.gateway.blame(peer, mistake)
-        if self._opened_by_ms and connection.remote_open is not None:
+        if self._open_deadline_ms and connection.remote_open is not None:
             self.host = server.hosts[peer.gateway.vhost]
             # A peer with a short idle timeout needs its first heartbeat before the next sweep.
-            self.look_at_clock(clock_us // 1000)
+            self.check_deadlines(clock_us // 1000)
         host = self.host
         if connection.output.size or connection.dirty or connection.is_ended:
             self._has_output(host)
         if host.gateway.sources.ready:
-            host.turn_soon()
+            host.serve_sources_soon()
         now_us = clock_us + server.epoch_us
         due = host.schedule.due(now_us)
-        # The cases of a message alone come first, without a call between.
+        # A message alone has one of the first two cases, without a further call.
         if due == NOW:
             host.run(host.step, now_us)
         elif due == LATER:
@@ -120,24 +120,24 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             host.pause_reading(self)
 
     def _has_output(self, host: VhostRunner) -> None:
-        """Let the answers to what was read leave with the tick that follows."""
+        """Schedule the flush of the answers to a read for the next tick."""
         if self.peer.connection.output_bytes > self._server.server_limits.output_high_bytes:
-            # One iteration of the loop may read 32 buffers: a peer that asks for answers and takes none stops here.
+            # One iteration of the loop may read 32 buffers. The flush stops a peer that only requests answers.
             self.flush()
         else:
             host.gateway.touched[self.peer] = None
             host.tick_soon()
 
     def eof_received(self) -> bool:
-        """Let the transport close: the peer sends no more."""
+        """Return False, so that the transport closes: the peer sends no more bytes."""
         return False
 
     def pause_writing(self) -> None:
-        """Hand the peer nothing more: it does not read what it got."""
+        """Stop deliveries, because the peer does not read them."""
         self.peer.pause()
 
     def resume_writing(self) -> None:
-        """Go on: the peer has read."""
+        """Resume deliveries and reading, because the peer reads again."""
         self.peer.resume()
         if self._is_draining:
             self._is_draining = False
@@ -146,12 +146,12 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self.host.tick_soon()
 
     def resume_reading(self) -> None:
-        """Read again, unless so much is unsent that the peer must read first."""
+        """Resume reading, unless the peer must read its output first."""
         if not self._is_draining and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def flush(self) -> None:
-        """Write what the connection has for its peer."""
+        """Write the output of the connection."""
         connection = self.peer.connection
         output = connection.take_output()
         transport = self.transport
@@ -168,40 +168,40 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self.close_when_sent()
 
     def close(self, error: Error) -> None:
-        """Close the connection from our side, with the next tick."""
+        """Close the connection from our end, with the next tick."""
         self.peer.lost()
         self.peer.connection.close(error)
         self.host.gateway.touched[self.peer] = None
         self.host.tick_soon()
 
-    def leave(self, host: VhostRunner, error: Error) -> None:
-        """Close the connection as its virtual host goes; another one, of which it never sees more, sends the close."""
+    def close_with_vhost(self, host: VhostRunner, error: Error) -> None:
+        """Close the connection of a deleted virtual host; `host`, another one, sends the close."""
         self.peer.lost()
         self.host, self.peer.gateway = host, host.gateway
         self.close(error)
         self.resume_reading()
 
     def close_when_sent(self) -> None:
-        """Close the transport; what is buffered is still sent."""
+        """Close the transport after it has sent its buffer."""
         if not self.transport.is_closing():
             self.transport.close()
 
-    def excuse(self, lost_ms: int, now_ms: int) -> None:
-        """Move the peer's deadlines by the time in which we stood still: it is not late for what we have not read."""
-        if self._opened_by_ms:
-            self._opened_by_ms += lost_ms
-        self._gone_by_ms += lost_ms
-        self.peer.connection.excuse(lost_ms, now_ms)
+    def extend_deadlines(self, stall_ms: int, now_ms: int) -> None:
+        """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
+        if self._open_deadline_ms:
+            self._open_deadline_ms += stall_ms
+        self._close_deadline_ms += stall_ms
+        self.peer.connection.extend_deadlines(stall_ms, now_ms)
 
-    def look_at_clock(self, now_ms: int) -> None:
-        """Send a heartbeat where one is due; drop a peer that is silent or never opened."""
+    def check_deadlines(self, now_ms: int) -> None:
+        """Send a due heartbeat; drop a peer that is silent or sent no open in time."""
         connection = self.peer.connection
         if self.transport.is_closing():
-            self._see_it_go(now_ms)
+            self._check_close(now_ms)
             return
-        if self._opened_by_ms and connection.remote_open is not None:
-            self._opened_by_ms = 0
-        if self._opened_by_ms and now_ms > self._opened_by_ms:
+        if self._open_deadline_ms and connection.remote_open is not None:
+            self._open_deadline_ms = 0
+        if self._open_deadline_ms and now_ms > self._open_deadline_ms:
             self.transport.abort()
             return
         due_ms = connection.poll(now_ms)
@@ -212,24 +212,24 @@ class ConnectionTransport(asyncio.BufferedProtocol):
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
 
-    def _see_it_go(self, now_ms: int) -> None:
-        """Drop a peer that is closed and takes no more of what it is still sent."""
+    def _check_close(self, now_ms: int) -> None:
+        """Abort a closed connection whose peer does not read the rest of its output."""
         unsent_bytes = self.transport.get_write_buffer_size()
         if unsent_bytes != self._unsent_bytes:
-            self._unsent_bytes, self._gone_by_ms = unsent_bytes, now_ms + self._server.limits.close_ms
-        elif now_ms > self._gone_by_ms:
+            self._unsent_bytes, self._close_deadline_ms = unsent_bytes, now_ms + self._server.limits.close_ms
+        elif now_ms > self._close_deadline_ms:
             self.transport.abort()
 
     def _timer_fired(self) -> None:
         self._is_timed = False
         now_ms = time.monotonic_ns() // 1_000_000
-        # A sweep that is late comes next, and excuses before it looks.
-        if not self.transport.is_closing() and not self._server.lost_ms(now_ms):
-            self.look_at_clock(now_ms)
+        # An overdue sweep comes next; it extends the deadlines before it checks them.
+        if not self.transport.is_closing() and not self._server.stall_ms(now_ms):
+            self.check_deadlines(now_ms)
 
 
-def _spare_pacing(transport: asyncio.Transport) -> None:
-    """Let a connection within the machine go unpaced, whatever congestion control is the system's choice for networks.
+def _disable_pacing(transport: asyncio.Transport) -> None:
+    """Select a congestion control without pacing for a connection within the machine.
 
     Measured at 64 KiB a message: bbr paces with a timer for every few segments, 70 us of CPU a message against 64.
     """

@@ -1,6 +1,6 @@
 """What commands about virtual hosts need of the server.
 
-Rule 1: vhost_lifecycle.py knows no more of the server than this, so server.py imports it, and not the other way round.
+Rule 1. vhost_lifecycle.py uses only this protocol. So server.py imports it, and not the other way round.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ __all__ = ["LifecycleServer"]
 
 
 class LifecycleServer(Protocol):
-    """The server whose virtual hosts come and go."""
+    """The server whose virtual hosts are created and deleted."""
 
     @property
     def server_limits(self) -> ServerLimits:
-        """Among them how many virtual hosts there may be."""
+        """The limits of links and connections, and of virtual hosts."""
 
     @property
     def hosts(self) -> Mapping[str, VhostRunner]:
@@ -28,7 +28,7 @@ class LifecycleServer(Protocol):
     def default(self) -> VhostRunner:
         """The default virtual host."""
 
-    def add_host(self, name: str, ground: VhostServices) -> None:
+    def add_host(self, name: str, services: VhostServices) -> None:
         """Serve another virtual host."""
 
     def remove_host(self, name: str, error: Error) -> VhostServices:

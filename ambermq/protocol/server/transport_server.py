@@ -1,7 +1,7 @@
-"""What one connection's transport needs of the server that accepted it.
+"""What the transport of a connection needs of the server.
 
-Rule 1: a transport knows no more of its server than this, so server.py imports it, and not the other way round.
-Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
+Rule 1. A transport uses only this protocol. So server.py imports it, and not the other way round.
+Rule 2. The protocol is for the type checker only; it adds no call.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,16 +18,16 @@ from ambermq.protocol.server_limits import ServerLimits
 __all__ = ["TransportServer"]
 
 TransportT = TypeVar("TransportT")
-"""The transport: a parameter, so that its own file imports this one, and not the other way round."""
+"""The transport. It is a parameter, so that its module imports this one, and not the other way round."""
 
 
 class TransportServer(Protocol[TransportT]):
     """The server that accepted a connection."""
 
     allow_bare: bool
-    """A connection without SASL is accepted too."""
+    """Whether a connection without SASL is accepted."""
     epoch_us: int
-    """What the time of day is ahead of the monotonic clock."""
+    """The difference between the time of day and the monotonic clock."""
 
     @property
     def limits(self) -> ConnectionLimits:
@@ -47,7 +47,7 @@ class TransportServer(Protocol[TransportT]):
 
     @property
     def authenticate(self) -> Authenticator:
-        """What accepts a user or refuses it."""
+        """The function that accepts or refuses a user."""
 
     @property
     def default(self) -> VhostRunner:
@@ -63,14 +63,14 @@ class TransportServer(Protocol[TransportT]):
 
     @property
     def read_buffer(self) -> ReadBuffer:
-        """What all connections read into."""
+        """The read buffer of all connections."""
 
     @property
     def is_crowded(self) -> bool:
-        """Whether one connection more is one too many."""
+        """Return whether no further connection is accepted."""
 
-    def lost_ms(self, now_ms: int) -> int:
+    def stall_ms(self, now_ms: int) -> int:
         """Return how long this process has stood still."""
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> None:
-        """Call back when so much time has passed."""
+        """Schedule a call after a delay."""

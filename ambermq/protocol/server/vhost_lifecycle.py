@@ -1,8 +1,8 @@
-"""Virtual hosts that come and go while the others are served.
+"""The creation, reset and deletion of virtual hosts while the others are served.
 
-Rule 1. One command is carried out at a time, in the order in which they came; so each sees what the one before it did.
-Rule 2. What waits for the disk runs in another thread: making, recovering and deleting a log. The loop goes on.
-Rule 3. A virtual host is served when the root manifest names it, and is served no more before it is dropped from it.
+Rule 1. Commands are carried out one at a time, in the order of their arrival. So each sees the result of the last one.
+Rule 2. To create, recover or delete a log waits for the disk, so it runs in another thread.
+Rule 3. A virtual host is served after the root manifest names it. It is no longer served when the manifest drops it.
 """
 
 import asyncio
@@ -39,22 +39,22 @@ __all__ = ["VhostLifecycle", "Vhosts"]
 
 
 class Vhosts(Protocol):
-    """What keeps the logs of virtual hosts. Called in other threads, one call at a time; all may raise LogError."""
+    """The store of the logs of virtual hosts. Other threads call it, one call at a time; each may raise LogError."""
 
     def prepare(self, name: str) -> str:
-        """Return the name of a directory, not made yet, that may be filled for a new virtual host.
+        """Return the name of a directory, not created yet, that may be filled for a new virtual host.
 
-        Where too many are being filled, the one prepared first is deleted.
+        If there are too many such directories, the one prepared first is deleted.
         """
 
     def create(self, name: str, mode: VhostMode) -> VhostServices:
-        """Make an empty virtual host."""
+        """Create an empty virtual host."""
 
     def adopt(self, name: str, directory: str) -> VhostServices:
-        """Make one of what lies in a directory that was prepared. Raises EngineError too."""
+        """Create a virtual host of a prepared and filled directory. Raises EngineError, too."""
 
-    def delete(self, name: str, ground: VhostServices) -> None:
-        """Close what a virtual host stands on, and delete all that it ever held."""
+    def delete(self, name: str, services: VhostServices) -> None:
+        """Close the services of a virtual host, and delete its files."""
 
 
 @final
@@ -66,54 +66,54 @@ class VhostLifecycle:
         self._vhosts = vhosts
         self._busy = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_over = False
+        self._is_ended = False
 
     def gateway_of(self, hostname: str | None) -> Gateway:
-        """Return the gateway of the virtual host that an open's hostname means; whatever names none means the default.
+        """Return the gateway of the virtual host that an open's hostname names, by default that of the default one.
 
-        So clients that put the broker's address there are served as ever.
+        So a client that sends the address of the broker as hostname uses the default virtual host.
         """
         name = (hostname or "").removeprefix(HOSTNAME_PREFIX)
         is_named = name != hostname and name in self._server.hosts
         return (self._server.hosts[name] if is_named else self._server.default).gateway
 
     def ask(self, gateway: AnswerPort, command: VhostCommand) -> None:
-        """Carry a command out, when those before it are; `gateway` gets the answer."""
+        """Carry out a command after the ones before it; `gateway` gets the answer."""
         task = asyncio.get_running_loop().create_task(self._carry_out(gateway, command))
-        # The event loop itself keeps tasks by weak references.
+        # The event loop holds only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def end(self) -> None:
-        """Begin nothing more, and wait for what runs."""
-        self._is_over = True
+        """Refuse further commands, and wait for the running one."""
+        self._is_ended = True
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
     async def _carry_out(self, gateway: AnswerPort, command: VhostCommand) -> None:
         async with self._busy:
             try:
-                answer = None if self._is_over else await self._answer(command)
+                answer = None if self._is_ended else await self._answer(command)
             except Refused as refused:
                 answer = RefusedCommand(command.key, refused.condition, refused.description)
             except (LogFailed, OSError) as error:
                 answer = RefusedCommand(command.key, AmqpCondition.INTERNAL_ERROR, str(error))
             except (LogError, EngineError) as error:
                 answer = RefusedCommand(command.key, AmqpCondition.PRECONDITION_FAILED, str(error))
-            except Exception as mistake:  # noqa: BLE001 - ours, and it costs the connection that has asked alone
+            except Exception as mistake:  # noqa: BLE001 - a bug, which ends only the connection of the command
                 answer = CommandFailed(command, mistake)
             if answer is not None:
-                self._tell(gateway, [answer])
+                self._send(gateway, [answer])
 
-    def _tell(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
-        """Let an answer leave; the gateway's host may be gone by now, and then so are its connections."""
+    def _send(self, gateway: AnswerPort, effects: Iterable[Effect]) -> None:
+        """Send an answer, unless the virtual host of the gateway was deleted with its connections."""
         host = self._server.hosts.get(gateway.vhost)
         if host is not None and host.gateway is gateway:
             gateway.carry_out(effects)
             host.tick_soon()
 
     async def _answer(self, command: VhostCommand) -> Effect | None:
-        """Return the answer, None where the virtual host's own engine gives it."""
+        """Return the answer; None if the engine of the virtual host answers."""
         match command:
             case QueryVhosts():
                 return Answered(command.key, self._page(command), NOW)
@@ -136,10 +136,10 @@ class VhostLifecycle:
     async def _create(self, command: CreateVhost) -> Mapping[str, Any]:
         self._check_new(command.name)
         if command.directory:
-            ground = await asyncio.to_thread(self._vhosts.adopt, command.name, command.directory)
+            services = await asyncio.to_thread(self._vhosts.adopt, command.name, command.directory)
         else:
-            ground = await asyncio.to_thread(self._vhosts.create, command.name, command.mode)
-        self._server.add_host(command.name, ground)
+            services = await asyncio.to_thread(self._vhosts.create, command.name, command.mode)
+        self._server.add_host(command.name, services)
         return _attributes(self._server.hosts[command.name])
 
     async def _delete(self, command: DeleteVhost) -> Mapping[str, Any]:
@@ -152,8 +152,8 @@ class VhostLifecycle:
         gone = _attributes(host)
         why = f"the virtual host {name!r} was deleted"
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why)
-        ground = self._server.remove_host(name, error)
-        await asyncio.to_thread(self._vhosts.delete, name, ground)
+        services = self._server.remove_host(name, error)
+        await asyncio.to_thread(self._vhosts.delete, name, services)
         return {"name": name, "connections": count, "messages": gone["messages"]}
 
     def _check_new(self, name: str) -> None:

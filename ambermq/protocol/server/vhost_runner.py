@@ -1,12 +1,12 @@
-"""One virtual host that is served: its engine, its gateway, its ticks and timers.
+"""The driver of one virtual host: it runs the engine and the gateway in the event loop.
 
-    a socket was read, `due`    -> one tick: engine.step -> effects -> links -> one joined write a connection
-    the log's file descriptor   -> engine.completed -> effects -> links -> writes
-    links that take nothing     -> a turn an iteration of the event loop, beside the ticks -> writes
+    after a read, if `due`           -> a tick: engine.step -> effects -> links -> one joined write a connection
+    the log's descriptor is readable -> engine.completed -> effects -> links -> writes
+    browsing links have work         -> one turn an iteration of the event loop, besides the ticks -> writes
 
-Rule 1. Nothing of it is another host's: each has its own log, gateway, timer, and sockets that are paused.
-Rule 2. While too much of its log is unsynced no socket of it is read; the sync alone resumes them.
-Rule 3. A log that fails ends the server, and with it all hosts.
+Rule 1. Virtual hosts share nothing: each has its own log, gateway, timer and paused sockets.
+Rule 2. While too much of the log is unsynced, no socket of the virtual host is read. A sync resumes them.
+Rule 3. A failed log ends the server with all its virtual hosts.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ __all__ = ["VhostRunner", "VhostServices"]
 @final
 @dataclass(frozen=True, slots=True)
 class VhostServices:
-    """What a virtual host stands on; whoever made it closes it."""
+    """The engine of a virtual host and its queries; the owner closes them."""
 
     engine: DurableLoop
-    """Recovered: it may serve."""
-    beside: BackgroundQueries
-    """Answers what would hold the loop up."""
+    """The engine, recovered and ready to serve."""
+    queries: BackgroundQueries
+    """Answers queries that would block the event loop."""
 
     def close(self) -> None:
-        """Wait for what runs beside it, and close the log. Raises LogFailed."""
-        self.beside.close()
+        """Wait for the queries, and close the log. Raises LogFailed."""
+        self.queries.close()
         self.engine.log.close()
 
 
@@ -48,9 +48,9 @@ class VhostRunner:
 
     __slots__ = (
         "_completed",
-        "_is_over",
+        "_is_ended",
+        "_is_service_due",
         "_is_tick_due",
-        "_is_turn_due",
         "_loop",
         "_paused",
         "_server",
@@ -58,9 +58,9 @@ class VhostRunner:
         "_timer_us",
         "engine",
         "gateway",
-        "ground",
         "name",
         "schedule",
+        "services",
         "step",
     )
 
@@ -68,70 +68,70 @@ class VhostRunner:
         self,
         server: VhostServer,
         name: str,
-        ground: VhostServices,
+        services: VhostServices,
         *,
         container_id: str,
         may_read_log: Callable[[str | None], bool],
     ) -> None:
         self.name = name
-        self.ground = ground
-        self.engine = ground.engine
+        self.services = services
+        self.engine = services.engine
         self.gateway = Gateway(
-            ground.engine,
+            services.engine,
             server.server_limits,
             container_id=container_id,
-            beside=ground.beside,
+            queries=services.queries,
             may_read_log=may_read_log,
             vhost=name,
-            vhosts=server.hosting,
+            vhosts=server.lifecycle,
         )
         self._server = server
-        self.schedule = ground.engine.schedule
+        self.schedule = services.engine.schedule
         """When the engine wants a step; a transport asks it after each read."""
-        self.step = ground.engine.step
+        self.step = services.engine.step
         """The work of a tick."""
-        self._completed = ground.engine.completed
+        self._completed = services.engine.completed
         """The work after a sync or a read."""
         self._loop = asyncio.get_running_loop()
-        self._is_over = False
+        self._is_ended = False
         self._is_tick_due = False
-        self._is_turn_due = False
+        self._is_service_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = FOREVER_US
         self._paused: list[VhostSocket] = []
 
     def start(self) -> None:
-        """Watch the log, and keep the deadline that the engine's start has left: nobody may come for long."""
+        """Watch the log and the queries, and set the timer for the engine's first deadline."""
         self._loop.add_reader(self.engine.fileno(), self.run, self._completed)
-        self._loop.add_reader(self.ground.beside.fileno(), self._take_answers)
+        self._loop.add_reader(self.services.queries.fileno(), self._take_query_results)
         self.run(None)
 
     def end(self) -> None:
-        """Do nothing any more."""
-        if not self._is_over:
-            self._is_over = True
+        """Stop: all later calls have no effect."""
+        if not self._is_ended:
+            self._is_ended = True
             self._loop.remove_reader(self.engine.fileno())
-            self._loop.remove_reader(self.ground.beside.fileno())
+            self._loop.remove_reader(self.services.queries.fileno())
             if self._timer is not None:
                 self._timer.cancel()
 
     @property
     def is_quiet(self) -> bool:
-        """Whether everything has left that was promised."""
+        """Return whether all effects have left and the engine has no work."""
         return not self.schedule.is_due and not self.engine.is_waiting
 
     def tick_soon(self) -> None:
-        """Make a tick follow when this iteration of the event loop has read everything."""
+        """Schedule a tick for the end of this iteration of the event loop."""
         if not self._is_tick_due:
             self._is_tick_due = True
             self._loop.call_soon(self._tick_if_due)
 
     def after_read(self, due: Due, now_us: int) -> None:
-        """Step now, soon or at the deadline, as the schedule's `due` says after a read."""
+        """Step now, soon or at the deadline, according to the schedule's `due` after a read."""
         if due >= NOW:
             self.run(self.step, now_us)
             if due == FULL:
-                # This iteration may go on to read for long.
+                # This iteration may read for a long time.
                 self.run(self._completed, now_us)
         elif due == SOON:
             self.tick_soon()
@@ -139,39 +139,39 @@ class VhostRunner:
             self.arm(now_us)
 
     def pause_reading(self, socket: VhostSocket) -> None:
-        """Read a socket no more until a sync returns."""
+        """Stop reading a socket until a sync returns."""
         socket.transport.pause_reading()
         self._paused.append(socket)
 
     def forget_paused(self) -> None:
-        """Resume no socket any more."""
+        """Leave the paused sockets paused."""
         self._paused.clear()
 
-    def turn_soon(self) -> None:
-        """Let links that take nothing have a turn in the next iteration of the event loop."""
-        if not self._is_turn_due:
-            self._is_turn_due = True
-            self._loop.call_soon(self._turn)
+    def serve_sources_soon(self) -> None:
+        """Schedule a turn of the browsing links for the next iteration of the event loop."""
+        if not self._is_service_due:
+            self._is_service_due = True
+            self._loop.call_soon(self._serve_sources)
 
     def sweep(self, now_ms: int, now_us: int) -> None:
-        """Poll what raises no event: the disk's room, snapshots that are due, and links that last too long.
+        """Poll what raises no event: free disk space, due snapshots, and expired browsing links.
 
         `now_ms` is of the monotonic clock, `now_us` the time of day.
         """
-        self._look_after_snapshots(now_us)
+        self._check_snapshots(now_us)
         for fault in self.engine.log.take_faults():
-            structlog.get_logger().warning("no room given back", vhost=self.name, reason=fault)
+            structlog.get_logger().warning("disk space not freed", vhost=self.name, reason=fault)
         self.gateway.sources.end_expired(now_ms)
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)
         self._resume_reading()
         self.run(None, now_us)
 
-    def _look_after_snapshots(self, now_us: int) -> None:
-        """Let one that is due be taken though nobody comes, and log what nobody waits for."""
+    def _check_snapshots(self, now_us: int) -> None:
+        """Schedule a tick for a due snapshot, and log the failures of automatic ones."""
         snapshots = self.engine.snapshots
         for fault in snapshots.faults:
-            structlog.get_logger().warning("no snapshot", vhost=self.name, reason=fault)
+            structlog.get_logger().warning("snapshot failed", vhost=self.name, reason=fault)
         snapshots.faults.clear()
         if snapshots.is_due(now_us):
             self.tick_soon()
@@ -180,13 +180,13 @@ class VhostRunner:
         if self._is_tick_due:
             self.run(self.step)
 
-    def _turn(self) -> None:
-        self._is_turn_due = False
-        if not self._is_over:
+    def _serve_sources(self) -> None:
+        self._is_service_due = False
+        if not self._is_ended:
             self.gateway.sources.serve()
             self.run(None)
 
-    def _take_answers(self) -> None:
+    def _take_query_results(self) -> None:
         self.gateway.sources.take_answers()
         self.run(None)
 
@@ -197,11 +197,11 @@ class VhostRunner:
                 socket.resume_reading()
 
     def run(self, work: Callable[[int], list[Effect]] | None, now_us: int = 0) -> None:
-        """Do some of the engine's work, carry out its effects, flush, and set the timer for the next deadline.
+        """Do `work` of the engine, carry out its effects, flush the output, and set the timer.
 
-        `work` is None where only output may have come; `now_us` is the time, where the caller knows it.
+        `work` is None if there may only be output. `now_us` is the time, if the caller knows it.
         """
-        if self._is_over:
+        if self._is_ended:
             return
         server, gateway, schedule = self._server, self.gateway, self.schedule
         now_us = now_us or server.clock_ns() // 1000 + server.epoch_us
@@ -210,7 +210,7 @@ class VhostRunner:
         if work is not None:
             try:
                 effects = work(now_us)
-            except Exception as failure:  # noqa: BLE001 - a failed log, or our mistake: nothing may be promised on top
+            except Exception as failure:  # noqa: BLE001 - a failed log or a bug: no further promise may leave
                 server.fail(failure)
                 return
             if effects:
@@ -228,7 +228,7 @@ class VhostRunner:
             if gateway.sources.due_ms:
                 gateway.sources.wake_waiters()
         if gateway.sources.ready:
-            self.turn_soon()
+            self.serve_sources_soon()
         if schedule.has_urgent or schedule.dirty:
             self.tick_soon()
         if schedule.next_us < self._timer_us:
@@ -236,17 +236,17 @@ class VhostRunner:
 
     def _log_mistakes(self) -> None:
         for mistake in self.gateway.mistakes:
-            structlog.get_logger().error("a command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
+            structlog.get_logger().error("command failed", vhost=self.name, error=repr(mistake), exc_info=mistake)
         self.gateway.mistakes.clear()
 
     def arm(self, now_us: int) -> None:
-        """Set the timer for the next deadline, where it would fire later."""
+        """Set the timer for the next deadline, unless it fires before."""
         if self.schedule.next_us >= self._timer_us:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_us = self.schedule.next_us
-        # In whole milliseconds, as event loops count: for the rest of one a timer would fire again and again.
+        # Event loops count whole milliseconds: for a fraction of one the timer would fire again and again.
         delay_ms = -(-max(self._timer_us - now_us, 0) // 1000)
         self._timer = self._loop.call_later(delay_ms / 1000, self._timer_fired)
 
@@ -256,5 +256,5 @@ class VhostRunner:
         if schedule.next_us <= now_us:
             self.run(self.step if schedule.write_by_us <= now_us else self.engine.sync_or_mark, now_us)
         elif schedule.next_us < FOREVER_US:
-            # A tick has done meanwhile what it was set for.
+            # A tick has done the work of the deadline that the timer was set for.
             self.arm(now_us)

@@ -1,7 +1,7 @@
-"""What one virtual host needs of the server that serves it, and of the server's sockets.
+"""What a virtual host needs of its server, and of the server's connections.
 
-Rule 1: a virtual host knows no more of its server than this, so server.py imports it, and not the other way round.
-Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
+Rule 1. A virtual host uses only these protocols. So server.py imports it, and not the other way round.
+Rule 2. The protocols are for the type checker only; they add no call.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ class VhostSocket(Protocol):
         """The transport of the event loop."""
 
     def resume_reading(self) -> None:
-        """Read again, unless so much is unsent that the peer must read first."""
+        """Resume reading, unless the peer must read its output first."""
 
     def flush(self) -> None:
-        """Write what the connection has for its peer."""
+        """Write the output of the connection."""
 
 
 class VhostServer(Protocol):
@@ -35,15 +35,15 @@ class VhostServer(Protocol):
     clock_ns: Callable[[], int]
     """The monotonic clock."""
     epoch_us: int
-    """What the time of day is ahead of that clock."""
+    """The difference between the time of day and that clock."""
 
     @property
     def server_limits(self) -> ServerLimits:
         """The limits of links and connections."""
 
     @property
-    def hosting(self) -> VhostGateways:
-        """What answers commands about virtual hosts."""
+    def lifecycle(self) -> VhostGateways:
+        """The component that answers commands about virtual hosts."""
 
     @property
     def sockets(self) -> Mapping[LinkPeer, VhostSocket]:

@@ -57,7 +57,7 @@ class _Driven:
         """Publish as a read does: where nothing waits for the disk, the step is now."""
         rig = self.rig
         rig.loop.submit(rig.publish(self._producer, b"body"))
-        assert rig.due == (SOON if rig.loop._waiting.line else NOW)
+        assert rig.due == (SOON if rig.loop._pending.line else NOW)
         assert rig.step() == []
         log = rig.loop.log
         assert log.log_end == log.requested_end == log.draft.next_offset, "its sync was asked for"
@@ -127,7 +127,7 @@ def test_a_hurry_puts_off_nothing() -> None:
     assert rig.due == LATER
     rig.do()
     assert rig.loop.is_waiting
-    rig.loop.hurry()
+    rig.loop.make_due()
     rig.do()
     assert not rig.loop.is_waiting
     assert rig.loop.schedule.next_us > rig.now_us

@@ -75,7 +75,7 @@ def test_a_mistake_with_what_leaves_ends_the_loop_too(monkeypatch: pytest.Monkey
     rig = Rig()
     rig.consumer(credit=5)
     rig.step(rig.publish(rig.producer(), b"one"))
-    monkeypatch.setattr(leaving.EffectRelease, "_embody", mock.Mock(side_effect=ZeroDivisionError))
+    monkeypatch.setattr(leaving.EffectRelease, "_set_bodies", mock.Mock(side_effect=ZeroDivisionError))
     with pytest.raises(ZeroDivisionError):
         rig.completed()
     monkeypatch.undo()

@@ -131,7 +131,7 @@ def test_a_name_is_bounded(mode: str) -> None:
     (error,) = [each.error for each in attach(two, "\u00fc\u00fca", **terms) if _ends(each)]
     assert error is not None
     assert error.condition == "amqp:invalid-field"
-    assert "5 bytes: at most 4 (link_name_bytes_max)" in str(error.description)
+    assert "5 bytes, at most 4 (link_name_bytes_max)" in str(error.description)
     assert one.rig.loop.log.log_end == before
     assert len(one.gateway.links) == (mode != "manage")
 

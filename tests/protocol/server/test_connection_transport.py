@@ -11,7 +11,7 @@ from ambermq.protocol.server.connection_transport import ConnectionTransport
 from ambermq.protocol.server_limits import ServerLimits
 
 HANDSHAKE_MS = 10_000
-LOST_MS = 60_000
+STALL_MS = 60_000
 
 
 class _Transport:
@@ -32,7 +32,7 @@ class _Transport:
         self.is_cut = True
 
 
-def accepted(transport: _Transport, *, opened_by_ms: int = 0) -> ConnectionTransport:
+def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionTransport:
     """A connection that was made at 0 and has sent nothing."""
     limits = ConnectionLimits(idle_timeout_ms=0, close_ms=5000)
     server: Any = SimpleNamespace(limits=limits, server_limits=ServerLimits(handshake_ms=HANDSHAKE_MS))
@@ -40,21 +40,21 @@ def accepted(transport: _Transport, *, opened_by_ms: int = 0) -> ConnectionTrans
     connection = Connection(ConnectionRole.SERVER, limits, now_ms=0, container_id="broker")
     stub: Any = transport
     peer: Any = SimpleNamespace(connection=connection, handle_events=lambda: None)
-    socket.transport, socket.peer, socket._opened_by_ms = stub, peer, opened_by_ms
+    socket.transport, socket.peer, socket._open_deadline_ms = stub, peer, open_deadline_ms
     return socket
 
 
-@pytest.mark.parametrize("lost_ms", [0, 3, 1100, LOST_MS])
-def test_who_never_opens_has_its_time_and_what_was_lost_of_it(lost_ms: int) -> None:
+@pytest.mark.parametrize("stall_ms", [0, 3, 1100, STALL_MS])
+def test_who_never_opens_has_its_time_and_what_was_lost_of_it(stall_ms: int) -> None:
     """However often the broker stands still, nobody is given more than that."""
     transport = _Transport()
-    socket = accepted(transport, opened_by_ms=HANDSHAKE_MS)
+    socket = accepted(transport, open_deadline_ms=HANDSHAKE_MS)
     for number in range(1, 11):
-        now_ms = number * (1000 + lost_ms)
-        socket.excuse(lost_ms, now_ms)
-        socket.look_at_clock(now_ms)
+        now_ms = number * (1000 + stall_ms)
+        socket.extend_deadlines(stall_ms, now_ms)
+        socket.check_deadlines(now_ms)
         assert not transport.is_cut
-    socket.look_at_clock(10 * (1000 + lost_ms) + 1)
+    socket.check_deadlines(10 * (1000 + stall_ms) + 1)
     assert transport.is_cut
 
 
@@ -62,20 +62,20 @@ def test_who_still_takes_its_last_bytes_is_not_cut_for_our_pause() -> None:
     """A closed connection has `close_ms` to take something, not counting what the broker stood still."""
     transport = _Transport(unsent_bytes=9, is_closing=True)
     socket = accepted(transport)
-    socket.look_at_clock(1000)
-    socket.excuse(LOST_MS, 2000 + LOST_MS)
-    socket.look_at_clock(2000 + LOST_MS)
+    socket.check_deadlines(1000)
+    socket.extend_deadlines(STALL_MS, 2000 + STALL_MS)
+    socket.check_deadlines(2000 + STALL_MS)
     assert not transport.is_cut
-    socket.look_at_clock(6001 + LOST_MS)
+    socket.check_deadlines(6001 + STALL_MS)
     assert transport.is_cut
 
 
 def test_nobody_is_excused_for_more_than_the_present() -> None:
     """A peer that was heard right after the pause is silent a whole timeout later, not later than that."""
     connection = Connection(ConnectionRole.SERVER, ConnectionLimits(idle_timeout_ms=1000), now_ms=0, container_id="b")
-    connection.receive(b"AMQP", now_ms=LOST_MS)
-    connection.excuse(LOST_MS, LOST_MS)
-    connection.poll(LOST_MS + 999)
+    connection.receive(b"AMQP", now_ms=STALL_MS)
+    connection.extend_deadlines(STALL_MS, STALL_MS)
+    connection.poll(STALL_MS + 999)
     assert not connection.is_ended
-    connection.poll(LOST_MS + 1000)
+    connection.poll(STALL_MS + 1000)
     assert connection.is_ended

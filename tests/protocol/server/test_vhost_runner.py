@@ -22,7 +22,7 @@ _HANGS_S = 60
 def host_of(rig: Rig) -> VhostRunner:
     """A host of an engine by whose clock it goes."""
     clock: Any = {"clock_ns": lambda: rig.now_us * 1000, "epoch_us": 0}
-    server: Any = SimpleNamespace(server_limits=ServerLimits(), hosting=None, sockets={}, **clock)
+    server: Any = SimpleNamespace(server_limits=ServerLimits(), lifecycle=None, sockets={}, **clock)
     beside = BackgroundQueries(InlineWorkers(), DIRECTORY, rig.loop.log.config, past_jobs_max=1, past_waiting_max=1)
     ground = VhostServices(rig.loop, beside)
     return VhostRunner(server, "default", ground, container_id="broker", may_read_log=lambda _: False)

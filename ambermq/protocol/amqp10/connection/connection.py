@@ -80,10 +80,10 @@ class Connection:
 
     __slots__ = (
         "_channels",
-        "_close_by_ms",
+        "_close_deadline_ms",
         "_container_id",
         "_idle",
-        "_intake",
+        "_input",
         "_sasl",
         "dirty",
         "events",
@@ -126,7 +126,7 @@ class Connection:
         handshake: Handshake = ClientHandshake(None, None)
         if role is ConnectionRole.SERVER:
             handshake = ServerHandshake(sasl if isinstance(sasl, SaslServer) else None, allow_bare=allow_bare)
-        self._intake = InputStage(self, handshake)
+        self._input = InputStage(self, handshake)
         # For sessions and links, which append here.
         self.events: list[Event] = []
         self.output = OutputBuffer()
@@ -140,7 +140,7 @@ class Connection:
         """The recogniser for the next read; None if that begins within a frame, or after the end of a session."""
         self._channels = Channels(self, first_delivery_id)
         self._idle = IdleTimer(limits.idle_timeout_ms, now_ms)
-        self._close_by_ms: int | None = None
+        self._close_deadline_ms: int | None = None
 
     # Input and output
 
@@ -160,7 +160,7 @@ class Connection:
                 if self.reopened:
                     self.report_reopened()
                 return False
-        return not self.is_ended and self._intake.receive(data, position)
+        return not self.is_ended and self._input.receive(data, position)
 
     def take_events(self) -> list[Event]:
         """Return the events since the last call, in order. The owner's answers may cause further events."""
@@ -207,14 +207,14 @@ class Connection:
         if idle.is_due():
             self.output.add(EMPTY_FRAME)
             idle.sent_ms = now_ms
-        return _sooner(idle.deadline_ms(), self._close_by_ms)
+        return _sooner(idle.deadline_ms(), self._close_deadline_ms)
 
-    def excuse(self, lost_ms: int, now_ms: int) -> None:
+    def extend_deadlines(self, stall_ms: int, now_ms: int) -> None:
         """Extend the peer's deadlines by the time in which this process stood still: its bytes may lie unread."""
         idle = self._idle
-        idle.received_ms = min(idle.received_ms + lost_ms, now_ms)
-        if self._close_by_ms is not None:
-            self._close_by_ms += lost_ms
+        idle.received_ms = min(idle.received_ms + stall_ms, now_ms)
+        if self._close_deadline_ms is not None:
+            self._close_deadline_ms += stall_ms
 
     # Calls of the owner
 
@@ -229,7 +229,7 @@ class Connection:
 
     def authenticated(self, ok: bool) -> None:
         """Answer Authenticating. The held input is processed at once, which may append events."""
-        self._intake.authenticated(ok=ok)
+        self._input.authenticated(ok=ok)
 
     def accept(
         self,
@@ -241,14 +241,14 @@ class Connection:
         """Answer Opened with our open. The held input is processed at once, which may append events."""
         if self.state is ConnectionState.OPEN_RECEIVED:
             self._send_open(None, properties, offered_capabilities, desired_capabilities)
-            self._intake.resume()
+            self._input.resume()
 
     def refuse(self, error: Error) -> None:
         """Answer Opened with an open that announces a close, and the close. ConnectionClosed follows the peer's."""
         if self.state is ConnectionState.OPEN_RECEIVED:
             self._send_open(None, {_FAILED_TO_ESTABLISH: True}, (), ())
             self.close(error)
-            self._intake.resume()
+            self._input.resume()
 
     def open(
         self,
@@ -261,7 +261,7 @@ class Connection:
         """Send the first frames of a client: SASL if configured, header, open. Further calls may follow at once."""
         sasl = self._sasl if isinstance(self._sasl, SaslClient) else None
         handshake = ClientHandshake(sasl, hostname)
-        self._intake.handshake = handshake
+        self._input.handshake = handshake
         if sasl is not None:
             self.output.is_gated = True
             self.output.lead(handshake.first_header)
@@ -345,7 +345,7 @@ class Connection:
         if frame_end - body > self.limits.performative_bytes_max and code != TRANSFER_CODE:
             self._check_size(data, body, frame_end)
         if type(data) is memoryview and code in {TRANSFER_CODE, -1}:
-            self._intake.is_kept = True
+            self._input.is_kept = True
         session = self._channels.by_channel.get(channel)
         if session is None or self.state is not _OPENED or session.state is not _MAPPED:
             self._receive_performative(decode_frame_body(data, body, frame_end)[0], channel)
@@ -397,7 +397,7 @@ class Connection:
         self._idle.follow(remote.idle_time_out)
         if self.state is ConnectionState.CLOSE_SENT:
             return
-        self._intake.is_asking = self.role is ConnectionRole.SERVER
+        self._input.is_asking = self.role is ConnectionRole.SERVER
         self.events.append(Opened(remote))
 
     def _receive_close(self, close: Close) -> None:
@@ -411,9 +411,9 @@ class Connection:
 
     def _is_overdue(self, now_ms: int) -> bool:
         """Return whether the answer to our close is overdue, counted from the first call: `close` has no clock."""
-        if self._close_by_ms is None:
-            self._close_by_ms = now_ms + self.limits.close_ms
-        return now_ms >= self._close_by_ms
+        if self._close_deadline_ms is None:
+            self._close_deadline_ms = now_ms + self.limits.close_ms
+        return now_ms >= self._close_deadline_ms
 
     def advance(self, given: ConnectionInput) -> None:
         """Change the state as the table says. Only parts of the connection call it.
@@ -467,7 +467,7 @@ class Connection:
         self.state = ConnectionState.END
         self.is_ended = True
         self.output.drop_gated()
-        self._intake.is_asking = False
+        self._input.is_asking = False
         self.dirty.clear()
         self._channels.end()
         self.events.append(ConnectionClosed(error))

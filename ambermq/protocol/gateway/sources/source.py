@@ -67,7 +67,7 @@ class SourceGateway(LinkGateway, Protocol):
         """The sources of the virtual host."""
 
     @property
-    def beside(self) -> BackgroundQueries:
+    def queries(self) -> BackgroundQueries:
         """The background queries of the virtual host, which would block the loop."""
 
     @property

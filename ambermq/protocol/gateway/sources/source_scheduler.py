@@ -65,7 +65,7 @@ class SourceScheduler:
         if terms.at is None:
             browser.inspect_queue(name)
         else:
-            job = self._gateway.beside.past.queue(browser, name, **self._moment(terms.at))
+            job = self._gateway.queries.past.queue(browser, name, **self._moment(terms.at))
             if job is None:
                 browser.close()
             browser.await_job(self._accepted(job))
@@ -83,7 +83,7 @@ class SourceScheduler:
         if terms.at is None:
             source.begin(self._gateway.engine.durable_end)
         else:
-            source.await_job(self._accepted(self._gateway.beside.past.log_start(source, **self._moment(terms.at))))
+            source.await_job(self._accepted(self._gateway.queries.past.log_start(source, **self._moment(terms.at))))
         return source
 
     def _moment(self, at: At) -> dict[str, Any]:
@@ -110,15 +110,15 @@ class SourceScheduler:
 
     def read(self, key: Source, run: Callable[[BackgroundJob], Any]) -> BackgroundJob:
         """Start a job that reads the log; its result goes to the source `key`."""
-        return self._gateway.beside.read(key, run)
+        return self._gateway.queries.read(key, run)
 
     def drop(self, job: BackgroundJob) -> None:
         """Cancel a job."""
-        self._gateway.beside.drop(job)
+        self._gateway.queries.drop(job)
 
     def take_answers(self) -> None:
         """Hand the results of completed jobs to their sources."""
-        for job in self._gateway.beside.completed():
+        for job in self._gateway.queries.completed():
             self.answer(job.key, job.value, job.error)
 
     def answer(self, source: Source, value: Any, error: Exception | None = None) -> None:

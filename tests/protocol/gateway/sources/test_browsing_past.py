@@ -158,7 +158,7 @@ def test_questions_about_the_past_are_bounded(tmp_path: Path) -> None:
     said_now = [each for each, _ in peer.settle()]
     errors = [each.error.condition for each in said_now if isinstance(each, Detach) and each.error is not None]
     assert errors == ["amqp:resource-limit-exceeded"]
-    assert not peer.gateway.beside._past._job_queue
+    assert not peer.gateway.queries._past._job_queue
 
 
 @settings(max_examples=15, deadline=None)
