@@ -10,7 +10,6 @@ which are calls of Python functions. After the given number of messages it write
 import importlib
 import json
 import sys
-import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -22,8 +21,8 @@ __all__ = ["CallCounter"]
 _READ: Final = "buffer_updated"
 _WRITE: Final = "Log.write"
 _TICK: Final = "DurableLoop.step"
-_QUIET_SECONDS: Final = 0.035
-"""A read after this time without reads is the first one of the next message."""
+_PUBLISH: Final = ("ProducerLink.publish", "Producing.publish")
+"""The read in which this is called begins the next message; the second name is that of old checkouts."""
 _WARM: Final = 20
 """The first messages, which are not counted: links attach, caches fill."""
 
@@ -36,7 +35,7 @@ class CallCounter:
         self._left = messages + _WARM
         self._messages = messages
         self._file = file
-        self._read_at = 0.0
+        self._read_start = 0
         self._codes: list[CodeType] = []
         self._written = 0
         self._counts: list[dict[str, int]] = []
@@ -47,24 +46,21 @@ class CallCounter:
         code = frame.f_code
         if event == "call":
             if code.co_name == _READ:
-                self._read()
+                self._read_start = len(self._codes)
+            elif code.co_qualname in _PUBLISH:
+                self._end_message()
             self._codes.append(code)
         elif event == "return" and code.co_qualname == _WRITE:
             self._written = len(self._codes)
 
-    def _read(self) -> None:
-        now = time.monotonic()
-        if now - self._read_at > _QUIET_SECONDS:
-            self._end_message()
-        self._read_at = now
-
     def _end_message(self) -> None:
         self._left -= 1
+        following = self._codes[self._read_start :]
         if self._left < self._messages:
-            self._counts.append(_figures(self._codes[: self._written]) | {"with_sync": len(self._codes)})
+            self._counts.append(_figures(self._codes[: self._written]) | {"with_sync": self._read_start})
             names = [f"{Path(code.co_filename).name}:{code.co_qualname}" for code in self._codes[: self._written]]
             self._functions.update(names)
-        self._codes, self._written = [], 0
+        self._codes, self._written, self._read_start = following, 0, 0
         if not self._left:
             sys.setprofile(None)
             self._file.write_text(json.dumps({"messages": self._counts, "functions": self._functions}))
