@@ -36,7 +36,7 @@ class ReadableFile(Protocol):
         """Bytes in the file."""
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
 
 
 class ReadableStorage(Protocol):
@@ -46,7 +46,7 @@ class ReadableStorage(Protocol):
         """Open a file to read; FileNotFoundError where it is missing."""
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file or a directory of that name."""
+        """Return whether a file or a directory of that name exists."""
 
     def listdir(self, path: str) -> list[str]:
         """List the names in a directory, sorted."""
@@ -70,7 +70,7 @@ class Place:
 
 
 def is_remote(url: str) -> bool:
-    """Tell whether a place is elsewhere than on this machine's disk."""
+    """Return whether a place is not on this machine's disk."""
     return _SEPARATOR in url and not url.startswith("file://")
 
 

@@ -70,7 +70,7 @@ class _Driven:
             rig.step()
 
     def wait(self, us: int) -> None:
-        """Let time pass, and no peer come."""
+        """Advance the time without any peer."""
         rig, until_us = self.rig, self.rig.now_us + us
         schedule = rig.loop.schedule
         while (next_us := min(schedule.next_us, self._synced_us + _SYNC_US)) <= until_us:

@@ -152,7 +152,7 @@ class Life:
         self._compact("--whole-segments")
 
     def _keep(self, number: int) -> None:
-        """Send messages that nobody receives: small ones, one for two queues, and a large one."""
+        """Send messages without a receiver: small ones, one for two queues, and a large one."""
         with self._peer("archive") as peer:
             self._send(peer, "kept", *(_order(f"kept-{number}-{one}") for one in range(12)))
             self._send(peer, "kept", Message("large " * 5000, durable=True, id=f"large-{number}"))

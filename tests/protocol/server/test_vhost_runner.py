@@ -1,4 +1,4 @@
-"""A virtual host in its event loop: what its engine wants is done, though nobody comes."""
+"""A virtual host in its event loop: it does what its engine needs, without any client."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def host_of(rig: Rig) -> VhostRunner:
 
 
 def test_the_deadline_that_the_start_has_left_is_kept() -> None:
-    """Nobody connects and no thread tells anything: the log carries its durable end, for who reads it beside."""
+    """Without clients and without news of threads the log carries its durable end, for readers beside it."""
     rig = Rig()
     assert not rig.loop.log.is_marked
 
