@@ -28,6 +28,8 @@ SMOKE: Final = (
     "tests/test_layers.py",
     "tests/test_rooms.py",
 )
+PYTEST: Final = (sys.executable, "-m", "pytest", "-p", "tests.deadline")
+"""By -m, which lets pytest find the plugin: the command `pytest` does not look for modules in the working directory."""
 _SECONDS: Final = 90.0
 _LAST_START_SECONDS: Final = 70.0
 """The longest test takes twenty seconds."""
@@ -101,7 +103,7 @@ def main(packages: list[str]) -> int:
     print("packages:", ", ".join(packages) or "none differs from main", flush=True)
     checks = [Check(str(_BIN / name), *rest) for name, *rest in _CHECKS]
     checks.append(Check(sys.executable, "-m", "tests.docs.links"))
-    command = [str(_BIN / "pytest"), "-n", "2", "--dist", "worksteal", "-m", "not spark", "-p", "tests.deadline"]
+    command = [*PYTEST, "-n", "2", "--dist", "worksteal", "-m", "not spark"]
     environment = os.environ | {END_VARIABLE: str(time.time() + _LAST_START_SECONDS)}
     tests = subprocess.run([*command, *arguments_of(packages)], cwd=ROOT, env=environment, check=False)
     passed = [check.is_passed(end) for check in checks]

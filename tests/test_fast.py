@@ -1,8 +1,10 @@
 """`make test-fast` finds the tests of what has changed."""
 
+import subprocess
+
 import pytest
 
-from tests.fast import ROOT, SMOKE, arguments_of, package_of, paths_of
+from tests.fast import PYTEST, ROOT, SMOKE, arguments_of, package_of, paths_of
 
 pytest_plugins = ["pytester"]
 
@@ -56,3 +58,10 @@ def test_tests_that_are_left_fail_the_run(pytester: pytest.Pytester, monkeypatch
     done.stdout.fnmatch_lines(["*2 tests did not start in time*"])
     monkeypatch.setenv("AMBERMQ_TESTS_END", "inf")
     assert pytester.runpytest_inprocess("-p", "tests.deadline").ret == pytest.ExitCode.OK
+
+
+def test_its_pytest_finds_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the environment alone, without a path that a shell has set."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    command = [*PYTEST, "--collect-only", "tests/engine/test_address.py"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
