@@ -182,7 +182,7 @@ class _Rounds:
         self._result = result
         self._directory = broker.directory
         self._seconds = 1.0
-        """How long a compaction takes when nobody is killed."""
+        """Duration of a compaction without a kill."""
 
     def undisturbed(self) -> None:
         """Compact twice, for the first one warms Spark up."""
@@ -224,7 +224,7 @@ class _Rounds:
             self._note(f"{report.damage}, unknown files {report.unknown_files}")
 
     def check_pile(self, sent: frozenset[bytes]) -> None:
-        """Every message that nobody has received is there, to the byte."""
+        """Check that every message without a receiver is there, byte for byte."""
         with LinkClient.connect(BrokerUrl.parse(self._broker.url)) as client:
             subscriber = Subscriber(client, client.attach_receiver("pile"))
             arrived = [_body_of(payload) for payload in subscriber.payloads(idle_seconds=1.0)]
@@ -257,7 +257,7 @@ class _Rounds:
 
     def _expect_success(self, answer: str | None) -> None:
         if answer != "":
-            self._note(f"a compaction that nobody disturbed failed: {answer}")
+            self._note(f"a compaction without a kill failed: {answer}")
 
     def _note(self, fault: str) -> None:
         if fault:

@@ -98,15 +98,15 @@ class _Rounds:
         self._result = result
         self._promised: set[str] = set()
         self._seconds = dict.fromkeys(_KINDS, 0.6)
-        """How long each kind takes when nobody is killed."""
+        """Duration of each kind without a kill."""
 
     def prepare(self) -> None:
-        """Take a snapshot and make a backup that nobody disturbs."""
+        """Create a snapshot and a backup without a kill."""
         self.take_one("undisturbed")
         self._finished("export", self._export(self._backup))
 
     def take_one(self, name: str) -> None:
-        """Take a snapshot that nobody disturbs."""
+        """Create a snapshot without a kill."""
         began = time.monotonic()
         _finish(*self._create(name))
         self._seconds["take"] = time.monotonic() - began

@@ -53,7 +53,7 @@ class Receiver:
     settled: bool
     held: list[int] = field(default_factory=list)
     virgin_offset: int = -1
-    """The last one sent to it that nobody had before."""
+    """Offset of the last message sent to it that was a first delivery."""
 
 
 class Broker:
@@ -67,14 +67,14 @@ class Broker:
         self.history = History()
         self.senders: list[Sender] = []
         self.makers: list[int] = []
-        """Producers that had a node made which nobody sends to."""
+        """Producers whose dynamic node gets no messages."""
         self.receivers: dict[int, Receiver] = {}
         self.published: dict[bytes, str] = {}
         """Every body that was ever handed over -> the queue's name."""
         self.accepted: dict[bytes, bool] = {}
         """Bodies whose sender was told `accepted` -> whether a power loss may take them."""
         self.excused: set[bytes] = set()
-        """Bodies that somebody asked to be gone, or that are known to have been volatile when power was lost."""
+        """Bodies that a client asked to remove, or that were volatile when power was lost."""
         patches = [
             mock.patch("ambermq.engine.loop.durable_loop.APPLY", defaultdict(lambda: self._apply)),
             mock.patch("ambermq.engine.dispatch.dispatch.acquired", self._apply),
@@ -171,7 +171,7 @@ class Broker:
         self.loop.submit(Publish(link, sender.id, first, bodies, [0] * len(bodies), size, durable, settled))
 
     def excuse(self, bodies: Iterable[bytes]) -> None:
-        """Somebody has asked for the end of these."""
+        """Note that a client asked to remove these bodies."""
         self.excused.update(bodies)
 
     def body_at(self, word: int) -> bytes:
@@ -259,7 +259,7 @@ class Broker:
         assert not self.loop.demand.wants[effect.consumer].draining or effect.consumer not in self.receivers
 
     def _check_state(self) -> None:
-        """Conservation, and nobody is left waiting for what it could have."""
+        """Check conservation, and that no consumer with credit waits for a message that it could have."""
         loop = self.loop
         for queue in loop.state.queues.values():
             check_conservation(queue)

@@ -52,7 +52,7 @@ class History:
         self.bodies: dict[int, bytes] = {}
         """Offset of a message -> its whole body."""
         self.volatile: set[int] = set()
-        """Offsets of messages that nobody asked to be durable."""
+        """Offsets of messages that were not published as durable."""
         self.acquisitions: Counter[tuple[int, int]] = Counter()
         """How often an entry, named by queue and offset, was acquired."""
         self.settled_ends: dict[tuple[int, int], list[int]] = {}

@@ -66,7 +66,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
         self.come_back()
 
     def come_back(self) -> None:
-        """The clients of an ordinary day: otherwise few rules would find anybody to act for."""
+        """Attach the usual clients: without them few rules would have a link to act on."""
         submit = self.broker.loop.submit
         for name in ("one", "two", "lossy"):
             submit(AttachProducer(name, name, "container", "link"))
@@ -108,7 +108,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
 
     @rule(lifetime=st.sampled_from(list(Lifetime)[1:]), is_topic=st.booleans(), sends=st.booleans())
     def make(self, lifetime: Lifetime, *, is_topic: bool, sends: bool) -> None:
-        """Somebody wants a node that the broker names; nobody knows its address, so no message comes there."""
+        """A client asks for a dynamic node; no other client knows its address, so no message comes there."""
         dynamic = Dynamic(lifetime, is_topic)
         if sends:
             self.broker.loop.submit(AttachProducer("made", "", "container", "link", dynamic=dynamic))
@@ -123,7 +123,7 @@ class DurableLoopMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, asked=SUBSCRIBING, selector=st.sampled_from(["", "colour = 'red'"]), is_recalled=st.booleans())
     def subscribe(self, name: str, asked: SubscriptionRequest, selector: str, *, is_recalled: bool) -> None:
-        """Somebody listens to a topic that nobody sends to."""
+        """A consumer subscribes to a topic without senders."""
         self.broker.loop.submit(
             AttachConsumer(
                 False, f"/topics/{name}", "container", "link", False, selector, asked, is_recalled=is_recalled

@@ -86,7 +86,7 @@ class Pair:
         self._password = password
 
     def run(self) -> None:
-        """Pass bytes until nobody has anything to say."""
+        """Pass bytes until neither side has output."""
         while True:
             up = b"".join(map(bytes, self.client.take_output()))
             self._give(self.server, up)

@@ -39,7 +39,7 @@ def run() -> Run:
 
 
 def write_all(broker: ChildBroker) -> None:
-    """Return when all that was done before is in the log: what nobody waits for is written with what somebody does.
+    """Return when the log has all earlier events: a declaration is written with the lazy events before it.
 
     A settlement, and the end of a link whose client has gone, may come into the log a while after their command.
     """

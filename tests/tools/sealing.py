@@ -1,7 +1,7 @@
 """Segments that are sealed: how many there are, and a load until there are enough.
 
-The next segment is made ready beside the load, and what is active grows until it lies there. So nobody knows how many
-messages fill one, and a test that needs sealed segments goes on until it has them.
+The log prepares the next segment while the load runs; the active one grows until the next is ready. So the number of
+messages in a segment varies, and a test that needs sealed segments sends until it has them.
 """
 
 import time

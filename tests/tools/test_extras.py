@@ -54,7 +54,7 @@ def test_what_is_missing_is_named_before_anything_is_done(
 def test_all_else_does_without(
     run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    """Nobody needs an extra to look at a log."""
+    """The commands that read a log need no extra."""
     for package in _EXTRA:
         monkeypatch.setitem(sys.modules, package, None)
     assert run(*command, "--data", stopped).exit_code == ExitCode.OK

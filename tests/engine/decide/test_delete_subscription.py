@@ -44,7 +44,7 @@ def test_a_name_means_one_subscription_or_none() -> None:
     with pytest.raises(Refused, match="means 2 subscriptions") as both:
         subscription_named(world.state, "s")
     assert both.value.condition == "amqp:precondition-failed"
-    for name, container in (("other", None), ("s", "nobody"), ("q", None)):
+    for name, container in (("other", None), ("s", "unknown"), ("q", None)):
         with pytest.raises(Refused, match="no subscription") as none:
             subscription_named(world.state, name, container)
         assert none.value.condition == "amqp:not-found"

@@ -92,7 +92,7 @@ def test_neighbours_that_fare_alike_are_one_run() -> None:
         (Unroutable.DISCARD, OutcomeKind.ACCEPTED, "", AT_CLOSE),
     ],
 )
-@pytest.mark.parametrize("address", ["/muxers/colours/x", "/topics/nobody"])
+@pytest.mark.parametrize("address", ["/muxers/colours/x", "/topics/unknown"])
 def test_a_producer_says_what_becomes_of_what_is_unroutable(
     address: str, unroutable: Unroutable, kind: OutcomeKind, condition: str, after: int
 ) -> None:

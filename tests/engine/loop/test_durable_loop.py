@@ -374,7 +374,7 @@ def test_a_deleted_queue_leaves_nobody_waiting_for_it() -> None:
 
 @pytest.mark.parametrize("outcome", [RELEASED, Outcome(OutcomeKind.MODIFIED, delivery_failed=True)])
 def test_neighbouring_outcomes_of_one_tick_are_one_record(outcome: Outcome) -> None:
-    """Where they say the same, though each was decoded by itself, and nobody waits; in whatever order they come."""
+    """Equal outcomes coalesce in any order, though each was decoded by itself, if no consumer waits."""
     rig = Rig()
     consumer, words = held(rig, 6)
     before = rig.loop.log.draft.next_offset

@@ -1,4 +1,4 @@
-"""Settlements that nobody waits for wait for their like while messages come, and hold nobody up."""
+"""Settlements that no effect waits for coalesce while messages come, and delay no other command."""
 
 from ambermq.engine.commands import (
     AttachConsumer,
@@ -55,7 +55,7 @@ def test_while_messages_come_settlements_are_one_record_each_lazy_write_ms() -> 
 
 
 def test_consumers_that_take_turns_are_a_record_each() -> None:
-    """A run is joined with what the same consumer said before, whoever spoke between."""
+    """A run joins the earlier run of the same consumer, even if another consumer settled in between."""
     rig = Rig()
     one, ones = held(rig, 6)
     rig.loop.set_credit(one, 0)
@@ -71,7 +71,7 @@ def test_consumers_that_take_turns_are_a_record_each() -> None:
 
 
 def test_what_cannot_wait_is_decided_behind_them() -> None:
-    """Who gives a message back, or asks about the queue, finds decided what was settled before."""
+    """A release, or a question about the queue, is decided after the settlements before it."""
     rig = Rig()
     consumer, words = held(rig, 3)
     producer = rig.producer()

@@ -92,7 +92,7 @@ def test_a_stop_is_told_and_ends_with_0(start_broker: StartBroker, connect: Conn
 
 
 def test_heartbeats_both_ways(start_broker: StartBroker, connect: Connect) -> None:
-    """With an idle timeout each way nobody is dropped as long as both send heartbeats."""
+    """With an idle timeout each way, the connection stays open while both sides send heartbeats."""
     broker = start_broker(config="[connection]\nidle_timeout_ms = 2000\n")
     peer = connect(broker.url, heartbeat=1.5)
     sender = peer.sender("q")

@@ -47,7 +47,7 @@ def test_it_may_come_again_when_it_has_gone(broker: ChildBroker) -> None:
 
 
 def test_others_come_in(broker: ChildBroker) -> None:
-    """Another container, and whoever does not desire it, as ever."""
+    """Another container may connect, and so may the same one without the desired capability."""
     peers = [connect(broker, "one"), connect(broker, "two"), connect(broker, "one", is_sole=False)]
     for peer in peers:
         peer.sender("q").send("x")

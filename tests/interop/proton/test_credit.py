@@ -194,7 +194,7 @@ def test_the_other_links_get_the_room(
 def test_the_other_links_get_the_room_of_one_that_ends(
     start_broker: StartBroker, connect: Connect, queue: str, ends: str
 ) -> None:
-    """Whoever ends it."""
+    """The link ends by its client, by a theft or by the deletion of its queue."""
     with full_session(start_broker, queue, (None, None)) as (url, wire, _, handle), ExitStack() as others:
         if ends == "it detaches":
             wire.say(Detach(handle=2, closed=True))

@@ -258,7 +258,7 @@ def test_what_no_queue_takes_is_released(peer: ProtonPeer, connect: Connect, que
     receiver = other.receiver(queue, credit=1)
     receiver.wait(1)
     Manager(connect()).ask("DELETE", queue)
-    assert sender.send("nobody has it")[0].remote_state == Delivery.RELEASED
+    assert sender.send("no receiver")[0].remote_state == Delivery.RELEASED
     other.wait(lambda: receiver.link.state & Endpoint.REMOTE_CLOSED, "the detach")
     assert receiver.link.remote_condition.name == "amqp:resource-deleted"
 
@@ -319,7 +319,7 @@ def test_a_default_outcome_stands_in(broker: ChildBroker, connect: Connect, queu
 
 
 def test_dispositions_of_unknown_ids_are_ignored(broker: ChildBroker, queue: str) -> None:
-    """A range over everything costs nothing and hurts nobody; what is held in it is settled."""
+    """A range over all ids is cheap and has no effect on unknown ids; it settles the deliveries within it."""
     with TcpWire.begun(broker.url) as wire:
         wire.attach(queue, role=not RECEIVER, handle=0, name="up")
         wire.send(0, BODY)

@@ -17,7 +17,7 @@ def coloured(count: int) -> list[Message]:
 
 
 def test_each_gets_what_it_selects(peer: ProtonPeer, queue: str) -> None:
-    """Consumers with selectors beside one without; nobody waits for messages of others."""
+    """Each consumer gets what its selector matches, without a wait; one without a selector gets the rest."""
     red = peer.receiver(queue, credit=100, name="red", options=Selector("colour = 'red'"))
     green = peer.receiver(queue, credit=100, name="green", options=Selector("colour = 'green'", name="any"))
     peer.sender(queue).send(*coloured(9))

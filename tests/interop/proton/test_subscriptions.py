@@ -58,16 +58,16 @@ def test_each_subscriber_gets_what_its_pattern_takes(peer: ProtonPeer, queue: st
 
 
 def test_a_plain_name_is_a_topic_where_capabilities_say_so(peer: ProtonPeer, queue: str) -> None:
-    """The capability `topic`, as JMS clients write it; who sends so need not care whether anybody listens."""
+    """JMS clients write the capability `topic`; a message to such a topic is accepted even without a subscription."""
     sender = peer.sender(queue, options=Capable("topic"))
-    assert sender.send("nobody")[0].remote_state == Delivery.ACCEPTED
+    assert sender.send("unheard")[0].remote_state == Delivery.ACCEPTED
     receiver = peer.receiver(queue, options=Capable("topic"))
     sender.send("x")
     assert texts(receiver) == ["x"]
 
 
 def test_a_volatile_subscription_ends_with_its_link(peer: ProtonPeer, queue: str) -> None:
-    """Nothing of it is left, and what is sent then reaches nobody."""
+    """The subscription and its queue are gone; a later message reaches no queue and is released."""
     manager, receiver = Manager(peer), peer.receiver(f"/topics/{queue}")
     assert receiver.link.remote_source.durability == 0
     before = manager.ask("QUERY", entityType="org.ambermq.queue").body["total"]

@@ -17,7 +17,7 @@ def is_there(manager: Manager, address: str) -> bool:
 
 
 def test_requests_are_answered_on_a_temporary_queue(connect: Connect, queue: str) -> None:
-    """Anybody answers to the address that a dynamic source has got, by a link or by the anonymous terminus."""
+    """Any peer can answer to the address of a dynamic source, by a link or by the anonymous terminus."""
     server = connect()
     requests = server.receiver(queue, credit=2)
     client = connect()
@@ -54,7 +54,7 @@ def test_an_unknown_policy_is_refused(peer: ProtonPeer) -> None:
 
 
 def test_a_queue_ends_with_the_link_that_had_it_made(connect: Connect) -> None:
-    """Other links to it are ended; nobody makes one of that name again, and messages to it are refused."""
+    """The broker detaches other links to it, refuses messages to it, and creates no queue of that name again."""
     owner, other = connect(), connect()
     made = owner.sender(None, options=Dynamic(0x2B, "temporary-queue"))
     address = made.link.remote_target.address
@@ -71,7 +71,7 @@ def test_a_queue_ends_with_the_link_that_had_it_made(connect: Connect) -> None:
 
 
 def test_a_temporary_topic(connect: Connect) -> None:
-    """Its address is a topic's: each receiver gets everything that anybody sends, until its maker goes."""
+    """Its address is a topic: each receiver gets each message of any sender, until the link that made it ends."""
     owner, other = connect(), connect()
     made = owner.sender(None, options=Dynamic(0x2B, "temporary-topic"))
     address = made.link.remote_target.address

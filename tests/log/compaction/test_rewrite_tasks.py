@@ -139,7 +139,7 @@ def test_what_compression_saves_is_counted() -> None:
     ]
     assert all(one.is_compressible for one in counts)
     assert counts[0].kept_bytes > 25_000 > 2 * len(content)
-    # Headers and padding of batches are not counted as anybody's.
+    # The count excludes the headers and the padding of batches.
     assert 0.5 * (new.size - 4096) < counts[0].stored_bytes <= new.size - 4096
     plain = count_kept(storage, CountTask(manifest.sealed[0].at(DIRECTORY), manifest.log_id, b"", 1 << 20))
     assert (plain.is_compressible, plain.saved_bytes) == (False, 0)

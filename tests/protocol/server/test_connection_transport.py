@@ -46,7 +46,7 @@ def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionT
 
 @pytest.mark.parametrize("stall_ms", [0, 3, 1100, STALL_MS])
 def test_who_never_opens_has_its_time_and_what_was_lost_of_it(stall_ms: int) -> None:
-    """However often the broker stands still, nobody is given more than that."""
+    """The deadline moves by the time of the pauses and by no more, however many there are."""
     transport = _Transport()
     socket = accepted(transport, open_deadline_ms=HANDSHAKE_MS)
     for number in range(1, 11):

@@ -136,7 +136,7 @@ BAD_FRAMES = {
         "amqp:decode-error",
     ),
     "descriptors nested 100,000 deep": (frame(b"\x00" * DEEP), "amqp:decode-error"),
-    "a performative that nobody knows": (frame(b"\x00\x53\x7f\x45"), "amqp:decode-error"),
+    "an unknown performative": (frame(b"\x00\x53\x7f\x45"), "amqp:decode-error"),
     "a body that is no performative": (frame(b"\x40"), "amqp:decode-error"),
     "an open again": (encode_frame(0, Open(container_id="again")), "amqp:connection:framing-error"),
     "a mandatory field that is null": (frame(b"\x00\x53\x11\xc0\x04\x04\x40\x40\x40\x40"), "amqp:decode-error"),
@@ -320,7 +320,7 @@ def test_who_never_opens_is_dropped(start_broker: StartBroker) -> None:
 
 
 def test_one_connection_too_many_is_closed_at_once(start_broker: StartBroker) -> None:
-    """connections_max holds, and a place is free again when somebody goes."""
+    """The server holds to connections_max; the end of a connection makes room for another."""
     broker = start_broker("[server]\nconnections_max = 3\n")
     wires = [TcpWire.begun(broker.url) for _ in range(3)]
     for _ in range(20):

@@ -213,7 +213,7 @@ def test_a_reset_ends_links_and_leaves_the_connection(shared: ChildBroker, conne
 
 
 def test_one_with_connections_is_deleted_by_force_alone(broker: ChildBroker, connect: Connect) -> None:
-    """Refused while somebody is there; forced, they are closed with amqp:connection:forced, and nothing is left."""
+    """The deletion fails while clients are connected; by force it closes them with amqp:connection:forced."""
     manager = connect(broker)
     asked(manager, "CREATE", "gone")
     peer = connect(broker, "gone")
@@ -292,7 +292,7 @@ def test_there_are_so_many_at_most(broker: ChildBroker, connect: Connect) -> Non
 
 
 def test_so_many_are_prepared_at_most(broker: ChildBroker, connect: Connect) -> None:
-    """Nobody fills the disk by beginning copies: the one prepared first gives way, and cannot be adopted any more."""
+    """Unfinished copies cannot fill the disk: the broker discards the oldest, which can then not be adopted."""
     manager = connect(broker)
     prepared = [asked(manager, "PREPARE", f"n{number}")[1]["directory"] for number in range(4)]
     assert load_root(DiskStorage(), str(broker.directory)).removed == tuple(prepared[1:])

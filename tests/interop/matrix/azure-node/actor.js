@@ -13,7 +13,7 @@ const NO_LOCKS = { maxAutoLockRenewalDurationInMs: 0 };
 // Thrown by a behaviour that has shown what its calls do, where that is not what the row means.
 class NotOffered extends Error {}
 
-// Connect as to the emulator: no TLS, and the token of a key that nobody looks at.
+// Connect as to the emulator: no TLS, and the token of a key that the broker does not check.
 function connected(url) {
     const key = 'SharedAccessKeyName=any;SharedAccessKey=any;UseDevelopmentEmulator=true;';
     const retryOptions = { maxRetries: 50, retryDelayInMs: 200, timeoutInMs: 20000 };

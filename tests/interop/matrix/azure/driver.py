@@ -32,7 +32,7 @@ _NOT_OFFERED = {
 
 
 def _connect(url: str) -> ServiceBusClient:
-    """Connect as to the emulator: no TLS, and the token of a key that nobody looks at."""
+    """Connect as to the emulator: no TLS, and the token of a key that the broker does not check."""
     text = f"Endpoint=sb://{urlsplit(url).netloc};SharedAccessKeyName=any;SharedAccessKey=any;"
     return ServiceBusClient.from_connection_string(
         text + "UseDevelopmentEmulator=true;", retry_total=50, retry_mode="fixed", retry_backoff_factor=0.2

@@ -52,7 +52,7 @@ class Peers:
         self.session.open()
 
     def run(self) -> None:
-        """Pass bytes until nobody has anything to say."""
+        """Pass bytes until neither side has output."""
         while True:
             size = self.transport.pending()
             up = self.transport.peek(size) if size > 0 else b""

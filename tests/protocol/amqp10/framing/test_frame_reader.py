@@ -104,7 +104,7 @@ def test_no_read_lands_where_somebody_looks(reads: list[tuple[int, bool, int]]) 
 
 
 def test_chunks_are_given_back_when_nothing_is_kept_any_more() -> None:
-    """Two looks without a kept read between them free what nobody looks into, and nothing else."""
+    """Two trims without a kept read between them free exactly the chunks that no view refers to."""
     chunk = ReadBuffer(16)
     views = []
     for _ in range(5):

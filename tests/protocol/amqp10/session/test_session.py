@@ -111,7 +111,7 @@ def test_unsettled_bounds_the_window() -> None:
 
 
 def test_what_a_link_held_is_room_when_it_goes() -> None:
-    """The window that it had filled is renewed for the others of its session, whoever ends it."""
+    """The window that it filled is renewed for the other links of its session, whichever side ends it."""
     wire = Wire(ConnectionLimits(unsettled_max=8, window_frames=8), credit=50)
     wire.say(wire.attach(role=SENDER, name="a", handle=0), wire.attach(role=SENDER, name="b", handle=1))
     for index in range(8):

@@ -79,7 +79,7 @@ def test_copies_of_a_topic_are_a_subscription() -> None:
 
 
 def test_filters_that_apply_are_told() -> None:
-    """A selector anywhere but on the log, no-local on topics that are somebody's; nothing else."""
+    """A selector applies except on the log, no-local on topics of one container; no other filter applies."""
     filters = {Symbol("a"): SELECTOR, Symbol("b"): NO_LOCAL, Symbol("c"): Described(Symbol("x"), 1), Symbol("d"): "e"}
     selector, both = {Symbol("a"): SELECTOR}, {Symbol("a"): SELECTOR, Symbol("b"): NO_LOCAL}
     for address, capabilities, applied in (
@@ -123,7 +123,7 @@ def test_all_selectors_must_hold(values: list[str], selector: str) -> None:
     "values", [["a = 1) OR (b = 2", "c = 3"], ["c = 3", "a = 1) OR (b = 2"], ["a", "b = '", "' = c"]]
 )
 def test_each_of_several_selectors_is_one(values: list[str], address: str, mode: str | None) -> None:
-    """Together these could be read, as something that nobody has said: the one that is none is named."""
+    """Joined, these texts would parse as another selector: the error names the text that is no selector."""
     described = {Symbol(f"k{number}"): Described(ULong(SELECTOR_CODE), value) for number, value in enumerate(values)}
     with pytest.raises(Refusal, match=r"amqp:invalid-field: the selector .* at character"):
         consuming_terms(receiving(address=address, filter=described, distribution_mode=mode))

@@ -32,7 +32,7 @@ final class Topics {
         try (Peer peer = new Peer(url);
                 Peer other = new Peer(url)) {
             Topic topic = peer.session.createTopic(name);
-            other.send(topic, "nobody hears it");
+            other.send(topic, "no consumer hears it");
             MessageConsumer one = peer.session.createConsumer(topic);
             MessageConsumer two = other.session.createConsumer(topic);
             other.send(topic, "news");
