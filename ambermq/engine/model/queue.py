@@ -17,7 +17,7 @@ from ambermq.engine.model.entry import PLAIN, Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, total_size, unpack_words
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.outcome import MODIFIED_FAILED, Outcome, OutcomeKind
-from ambermq.engine.model.returned_entries import merge_returned
+from ambermq.engine.model.redelivery_order import merge_returned
 from ambermq.snapshot.persistent_map import PersistentMap
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, unpack_words
-from ambermq.engine.model.returned_entries import merge_returned
+from ambermq.engine.model.redelivery_order import merge_returned
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 
 NUMBERS = st.lists(st.integers(0, 6000), unique=True, max_size=60)
@@ -38,7 +38,7 @@ def test_what_lies_among_others_takes_none_of_them_up(monkeypatch: pytest.Monkey
         seen += len(words) // WORD_BYTES
         return unpack_words(words)
 
-    monkeypatch.setattr("ambermq.engine.model.returned_entries.unpack_words", unpacked)
+    monkeypatch.setattr("ambermq.engine.model.redelivery_order.unpack_words", unpacked)
     returned, consumers, each = EMPTY_QUEUE, 300, 8
     for consumer in range(consumers):
         returned = merge_returned(returned, pack_words(range(consumer, consumers * each, consumers)))
