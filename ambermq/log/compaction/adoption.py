@@ -9,7 +9,7 @@
 Rule 1. Only the thread that edits the manifest adopts. The edit applies to the generation on the disk. It is refused if
 an input or the snapshot at the horizon is missing; then nothing changes, and the list `removed` deletes the new files.
 Rule 2. An old file is deleted only when the loop does not read bodies from it any more (`is_released`) and no reader's
-manifest names it (pinned_generations.py).
+manifest names it (generation_pins.py).
 """
 
 from collections.abc import Callable

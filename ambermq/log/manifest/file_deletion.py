@@ -1,6 +1,6 @@
 """The deletion of files on the manifest's list `removed`.
 
-Rule 1. A file that a reader's manifest names stays until the reader has finished (pinned_generations.py).
+Rule 1. A file that a reader's manifest names stays until the reader has finished (generation_pins.py).
 Rule 2. A file that cannot be deleted (no permission, a read-only directory, a busy mount) costs only disk space. It
 stays on the list, and every run tries it again. One fault is reported until a run succeeds.
 Rule 3. A missing file counts as deleted. Any other failure is a disk error and goes to the caller.
@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from ambermq.log.format.segment import index_path, segment_path
+from ambermq.log.manifest.generation_pins import GenerationPins
 from ambermq.log.manifest.manifest import segments_path, snapshot_path, snapshots_path
-from ambermq.log.manifest.pinned_generations import PinnedGenerations
 from ambermq.log.storage.interface import Storage
 
 __all__ = ["FileDeletion"]
@@ -32,7 +32,7 @@ class FileDeletion:
         """Reports about files that could not be deleted. Few, because a fault is reported once."""
         self._storage = storage
         self._directory = directory
-        self._pins = PinnedGenerations(storage, directory)
+        self._pins = GenerationPins(storage, directory)
         self._is_fault_reported = False
 
     def delete(self, file_ids: frozenset[int]) -> frozenset[int]:

@@ -6,7 +6,7 @@ Rule 1. A segment or a snapshot that the manifest does not name does not exist. 
 deleted; only files on the list `removed` are deleted.
 Rule 2. A manifest is never changed in place: a temporary file is written and synced, then renamed over it, then the
 directory is synced. A manifest that a reader has locked keeps a second name, `MANIFEST.<generation>`
-(pinned_generations.py).
+(generation_pins.py).
 Rule 3. An edit is a pure function Manifest -> Manifest. `commit` applies it to the generation on the disk.
 Rule 4. A damaged manifest is refused. There is no fallback to an older one: that would silently lose newer segments.
 Rule 5. `durable_end` is a lower bound: everything below it was synced before the edit. A bad batch there is damage,

@@ -21,6 +21,7 @@ from ambermq.engine.snapshots.files import load_snapshot
 from ambermq.engine.snapshots.retention import base_of
 from ambermq.log.errors import DamageError, LogError
 from ambermq.log.format.checksum_pair import SampledChecksum
+from ambermq.log.manifest.generation_pins import GenerationPins
 from ambermq.log.manifest.manifest import (
     Manifest,
     Snapshot,
@@ -30,7 +31,6 @@ from ambermq.log.manifest.manifest import (
     load,
     snapshot_path,
 )
-from ambermq.log.manifest.pinned_generations import PinnedGenerations
 from ambermq.log.read.log_reader import LogReader
 from ambermq.log.recovery.recovery import lock_path
 from ambermq.log.storage.disk import DiskStorage
@@ -268,7 +268,7 @@ def _delete_stopped(directory: str, name: str) -> None:
             raise ToolError(f"the snapshot {name!r} cannot be deleted: history begins with it", where=directory)
         file_ids = frozenset({one.file_id})
         commit(storage, directory, partial(forget_snapshots, file_ids=file_ids))
-        if one.file_id not in PinnedGenerations(storage, directory).sweep():
+        if one.file_id not in GenerationPins(storage, directory).sweep():
             with suppress(FileNotFoundError):
                 storage.unlink(snapshot_path(directory, one.file_id))
             commit(storage, directory, partial(forget_removed, file_ids=file_ids))

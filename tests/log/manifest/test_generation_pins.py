@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ambermq.log.manifest.generation_pins import GenerationPins
 from ambermq.log.manifest.manifest import Manifest, commit, load, manifest_path, named_files
-from ambermq.log.manifest.pinned_generations import PinnedGenerations
 from ambermq.log.read.log_reader import open_reader
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.disk import DiskStorage
@@ -54,10 +54,10 @@ def test_files_that_a_reader_may_still_open_are_not_deleted(tmp_path: Path) -> N
             life.log._housekeeper.edit(_remove_oldest)
             _housekeep(life.log)
         assert next(reader.batches()).batch.header.base_offset == oldest.base_offset
-        assert PinnedGenerations(life.storage, str(tmp_path)).generations() == [reader.manifest.generation]
+        assert GenerationPins(life.storage, str(tmp_path)).generations() == [reader.manifest.generation]
     _housekeep(life.log)
     assert oldest.file_id not in _segments(life.storage, str(tmp_path))
-    assert PinnedGenerations(life.storage, str(tmp_path)).generations() == []
+    assert GenerationPins(life.storage, str(tmp_path)).generations() == []
     assert life.log._housekeeper.manifest.removed == ()
     life.log.close()
 
@@ -70,7 +70,7 @@ def test_a_reader_is_found_after_a_roll(tmp_path: Path) -> None:
         sealed = len(life.log.manifest.sealed)
         _fill(life)
         assert len(life.log.manifest.sealed) > sealed
-        assert PinnedGenerations(life.storage, str(tmp_path)).generations() == [reader.manifest.generation]
+        assert GenerationPins(life.storage, str(tmp_path)).generations() == [reader.manifest.generation]
     life.log.close()
 
 
@@ -109,8 +109,8 @@ def test_a_link_that_was_made_before_its_replacement_was_cut_short_is_used(tmp_p
         path = manifest_path(str(tmp_path))
         Path(f"{path}.{reader.manifest.generation}").hardlink_to(path)
         commit(life.storage, str(tmp_path), _remove_oldest)
-        assert PinnedGenerations(life.storage, str(tmp_path)).sweep() == named_files(reader.manifest)
-    assert PinnedGenerations(life.storage, str(tmp_path)).sweep() == frozenset()
+        assert GenerationPins(life.storage, str(tmp_path)).sweep() == named_files(reader.manifest)
+    assert GenerationPins(life.storage, str(tmp_path)).sweep() == frozenset()
 
 
 def test_a_held_link_that_cannot_be_read_names_nothing() -> None:
@@ -120,7 +120,7 @@ def test_a_held_link_that_cannot_be_read_names_nothing() -> None:
     link = f"{manifest_path(DIRECTORY)}.7"
     storage.open(link, create=True).write([b"not a manifest"], 0)
     reader = storage.share(link)
-    pins = PinnedGenerations(storage, DIRECTORY)
+    pins = GenerationPins(storage, DIRECTORY)
     assert pins.sweep() == frozenset()
     assert pins.generations() == [7]
     reader.release()
@@ -139,7 +139,7 @@ def test_a_file_system_without_links_keeps_no_broker_from_its_work() -> None:
     life.log._housekeeper.edit(_remove_oldest)
     _housekeep(life.log)
     assert life.log._housekeeper.manifest.generation > before
-    assert PinnedGenerations(storage, DIRECTORY).generations() == []
+    assert GenerationPins(storage, DIRECTORY).generations() == []
 
 
 @settings(max_examples=40, deadline=None)
@@ -170,6 +170,6 @@ def test_what_a_held_manifest_names_is_there(steps: list[str], chance: random.Ra
     for hold, _ in readers:
         hold.release()
     _housekeep(life.log)
-    assert PinnedGenerations(storage, DIRECTORY).generations() == []
+    assert GenerationPins(storage, DIRECTORY).generations() == []
     assert life.log._housekeeper.manifest.removed == ()
     assert set(_segments(storage, DIRECTORY)) == named_files(life.log._housekeeper.manifest)

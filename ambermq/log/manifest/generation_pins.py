@@ -20,12 +20,12 @@ from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.manifest.manifest import MANIFEST_NAME, Manifest, decode, named_files
 from ambermq.log.storage.interface import Storage
 
-__all__ = ["PinnedGenerations"]
+__all__ = ["GenerationPins"]
 
 _LINK_NAME: Final = re.compile(rf"{MANIFEST_NAME}\.([0-9]+)\Z")
 
 
-class PinnedGenerations:
+class GenerationPins:
     """The links to old manifests in one log's directory."""
 
     __slots__ = ("_directory", "_storage")
