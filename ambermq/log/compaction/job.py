@@ -17,7 +17,7 @@ from typing import Final
 
 from ambermq.log.compaction.rewrite_tasks import RewrittenSegment
 from ambermq.log.errors import ForeignError, LockedError
-from ambermq.log.format.checked_document import json_with_crc_line, read_document
+from ambermq.log.format.crc_document import json_with_crc_line, read_document
 from ambermq.log.manifest.manifest import Horizon
 from ambermq.log.storage.interface import Lock, Storage
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ambermq.log.errors import DamageError, LogError, LogFailed
-from ambermq.log.format.checked_document import json_with_crc_line, read_document
+from ambermq.log.format.crc_document import json_with_crc_line, read_document
 from ambermq.log.format.segment import Segment, segment_path
 from ambermq.log.storage.interface import FileLock, Storage
 

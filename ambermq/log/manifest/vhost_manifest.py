@@ -1,6 +1,6 @@
 r"""The root manifest: the file that names every virtual host except the default one.
 
-    VHOSTS      one JSON object over several lines, then its CRC line (checked_document.py)
+    VHOSTS      one JSON object over several lines, then its CRC line (crc_document.py)
     vhosts/     one log directory for each, named `<name>~<8 hex digits>`
 
 Rule 1. The directory of the root manifest is the log of the virtual host "default", which the root manifest never
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ambermq.log.errors import DamageError, LogError
-from ambermq.log.format.checked_document import json_with_crc_line, read_document
+from ambermq.log.format.crc_document import json_with_crc_line, read_document
 
 __all__ = [
     "DEFAULT_VHOST",

@@ -21,7 +21,7 @@ r"""The bytes of a backup: a header, the parts in compressed frames, and a table
     12     u32   crc        CRC-32C of bytes 0 to 12, then of the payload
     16     the payload      one zstandard frame
 
-    table      a JSON object over several lines, closed by a CRC line as the manifest is (checked_document.py)
+    table      a JSON object over several lines, closed by a CRC line as the manifest is (crc_document.py)
 
     trailer, 32 bytes
      0     8 B   magic      "AMBEREND"
@@ -44,8 +44,8 @@ import msgspec
 from msgspec import Meta
 
 from ambermq.log.errors import DamageError, ForeignError
-from ambermq.log.format.checked_document import read_document, with_crc_line
 from ambermq.log.format.checksum import crc32c
+from ambermq.log.format.crc_document import read_document, with_crc_line
 
 __all__ = [
     "FRAME_BYTES_MAX",

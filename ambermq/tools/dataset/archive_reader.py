@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ambermq.log.format.checked_document import read_document, with_crc_line
+from ambermq.log.format.crc_document import read_document, with_crc_line
 from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection
 from ambermq.tools.dataset.file_systems import joined, os_errors, place_of
 from ambermq.tools.dataset.log_segments import HistoryLog

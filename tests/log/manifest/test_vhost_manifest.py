@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
-from ambermq.log.format.checked_document import with_crc_line
+from ambermq.log.format.crc_document import with_crc_line
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.vhost_directories import VhostDirectories, load_root
 from ambermq.log.manifest.vhost_manifest import (

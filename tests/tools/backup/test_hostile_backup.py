@@ -15,8 +15,8 @@ from ambermq.engine.snapshots.state_codec import ImageFault, image_of, state_of
 from ambermq.log.buffer import Buffer
 from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.format.batch import Mismatch
-from ambermq.log.format.checked_document import with_crc_line
 from ambermq.log.format.compression import decompress
+from ambermq.log.format.crc_document import with_crc_line
 from ambermq.snapshot.block_file import Block, BlockKind
 from ambermq.tools.backup import format as backup_format
 from ambermq.tools.backup import reader as backup_reader

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ambermq.log.errors import DamageError, ForeignError
-from ambermq.log.format.checked_document import json_with_crc_line, read_document, with_crc_line
+from ambermq.log.format.crc_document import json_with_crc_line, read_document, with_crc_line
 
 
 @dataclass(frozen=True, slots=True)
