@@ -21,9 +21,9 @@ from ambermq.engine.errors import Refused
 from ambermq.engine.events import Acquired, Attached, Detached, Event, Published, Reset
 from ambermq.engine.events.registry import NUMBERS
 from ambermq.engine.history.id_origins import Link, Origins
+from ambermq.engine.history.message_route import Passage, message_routes
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, Track
 from ambermq.engine.history.past import Past, PastError, PastKind
-from ambermq.engine.history.route_taken import Passage, routes_taken
 from ambermq.engine.model.state import State
 from ambermq.engine.records.index_keys import BROKER, bucket_key, node_key, touches_of
 from ambermq.engine.records.reader import events_of
@@ -215,11 +215,11 @@ class _StorySearch:
         head = past.body(published.chunks[0] if published.chunks else published.offset)
         fields = no_fields(b"") if head is DAMAGED else self._fields_of(head)
         if not producer.is_addressed:
-            return routes_taken(state, router.hops(state, producer.muxer, producer.destination, fields, None))
+            return message_routes(state, router.hops(state, producer.muxer, producer.destination, fields, None))
         muxer = state.muxers.get(producer.muxer)
         address = "" if muxer is None else muxer_address(muxer.name)
         try:
-            return routes_taken(
+            return message_routes(
                 state, explain(state, address, fields, DecisionContext(0, 0, 0, EngineConfig(), router)).hops
             )
         except Refused:

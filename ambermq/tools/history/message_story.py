@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ambermq.engine.events import Started
 from ambermq.engine.history.id_origins import Link
+from ambermq.engine.history.message_route import Passage
 from ambermq.engine.history.message_steps import MessagePlace, MessagePlaceState, Step, StepKind
 from ambermq.engine.history.message_story import MessageStory, Route
-from ambermq.engine.history.route_taken import Passage
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.outcome import Outcome

@@ -10,7 +10,7 @@ from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.state import State
 from ambermq.engine.routing.router import Hop
 
-__all__ = ["Passage", "routes_taken"]
+__all__ = ["Passage", "message_routes"]
 
 
 class Passage(NamedTuple):
@@ -21,7 +21,7 @@ class Passage(NamedTuple):
     attachment: Attachment
 
 
-def routes_taken(state: State, hops: Iterable[Hop]) -> dict[int, tuple[Passage, ...]]:
+def message_routes(state: State, hops: Iterable[Hop]) -> dict[int, tuple[Passage, ...]]:
     """Return the first route from the first muxer to each queue; `hops` are in the order of routing."""
     muxer_routes: dict[int, tuple[Passage, ...]] = {}
     queue_routes: dict[int, tuple[Passage, ...]] = {}
