@@ -7,5 +7,5 @@ Rule 4. A compaction that the broker starts is a child process; the broker's sto
 
 Imports: engine/*, log/*, protocol/*, tools/client, tools/config, tools/terminal.
 Imported by: tools, tools/compaction, tools/vhosts.
-Names: serve, ChildBroker, VhostStore, CompactionStarter, stopped_engine.
+Names: serve, ChildBroker, VhostStore, CompactionStarter, offline_engine.
 """

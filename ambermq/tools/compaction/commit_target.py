@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, final
 from ambermq.engine.commands import CommitCompaction, DeleteSnapshot, NameSnapshot, TakeSnapshot
 from ambermq.engine.loop.durable_loop import DurableLoop
 from ambermq.protocol.management.compactions import COMPACTION_TYPE
-from ambermq.tools.broker.stopped_engine import ask, stopped_engine
+from ambermq.tools.broker.offline_engine import ask, offline_engine
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import SnapshotManagement
@@ -121,5 +121,5 @@ def broker_for(directory: str, url: str | None, *, token: str = "") -> Iterator[
     if url is not None:
         yield RunningBroker.at(url)
         return
-    with stopped_engine(directory) as engine:
+    with offline_engine(directory) as engine:
         yield _StoppedBroker(engine)

@@ -27,7 +27,7 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.recovery.recovery import Recovery, lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.protocol.management.vhosts import VHOST_TYPE
-from ambermq.tools.broker.stopped_engine import ask, stopped_engine
+from ambermq.tools.broker.offline_engine import ask, offline_engine
 from ambermq.tools.client.broker_option import holder_of, log_of_vhost
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
@@ -174,7 +174,7 @@ class StoppedVhosts:
             Recovery.open(self._storage, path, LogConfig(), 0).close()
             if mode:
                 # The first start of an engine writes the mode to the log.
-                with stopped_engine(path, mode):
+                with offline_engine(path, mode):
                     pass
 
     def reset(self, name: str) -> Mapping[str, Any]:
@@ -219,7 +219,7 @@ class StoppedVhosts:
         """Open the engine of a virtual host under the lock of the data directory."""
         if name == DEFAULT_VHOST:
             # The lock of the default virtual host is that of the data directory.
-            with stopped_engine(self._directory) as engine:
+            with offline_engine(self._directory) as engine:
                 self._is_held = True
                 try:
                     yield engine, self._directory
@@ -228,7 +228,7 @@ class StoppedVhosts:
             return
         with self._locked():
             path = log_of_vhost(self._directory, name)
-            with stopped_engine(path) as engine:
+            with offline_engine(path) as engine:
                 yield engine, path
 
     @contextmanager

@@ -24,13 +24,13 @@ from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError
 
-__all__ = ["ask", "stopped_engine"]
+__all__ = ["ask", "offline_engine"]
 
 _POLL_MS: Final = 20
 
 
 @contextmanager
-def stopped_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Iterator[DurableLoop]:
+def offline_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Iterator[DurableLoop]:
     """Open the engine of the log in `directory` under its lock; raise LockedError if a broker runs, or LogError.
 
     It creates no log: LogError if there is none. `mode` is the mode of a log that was never started.
