@@ -24,8 +24,8 @@ from ambermq.log.segments.segment_reader import walk_whole
 from ambermq.log.storage.interface import Storage
 from ambermq.tools.backup.format import SNAPSHOT_PART, VERSION, Head, SegmentPart, Table, segment_part_name
 from ambermq.tools.backup.writer import BackupWriter
+from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.snapshot_files import snapshot_named, snapshot_state
-from ambermq.tools.past.throttled_storage import reading_storage
 
 __all__ = ["export_backup"]
 
@@ -39,7 +39,7 @@ def export_backup(directory: str, name: str, path: str, *, as_directory: bool, b
     `bytes_per_s` limits the rate of writing; 0 is no limit. Raises ToolError if there is no such snapshot, if it is
     damaged, or if the backup cannot be written; LogError as `open_reader` does; DamageError if the log is damaged.
     """
-    with open_reader(directory, storage=reading_storage(directory)) as reader:
+    with open_reader(directory, storage=storage_of(directory)) as reader:
         manifest = reader.manifest
         snapshot = snapshot_named(manifest, name, directory)
         state = snapshot_state(reader, snapshot)

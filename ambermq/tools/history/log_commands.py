@@ -25,10 +25,10 @@ from ambermq.log.recovery import repair as repairs
 from ambermq.log.recovery.verify import Report, verify
 from ambermq.tools.client.broker_option import data_option, vhost_directory
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
+from ambermq.tools.past.background_storage import open_log, storage_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.past_names import names_in
-from ambermq.tools.past.throttled_storage import open_log, reading_storage
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.lazy_group import LazyGroup
@@ -143,7 +143,7 @@ def _lines(
 
 def _begin(directory: str, offset: int | None) -> tuple[int, IdNames]:
     """Return the offset at which history begins, and the names at that moment; PastError if `offset` lies below."""
-    with open_past(directory, storage=reading_storage(directory)) as past:
+    with open_past(directory, storage=storage_of(directory)) as past:
         horizon = past.horizon.offset
         if not horizon:
             return 0, IdNames()
@@ -173,7 +173,7 @@ def verify_log(data: str | None, output: str) -> None:
     computes samples of the checksums, such as those of each 16th batch. If the two disagree, the command says so.
     """
     directory = directory_to_read(data)
-    storage = reading_storage(directory)
+    storage = storage_of(directory)
     with progress_bar() as progress:
         report = verify(
             directory,

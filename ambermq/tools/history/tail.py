@@ -22,12 +22,12 @@ from ambermq.protocol.amqp10.message.publish_outline import message_id_hash
 from ambermq.tools.client.broker_option import data_option
 from ambermq.tools.client.message_ids import message_id_of, possible_ids
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
+from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.id_names import IdNames
 from ambermq.tools.past.moment_option import parse_offset
 from ambermq.tools.past.past_access import opened_past, state_of
 from ambermq.tools.past.past_names import PastNames
 from ambermq.tools.past.queue_rows import no_such_queue
-from ambermq.tools.past.throttled_storage import reading_storage
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.output import output_option, print_json, print_words
@@ -186,7 +186,7 @@ def _lines(events: Iterable[Event], names: IdNames, wanted: _Filter) -> Iterator
 def _new_lines(directory: str, following: int, wanted: _Filter) -> Iterator[Line]:
     """Yield the lines of events from the offset `following` on, without end."""
     while True:
-        with open_past(directory, storage=reading_storage(directory)) as past:
+        with open_past(directory, storage=storage_of(directory)) as past:
             names = PastNames(past)
             while True:
                 if past.end > following:

@@ -3,7 +3,7 @@
 Rule 1. A command lowers its priority before it reads a log, and if possible before its imports: those alone use a
 processor for 0.25 s.
 Rule 2. It does so with and without a running broker. On an idle processor a low priority costs no time.
-Rule 3. Beside a running broker it also limits its read rate (throttled_storage.py).
+Rule 3. Beside a running broker it also limits its read rate (background_storage.py).
 """
 
 import os

@@ -18,9 +18,9 @@ from ambermq.engine.events import Event
 from ambermq.engine.history.past import Past, open_past
 from ambermq.engine.model.state import State
 from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE
+from ambermq.tools.past.background_storage import storage_of
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.moment_option import AtOffset, parse_when
-from ambermq.tools.past.throttled_storage import reading_storage
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from ambermq.tools.terminal.progress import progress_bar
@@ -58,12 +58,12 @@ def opened_past(url: str | None, data: str | None) -> Iterator[Past]:
 
 
 def _with_all_written(directory: str) -> Past:
-    past = open_past(directory, storage=reading_storage(directory))
+    past = open_past(directory, storage=storage_of(directory))
     written, deadline = past.reader.survey.valid_end, time.monotonic() + _DURABLE_SECONDS
     while past.end < written and time.monotonic() < deadline:
         past.close()
         time.sleep(_CHECK_SECONDS)
-        past = open_past(directory, storage=reading_storage(directory))
+        past = open_past(directory, storage=storage_of(directory))
     return past
 
 

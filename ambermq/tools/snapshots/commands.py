@@ -45,9 +45,9 @@ from ambermq.tools.client.broker_option import (
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import SnapshotManagement
+from ambermq.tools.past.background_storage import open_log
 from ambermq.tools.past.low_priority import directory_to_read
 from ambermq.tools.past.snapshot_files import SNAPSHOT_ADVICE, snapshot_named, snapshot_state
-from ambermq.tools.past.throttled_storage import open_log
 from ambermq.tools.snapshots.backup_commands import backup_values, export, restore, verified_backup
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode

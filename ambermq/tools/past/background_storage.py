@@ -21,7 +21,7 @@ from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["BrokerLoad", "ThrottledStorage", "open_log", "reading_storage"]
+__all__ = ["BackgroundStorage", "BrokerLoad", "open_log", "storage_of"]
 
 _PROCESSOR_SHARE: Final = 0.25
 """The share of one processor that a reader may use beside a busy broker."""
@@ -62,7 +62,7 @@ class BrokerLoad:
 
 
 @final
-class _ThrottledFile(DiskFile):
+class _BackgroundFile(DiskFile):
     """A file with limited reads."""
 
     __slots__ = ("_limit", "_load")
@@ -83,7 +83,7 @@ class _ThrottledFile(DiskFile):
 
 
 @final
-class ThrottledStorage(DiskStorage):
+class BackgroundStorage(DiskStorage):
     """The file system with one read limit for all files while a broker is busy."""
 
     __slots__ = ("_limit", "_load")
@@ -96,10 +96,10 @@ class ThrottledStorage(DiskStorage):
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> DiskFile:
         """See Storage."""
         file = super().open(path, create=create, direct=direct)
-        return _ThrottledFile(file.fileno(), self._limit, self._load, is_direct=file.is_direct)
+        return _BackgroundFile(file.fileno(), self._limit, self._load, is_direct=file.is_direct)
 
 
-def reading_storage(directory: str) -> Storage:
+def storage_of(directory: str) -> Storage:
     """Return the storage for reads of a log: limited while the broker that serves it is busy.
 
     The environment has the rate; 0 is no limit. Raises ToolError if it is not a number.
@@ -107,12 +107,12 @@ def reading_storage(directory: str) -> Storage:
     rate, pid = _rate(), writer_of(directory)
     if not rate or pid is None:
         return DiskStorage()
-    return ThrottledStorage(RateLimit(rate << 20, processor_share=_PROCESSOR_SHARE), BrokerLoad(pid))
+    return BackgroundStorage(RateLimit(rate << 20, processor_share=_PROCESSOR_SHARE), BrokerLoad(pid))
 
 
 def open_log(directory: str) -> LogReader:
-    """Open the log in a directory as `open_reader` does, through its `reading_storage`."""
-    return open_reader(directory, storage=reading_storage(directory))
+    """Open the log in a directory as `open_reader` does, through its `storage_of`."""
+    return open_reader(directory, storage=storage_of(directory))
 
 
 def _rate() -> int:

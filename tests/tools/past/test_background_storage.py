@@ -8,10 +8,10 @@ import pytest
 
 from ambermq.log.manifest.writer_lock import lock_path
 from ambermq.log.storage.disk import DiskStorage
+from ambermq.tools.past import background_storage as paced_storage
 from ambermq.tools.past import rate_limit as pace
-from ambermq.tools.past import throttled_storage as paced_storage
+from ambermq.tools.past.background_storage import BackgroundStorage, BrokerLoad, storage_of
 from ambermq.tools.past.rate_limit import RateLimit
-from ambermq.tools.past.throttled_storage import BrokerLoad, ThrottledStorage, reading_storage
 from ambermq.tools.terminal.errors import ToolError
 
 
@@ -82,7 +82,7 @@ def test_only_beside_a_busy_broker_reads_wait(tmp_path: Path, clock: Clock, monk
     path.write_bytes(bytes(range(256)) * 40)
     used = [0.0]
     monkeypatch.setattr(BrokerLoad, "_used", lambda _: used[0])
-    file = ThrottledStorage(RateLimit(1000), BrokerLoad(os.getpid())).open(str(path))
+    file = BackgroundStorage(RateLimit(1000), BrokerLoad(os.getpid())).open(str(path))
     clock.now_s += 1
     assert [file.read(1024, 1024 * number) for number in range(10)] == [bytes(range(256)) * 4] * 10
     assert clock.slept_s == 0
@@ -104,15 +104,15 @@ def test_the_processor_time_of_a_process_is_read() -> None:
 
 def test_without_a_broker_nothing_is_paced(tmp_path: Path) -> None:
     """A directory without a broker is read without a limit."""
-    assert type(reading_storage(str(tmp_path))) is DiskStorage
+    assert type(storage_of(str(tmp_path))) is DiskStorage
 
 
 def test_beside_a_broker_the_environment_bounds_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default reads are paced, 0 lifts the bound, and what is no number is refused."""
     Path(lock_path(str(tmp_path))).write_text(json.dumps({"pid": os.getpid()}))
-    assert type(reading_storage(str(tmp_path))) is ThrottledStorage
+    assert type(storage_of(str(tmp_path))) is BackgroundStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "0")
-    assert type(reading_storage(str(tmp_path))) is DiskStorage
+    assert type(storage_of(str(tmp_path))) is DiskStorage
     monkeypatch.setenv("AMBERMQ_READ_RATE", "fast")
     with pytest.raises(ToolError, match="invalid read rate"):
-        reading_storage(str(tmp_path))
+        storage_of(str(tmp_path))
