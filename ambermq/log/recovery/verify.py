@@ -30,7 +30,7 @@ from ambermq.log.manifest.manifest import (
 from ambermq.log.manifest.snapshot_placement import temporary_path
 from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.segments.batch_walk import BatchWalk
-from ambermq.log.segments.paired_check import check_by_both
+from ambermq.log.segments.checksum_cross_check import check_by_both
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.log.storage.interface import Storage

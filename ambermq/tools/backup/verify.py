@@ -17,7 +17,7 @@ from ambermq.log.errors import DamageError, ForeignError
 from ambermq.log.format.batch import KEPT
 from ambermq.log.format.checksum_pair import SampledChecksum
 from ambermq.log.format.segment import SegmentHeader
-from ambermq.log.segments.paired_check import check_by_both
+from ambermq.log.segments.checksum_cross_check import check_by_both
 from ambermq.log.segments.segment_reader import SegmentReader, walk_whole
 from ambermq.log.storage.interface import File
 from ambermq.snapshot.block_file import HEADER_BYTES as SNAPSHOT_HEADER_BYTES
