@@ -43,7 +43,7 @@ from ambermq.engine.effects import CommandFailed, ConsumerEnded, ConsumerReady, 
 from ambermq.engine.errors import Refused
 from ambermq.engine.events import Event, Lost, Published, Settled
 from ambermq.engine.fold.apply import APPLY
-from ambermq.engine.fold.lost_entries import damage_of
+from ambermq.engine.fold.data_loss import damage_of
 from ambermq.engine.fold.wide_fanout import WideFanout
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.loop.command_queue import CommandQueue
