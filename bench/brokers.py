@@ -90,11 +90,11 @@ class AmberMQ:
     def start(self, *, probe: Path | None = None) -> float:
         """Start it on its data directory and wait for its line `ready amqp://HOST:PORT data=DIR`.
 
-        With `probe` the lateness of its event loop is written to that file (probed_broker.py).
+        With `probe` the lateness of its event loop is written to that file (broker_probe.py).
         """
         command = [*self._command] or [str(Path(sys.executable).with_name("ambermq"))]
         if probe is not None:
-            command = [sys.executable, "-m", "bench.measures.probed_broker", str(probe)]
+            command = [sys.executable, "-m", "bench.measures.broker_probe", str(probe)]
         self._directory.mkdir(parents=True, exist_ok=True)
         errors = self._directory.with_suffix(".stderr")
         began = time.monotonic()

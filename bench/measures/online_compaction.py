@@ -1,6 +1,6 @@
 """The cost of a compaction by Spark for the broker's clients, on the same cores.
 
-One broker with the probe (probed_broker.py), on a log of a gibibyte of which nine tenths are garbage. A queue moves
+One broker with the probe (broker_probe.py), on a log of a gibibyte of which nine tenths are garbage. A queue moves
 messages at half of its maximum rate, first without and then with `ambermq log compact` beside it. The second window
 lasts from the start of the command to its end, with the start of Spark. The commit is measured separately too.
 """
@@ -14,8 +14,8 @@ from typing import Final
 from ambermq.tools.terminal.child_command import child_command
 from bench.brokers import AmberMQ, Broker
 from bench.load import Load, LoadFailed, Window, run_load
+from bench.measures.broker_probe import LatenessFile
 from bench.measures.compaction_log import write_compact_log
-from bench.measures.probed_broker import LatenessFile
 
 __all__ = ["measure_compact_online"]
 

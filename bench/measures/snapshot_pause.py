@@ -1,6 +1,6 @@
 """The cost of a snapshot for the broker's clients: pauses of its event loop, and latency of deliveries.
 
-One broker with the probe (probed_broker.py): 100 queues hold 5,000,000 messages of 100 B, and another queue moves
+One broker with the probe (broker_probe.py): 100 queues hold 5,000,000 messages of 100 B, and another queue moves
 messages at half of its maximum rate. Two windows of equal length follow: one without snapshots, one with snapshots
 one after the other. Then SIGKILL, and a start from the newest snapshot.
 """
@@ -15,7 +15,7 @@ from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import SnapshotManagement
 from bench.brokers import AmberMQ, Broker
 from bench.load import Load, Window, fill_queue, run_load
-from bench.measures.probed_broker import LatenessFile
+from bench.measures.broker_probe import LatenessFile
 
 __all__ = ["measure_pause"]
 

@@ -1,4 +1,4 @@
-"""`python -m bench.measures.probed_broker FILE serve ...`: the command `ambermq` with a probe in its event loop.
+"""`python -m bench.measures.broker_probe FILE serve ...`: the command `ambermq` with a probe in its event loop.
 
 The probe is a timer of a millisecond. It stores its longest lateness in nanoseconds in the first slot of a mapped file.
 A measurement sets the slot to 0 at the begin of a window.
