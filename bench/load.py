@@ -18,7 +18,7 @@ from typing import Final
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
 from bench.brokers import Broker
-from bench.client.board import Board, Phase, Slot
+from bench.client.counter_file import CounterFile, Phase, Slot
 from bench.client.shapes import SHAPES
 
 __all__ = [
@@ -96,26 +96,26 @@ class Reading:
 
 
 class Running:
-    """A running load: a sender, a receiver, and their board."""
+    """A running load: a sender, a receiver, and their counter file."""
 
     def __init__(
-        self, broker: Broker, board: Board, sender: subprocess.Popen[bytes], receiver: subprocess.Popen[bytes]
+        self, broker: Broker, counters: CounterFile, sender: subprocess.Popen[bytes], receiver: subprocess.Popen[bytes]
     ) -> None:
         self._broker = broker
-        self._board = board
+        self._counters = counters
         self._sender = sender
         self._receiver = receiver
 
     def phase(self, phase: Phase) -> None:
         """Set the phase of sender and receiver."""
-        self._board.slots[Slot.PHASE] = phase
+        self._counters.slots[Slot.PHASE] = phase
 
     def read(self) -> Reading:
         """Read counters and CPU together. Raises LoadFailed."""
         return Reading(
             time=time.monotonic(),
-            settled=self._board.slots[Slot.SETTLED],
-            received=self._board.slots[Slot.RECEIVED],
+            settled=self._counters.slots[Slot.SETTLED],
+            received=self._counters.slots[Slot.RECEIVED],
             broker_cpu=self._broker.usage().cpu_seconds,
             sender_cpu=_cpu_seconds(self._sender),
             receiver_cpu=_cpu_seconds(self._receiver),
@@ -131,13 +131,13 @@ class Running:
 @contextmanager
 def start_load(broker: Broker, load: Load, directory: Path) -> Iterator[Running]:
     """Start a load, wait until the first message has arrived, and yield it. Raises LoadFailed."""
-    with _board(directory) as board:
-        options = _options(broker, _new_queue(), board, load)
+    with _counter_file(directory) as counters:
+        options = _options(broker, _new_queue(), counters, load)
         with _client("receive", options) as receiver:
             _await_ready(receiver)
             with _client("send", options) as sender:
-                _await_traffic(board, sender, receiver)
-                yield Running(broker, board, sender, receiver)
+                _await_traffic(counters, sender, receiver)
+                yield Running(broker, counters, sender, receiver)
 
 
 def run_load(
@@ -165,21 +165,21 @@ def fill_queue(
     With several connections {} in the queue's name becomes the number of each; all send the same number of messages.
     """
     load = Load(body_bytes, connections=connections, backlog=0)
-    with _board(directory) as board:
+    with _counter_file(directory) as counters:
         began = time.monotonic()
-        with _client("send", [*_options(broker, queue, board, load), "--count", str(count)]) as sender:
+        with _client("send", [*_options(broker, queue, counters, load), "--count", str(count)]) as sender:
             _report(sender)
         return time.monotonic() - began
 
 
 def drain_queue(broker: Broker, queue: str, count: int, body_bytes: int, directory: Path) -> int:
     """Receive until `count` messages have arrived; return the number received. Raises LoadFailed."""
-    with _board(directory) as board:
-        board.slots[Slot.SENT] = count
-        board.slots[Slot.PHASE] = Phase.DRAIN
-        with _client("receive", _options(broker, queue, board, Load(body_bytes))) as receiver:
+    with _counter_file(directory) as counters:
+        counters.slots[Slot.SENT] = count
+        counters.slots[Slot.PHASE] = Phase.DRAIN
+        with _client("receive", _options(broker, queue, counters, Load(body_bytes))) as receiver:
             _report(receiver)
-        return int(board.slots[Slot.RECEIVED])
+        return int(counters.slots[Slot.RECEIVED])
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def hold_connections(broker: Broker, count: int, *, bare: bool) -> Iterator[None
         yield
 
 
-def _options(broker: Broker, queue: str, board: Board, load: Load) -> list[str]:
+def _options(broker: Broker, queue: str, counters: CounterFile, load: Load) -> list[str]:
     numbers = {
         "--connections": load.connections,
         "--body-bytes": load.body_bytes,
@@ -204,8 +204,8 @@ def _options(broker: Broker, queue: str, board: Board, load: Load) -> list[str]:
         broker.url,
         "--address",
         broker.address(queue),
-        "--board",
-        str(board.path),
+        "--counters",
+        str(counters.path),
         "--shape",
         load.shape,
     ]
@@ -220,12 +220,12 @@ def _new_queue() -> str:
 
 
 @contextmanager
-def _board(directory: Path) -> Iterator[Board]:
-    board = Board.create(directory / f"board-{uuid.uuid4().hex[:12]}")
+def _counter_file(directory: Path) -> Iterator[CounterFile]:
+    counters = CounterFile.create(directory / f"counters-{uuid.uuid4().hex[:12]}")
     try:
-        yield board
+        yield counters
     finally:
-        board.close()
+        counters.close()
 
 
 @contextmanager
@@ -249,9 +249,9 @@ def _await_ready(process: subprocess.Popen[bytes]) -> None:
         raise LoadFailed(f"{process.args!r} ended before it was ready")
 
 
-def _await_traffic(board: Board, *processes: subprocess.Popen[bytes]) -> None:
+def _await_traffic(counters: CounterFile, *processes: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _READY_SECONDS
-    while not board.slots[Slot.RECEIVED]:
+    while not counters.slots[Slot.RECEIVED]:
         for process in processes:
             if process.poll() is not None:
                 raise LoadFailed(f"{process.args!r} ended with code {process.returncode}")

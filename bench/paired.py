@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.brokers import AmberMQ, Broker, BrokerFailed, RabbitMQ, command_module
-from bench.client.board import Phase
+from bench.client.counter_file import Phase
 from bench.load import LOADS, LoadFailed, Running, start_load
 
 __all__ = ["Side", "main"]

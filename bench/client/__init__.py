@@ -5,5 +5,5 @@ Rule 2. What is sent is encoded once, and frames that repeat are recognised by t
 
 Imports: nothing of ours.
 Imported by: bench.
-Names: Connection, Sender, Receiver, Board.
+Names: Connection, Sender, Receiver, CounterFile.
 """

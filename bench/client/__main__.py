@@ -1,6 +1,6 @@
 """The load process: `python -m bench.client send|receive|idle`. The scenarios start one process for each role.
 
-It writes counters to the board, stops when the board's phase says so, and prints its latency percentiles as JSON. The
+It writes counters to the counter file, stops when its phase says so, and prints its latency percentiles as JSON. The
 controlling process reads counters and CPU at the same moments for both brokers, and sleeps in between.
 """
 
@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.client.board import Board, Phase, Slot
 from bench.client.connection import Connection
+from bench.client.counter_file import CounterFile, Phase, Slot
 from bench.client.receiver import Receiver
 from bench.client.sender import Sender
 from bench.client.shapes import SHAPES
@@ -23,9 +23,9 @@ __all__ = ["main"]
 
 _UNBOUNDED = 1 << 62
 _POLL_SECONDS = 0.1
-"""The interval in which a process without traffic reads the board's phase."""
+"""The interval in which a process without traffic reads the phase of the counter file."""
 _PAUSED_SECONDS = 0.005
-"""The interval in which a paused sender reads the board's phase."""
+"""The interval in which a paused sender reads the phase of the counter file."""
 _STALLED_SECONDS = 0.001
 """The interval in which a sender at the backlog limit reads the receiver's counter."""
 _BURSTS_PER_S = 1000
@@ -35,7 +35,7 @@ _DRAIN_SECONDS = 90.0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one role until the board's phase ends it."""
+    """Run one role until the phase of the counter file ends it."""
     options = _parser().parse_args(arguments)
     gc.disable()  # the code creates no cycles; a collection would count as latency of the broker
     roles = {"send": _send, "receive": _receive, "idle": _idle}
@@ -47,13 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("role", choices=("send", "receive", "idle"))
     parser.add_argument("--url", required=True)
     parser.add_argument("--address", required=True, help="address of each connection; {} becomes its number")
-    parser.add_argument("--board", type=Path, help="file of shared counters")
+    parser.add_argument("--counters", type=Path, help="file of shared counters")
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--body-bytes", type=int, default=100)
     parser.add_argument("--window", type=int, default=1000, help="unsettled messages of a sender, credit of a receiver")
     parser.add_argument("--batch-bytes", type=int, default=1 << 15, help="bodies in one write of a sender")
     parser.add_argument("--backlog", type=int, default=0, help="maximum of waiting messages in all queues, 0: none")
-    parser.add_argument("--count", type=int, default=0, help="number of messages, 0: until the board ends the load")
+    parser.add_argument("--count", type=int, default=0, help="number of messages, 0: until the load ends")
     parser.add_argument("--shape", choices=("", *SHAPES), default="", help="client whose default message is sent")
     parser.add_argument("--rate", type=int, default=0, help="messages a second, 0: as fast as possible")
     parser.add_argument("--bare", action="store_true", help="idle connections without session and receiver")
@@ -73,7 +73,7 @@ def _connect(options: argparse.Namespace, *, receives: bool) -> list[Connection]
 
 
 def _send(options: argparse.Namespace) -> None:
-    board = Board(options.board)
+    counters = CounterFile(options.counters)
     connections = _connect(options, receives=False)
     senders = [
         Sender(
@@ -86,28 +86,28 @@ def _send(options: argparse.Namespace) -> None:
         for connection in connections
     ]
     if options.rate:
-        _send_paced(senders[0], board, options.rate)
+        _send_paced(senders[0], counters, options.rate)
     else:
-        _send_freely(senders, board, options)
+        _send_freely(senders, counters, options)
     deadline = time.monotonic() + _DRAIN_SECONDS
     while any(sender.settled < sender.sent or sender.is_writing for sender in senders):
         _exchange(senders, _POLL_SECONDS)
-        _write_counters(senders, board)
+        _write_counters(senders, counters)
         if time.monotonic() > deadline:
-            missing = board.slots[Slot.SENT] - board.slots[Slot.SETTLED]
+            missing = counters.slots[Slot.SENT] - counters.slots[Slot.SETTLED]
             raise TimeoutError(f"{missing} messages were not settled within {_DRAIN_SECONDS:g} s")
     _finish(connections, [latency for sender in senders for latency in sender.latencies_ns])
 
 
-def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespace) -> None:
-    slots = board.slots
+def _send_freely(senders: list[Sender], counters: CounterFile, options: argparse.Namespace) -> None:
+    slots = counters.slots
     backlog = options.backlog or _UNBOUNDED
     total = options.count or _UNBOUNDED
     each = -(-total // len(senders))
     while slots[Slot.PHASE] != Phase.DRAIN:
         if slots[Slot.PHASE] == Phase.PAUSE:
             _exchange(senders, _PAUSED_SECONDS)
-            _write_counters(senders, board)
+            _write_counters(senders, counters)
             continue
         left = total - sum(sender.sent for sender in senders)
         if left <= 0:
@@ -118,12 +118,12 @@ def _send_freely(senders: list[Sender], board: Board, options: argparse.Namespac
         began = sum(sender.fill(min(allowance, each - sender.sent)) for sender in senders)
         timeout = 0.0 if began else _STALLED_SECONDS if stalled else _POLL_SECONDS
         _exchange(senders, timeout)
-        _write_counters(senders, board)
+        _write_counters(senders, counters)
 
 
-def _send_paced(sender: Sender, board: Board, rate: int) -> None:
+def _send_paced(sender: Sender, counters: CounterFile, rate: int) -> None:
     """Send each message when it is due; above 1,000 a second send a burst each millisecond, and time its first one."""
-    slots = board.slots
+    slots = counters.slots
     burst = max(rate // _BURSTS_PER_S, 1)
     interval = burst / rate
     due = time.monotonic()
@@ -136,9 +136,9 @@ def _send_paced(sender: Sender, board: Board, rate: int) -> None:
             sender.send_timed(is_measured=slots[Slot.PHASE] == Phase.MEASURE)
             _fill_up(sender, burst - 1)
             due += interval
-            _write_counters([sender], board)
+            _write_counters([sender], counters)
         _exchange([sender], max(wait, 0))
-    _write_counters([sender], board)
+    _write_counters([sender], counters)
 
 
 def _fill_up(sender: Sender, count: int) -> None:
@@ -159,14 +159,14 @@ def _exchange(senders: list[Sender], timeout: float) -> None:
             sender.fill(0)
 
 
-def _write_counters(senders: list[Sender], board: Board) -> None:
-    board.slots[Slot.SENT] = sum(sender.sent for sender in senders)
-    board.slots[Slot.SETTLED] = sum(sender.settled for sender in senders)
+def _write_counters(senders: list[Sender], counters: CounterFile) -> None:
+    counters.slots[Slot.SENT] = sum(sender.sent for sender in senders)
+    counters.slots[Slot.SETTLED] = sum(sender.settled for sender in senders)
 
 
 def _receive(options: argparse.Namespace) -> None:
-    board = Board(options.board)
-    slots = board.slots
+    counters = CounterFile(options.counters)
+    slots = counters.slots
     connections = _connect(options, receives=True)
     receivers = {
         connection.socket: Receiver(

@@ -8,7 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Self
 
-__all__ = ["Board", "Phase", "Slot"]
+__all__ = ["CounterFile", "Phase", "Slot"]
 
 
 class Slot(IntEnum):
@@ -37,7 +37,7 @@ class Phase(IntEnum):
     """The sender waits for another phase."""
 
 
-class Board:
+class CounterFile:
     """A mapped file of counters: `create` creates it, the constructor opens it."""
 
     __slots__ = ("_map", "path", "slots")
@@ -50,7 +50,7 @@ class Board:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """Create a board of zeros at a path and open it."""
+        """Create a counter file of zeros at a path and open it."""
         path.write_bytes(bytes(8 * len(Slot)))
         return cls(path)
 
