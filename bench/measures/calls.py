@@ -3,7 +3,7 @@
 One sender, one queue and one receiver: each message of 100 bytes finds an idle broker. The count is from the read of
 its transfer to the write of its settlement (call_probe.py); `with sync` adds the sync of that write. The figures are
 medians, since a periodic job falls into some messages. A TREE is the directory of a checkout; default: this one.
-`plain` is the client of the other measurements, `proton` the client of a library (client/blocking.py).
+`plain` is the client of the other measurements, `proton` the client of a library (client/proton_client.py).
 """
 
 import argparse
@@ -86,7 +86,7 @@ def _start_client(client: str, broker: AmberMQ, directory: Path) -> Iterator[Non
         with start_load(broker, _LOAD, directory):
             yield
         return
-    command = [sys.executable, "-m", "bench.client.blocking", broker.url]
+    command = [sys.executable, "-m", "bench.client.proton_client", broker.url]
     process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`python -m bench.client.blocking URL`: send one message at a time with Proton's blocking client, without end.
+"""`python -m bench.client.proton_client URL`: send one message at a time with Proton's blocking client, without end.
 
 The sender waits for the outcome. Then the receiver grants a credit of one, receives, and accepts. The broker is idle
 when the next message arrives. Proton adds an empty list of properties to each message, and a flow frame.
