@@ -6,8 +6,8 @@ from msgspec import Struct, json
 
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
+from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.record_draft import RecordDraft
-from ambermq.engine.events.story import Choice, Listed
 from ambermq.engine.model.entry_word import WORD_BYTES, pack_words, ranges_of, total_size, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, REJECTED, RELEASED, Outcome, OutcomeKind
 
@@ -195,7 +195,7 @@ TYPES: Final = (
         queue="queue",
         facts=_acquired_facts,
         facts_text="`queue` `queue_id` `count` `consumers` `offsets`",
-        story=("{count:messages} of {queue_id:queue} to {consumers:links}: {offsets:ranges}",),
+        line=("{count:messages} of {queue_id:queue} to {consumers:links}: {offsets:ranges}",),
     ),
     EventType(
         event=Settled,
@@ -220,7 +220,7 @@ TYPES: Final = (
             "`queue` `queue_id` `count` `bytes` `consumer` `outcome` `offsets`; "
             "`delivery_failed` `undeliverable_here` of the outcome modified; `condition` `description` of an error"
         ),
-        story=(
+        line=(
             "{count:messages} of {queue_id:queue} {outcome}",
             Listed(
                 " ({})",
@@ -234,7 +234,7 @@ TYPES: Final = (
             ),
             " by {consumer:link}: {offsets:ranges}",
         ),
-        story_facts=_annotation_count,
+        line_facts=_annotation_count,
     ),
     EventType(
         event=Purged,
@@ -245,7 +245,7 @@ TYPES: Final = (
         queue="queue",
         facts=field_facts("before"),
         facts_text="`queue` `queue_id` `before`",
-        story=("queue {queue_id:queue} purged: its available messages below offset {before} are deleted",),
+        line=("queue {queue_id:queue} purged: its available messages below offset {before} are deleted",),
     ),
     EventType(
         event=Damaged,
@@ -259,7 +259,7 @@ TYPES: Final = (
         queue="queue",
         facts=_damaged_facts,
         facts_text="`queue` `queue_id` `count` `bytes` `offsets`",
-        story=(
+        line=(
             "{count:messages} of {queue_id:queue} cannot be read and ",
             Choice("count", "are", {1: "is"}),
             " set aside: {offsets:ranges}",

@@ -4,7 +4,7 @@ field          reader
 number, name   every record and every program: they are on the disk and on the wire, and never change
 layout, meta   records/writer.py, records/reader.py, docs/log-format.md
 facts, queue   records/event_fields.py: `/log`, `ambermq log dump --output json`
-story          tools/history/event_text.py
+line           tools/history/event_text.py
 keys           records/index_keys.py
 bound          records/size_bounds.py
 link           tools/dataset/rows.py: the columns of Spark
@@ -17,8 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ambermq.engine.events.line_template import LineTemplate
 from ambermq.engine.events.record_draft import RecordDraft
-from ambermq.engine.events.story import Story
 
 __all__ = ["EventType", "Facts", "IndexKeys", "Layout", "LinkColumn", "Read", "SizeBound", "Write", "field_facts"]
 
@@ -124,7 +124,7 @@ class EventType:
     """Returns the values of an event without type, offset, time and queue, which are the same for every event."""
     facts_text: str = ""
     """The facts and those of the queue, as docs/log-source.md lists them: names in backquotes, and conditions."""
-    story: Story = ()
-    """The event's line in a history; its fields are facts and `story_facts`."""
-    story_facts: Callable[[Any], Facts] = no_facts
-    """Returns the values that the story needs beside the facts."""
+    line: LineTemplate = ()
+    """The event's line in a history; its fields are facts and `line_facts`."""
+    line_facts: Callable[[Any], Facts] = no_facts
+    """Returns the values that the line needs beside the facts."""

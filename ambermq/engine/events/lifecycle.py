@@ -5,7 +5,7 @@ from typing import Final, final
 from msgspec import Struct
 
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, field_facts
-from ambermq.engine.events.story import Choice
+from ambermq.engine.events.line_template import Choice
 from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.vhost_mode import VhostMode
 
@@ -88,7 +88,7 @@ TYPES: Final = (
         keys=IndexKeys.BROKER,
         facts=_started_facts,
         facts_text="`epoch`; `mode` if it is advanced",
-        story=("the broker started, epoch {epoch}", Choice("mode", ", in {mode} mode")),
+        line=("the broker started, epoch {epoch}", Choice("mode", ", in {mode} mode")),
     ),
     EventType(
         event=Lost,
@@ -99,15 +99,15 @@ TYPES: Final = (
         read=lambda offset, time_us, row, meta: Lost(offset, time_us, row[5], int.from_bytes(meta, "little")),
         facts=field_facts("first", "end"),
         facts_text="`first` `end`",
-        story=("records {first} to {last} are lost",),
-        story_facts=lambda event: {"last": event.end - 1},
+        line=("records {first} to {last} are lost",),
+        line_facts=lambda event: {"last": event.end - 1},
     ),
     EventType(
         event=Reset,
         number=18,
         name="reset",
         keys=IndexKeys.BROKER,
-        story=("the virtual host was reset: all queues, messages and links are gone",),
+        line=("the virtual host was reset: all queues, messages and links are gone",),
     ),
     EventType(
         event=Compacted,
@@ -118,7 +118,7 @@ TYPES: Final = (
         read=lambda offset, time_us, row, meta: Compacted(offset, time_us, row[5], *unpack_words(meta)),
         facts=field_facts("horizon", *_COUNTS),
         facts_text=" ".join(f"`{name}`" for name in ("horizon", *_COUNTS)),
-        story=(
+        line=(
             "compacted: history begins at offset {horizon}, bytes {bytes_before:,} -> {bytes_after:,}",
             # Segments that are deleted whole are not read: the number of their records is unknown.
             Choice("records_before", ", records {records_before:,} -> {records_after:,}", {0: ""}),

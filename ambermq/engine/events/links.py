@@ -6,7 +6,7 @@ from msgspec import Struct, json
 
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, LinkColumn, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
-from ambermq.engine.events.story import Choice
+from ambermq.engine.events.line_template import Choice
 from ambermq.engine.model.publish_options import DEFAULT_PUBLISH_OPTIONS, PublishOptions
 
 __all__ = ["ConsumerAttached", "ConsumerDetached", "ProducerAttached", "ProducerDetached"]
@@ -137,7 +137,7 @@ TYPES: Final = (
             "`producer` `muxer` `destination` `container` `link`; "
             "`owns`, the id of a queue or muxer that was created for the link"
         ),
-        story=("{container}/{link} sends to {destination!r}",),
+        line=("{container}/{link} sends to {destination!r}",),
     ),
     EventType(
         event=ProducerDetached,
@@ -147,7 +147,7 @@ TYPES: Final = (
         link=LinkColumn.REF,
         facts=field_facts("producer"),
         facts_text="`producer`",
-        story=("producer {producer:link} detached",),
+        line=("producer {producer:link} detached",),
     ),
     EventType(
         event=ConsumerAttached,
@@ -165,7 +165,7 @@ TYPES: Final = (
             "`queue` `queue_id` `consumer` `container` `link`; `selector` if it has one; "
             "`owns`, the id of a queue or muxer that was created for the link"
         ),
-        story=("{container}/{link} receives from {queue_id:queue}", Choice("selector", " where {selector}")),
+        line=("{container}/{link} receives from {queue_id:queue}", Choice("selector", " where {selector}")),
     ),
     EventType(
         event=ConsumerDetached,
@@ -176,6 +176,6 @@ TYPES: Final = (
         link=LinkColumn.REF,
         facts=field_facts("consumer"),
         facts_text="`consumer`",
-        story=("consumer {consumer:link} detached",),
+        line=("consumer {consumer:link} detached",),
     ),
 )

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from ambermq.engine.events.event_type import EventType, Facts, Layout, LinkColumn, field_facts
+from ambermq.engine.events.line_template import Choice
 from ambermq.engine.events.record_draft import RecordDraft
-from ambermq.engine.events.story import Choice
 from ambermq.engine.model.entry_word import (
     WORD_BYTES,
     make_run,
@@ -153,7 +153,7 @@ TYPES: Final = (
         link=LinkColumn.REF,
         facts=field_facts("producer"),
         facts_text="`producer`",
-        story=("a chunk of a large message from {producer:link}",),
+        line=("a chunk of a large message from {producer:link}",),
     ),
     EventType(
         event=Published,
@@ -173,12 +173,12 @@ TYPES: Final = (
         queue="queues",
         facts=_published_facts,
         facts_text=("`queues` `queue_ids` `count` `bytes` `durable` `producer` `offsets`; `chunks` of a large message"),
-        story=(
+        line=(
             "{count:messages} to {queue_ids:queues}, {bytes:bytes}, ",
             Choice("durable", texts={True: "durable", False: "not durable"}),
             Choice("chunks", ", in {pieces} pieces"),
             ", from {producer:link}",
         ),
-        story_facts=lambda event: {"pieces": len(event.chunks) + 1},
+        line_facts=lambda event: {"pieces": len(event.chunks) + 1},
     ),
 )

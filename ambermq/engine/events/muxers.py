@@ -6,7 +6,7 @@ from msgspec import Struct, json
 
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound, field_facts
 from ambermq.engine.events.json_meta import encode_json
-from ambermq.engine.events.story import LIFETIME, Choice
+from ambermq.engine.events.line_template import LIFETIME, Choice
 from ambermq.engine.model.attachment import Argument, Condition
 from ambermq.engine.model.condition_text import argument_text
 from ambermq.engine.model.muxer import MuxerKind, Options
@@ -168,7 +168,7 @@ TYPES: Final = (
             "`muxer` `class`; `separator` if it is not a dot; `probability` `seed` of a LOSSY muxer; "
             "`lifetime` if the muxer ends by itself"
         ),
-        story=(
+        line=(
             "muxer {muxer!r} of class {class} declared",
             Choice("separator", ", separator {separator!r}"),
             Choice("probability", ", probability {probability}, seed {seed}"),
@@ -186,7 +186,7 @@ TYPES: Final = (
         bound=SizeBound.NAMES,
         facts=_updated_facts,
         facts_text="`muxer` `probability` `seed`",
-        story=("muxer {muxer:muxer} updated, probability {probability}, seed {seed}",),
+        line=("muxer {muxer:muxer} updated, probability {probability}, seed {seed}",),
     ),
     EventType(
         event=MuxerDeleted,
@@ -196,7 +196,7 @@ TYPES: Final = (
         layout=Layout(ref="muxer"),
         facts=field_facts("muxer"),
         facts_text="`muxer`",
-        story=("muxer {muxer:muxer} deleted",),
+        line=("muxer {muxer:muxer} deleted",),
     ),
     EventType(
         event=Attached,
@@ -213,7 +213,7 @@ TYPES: Final = (
         queue="member",
         facts=_attachment_facts,
         facts_text=_ATTACHMENT_FACTS,
-        story=("{member:member} attached to {muxer:muxer}", _ARGUMENT),
+        line=("{member:member} attached to {muxer:muxer}", _ARGUMENT),
     ),
     EventType(
         event=Detached,
@@ -228,7 +228,7 @@ TYPES: Final = (
         queue="member",
         facts=_attachment_facts,
         facts_text=_ATTACHMENT_FACTS,
-        story=("{member:member} detached from {muxer:muxer}", _ARGUMENT),
+        line=("{member:member} detached from {muxer:muxer}", _ARGUMENT),
     ),
     EventType(
         event=Drawn,
@@ -238,6 +238,6 @@ TYPES: Final = (
         layout=Layout(ref="muxer", count="count: draws"),
         facts=field_facts("muxer", "count"),
         facts_text="`muxer` `count`",
-        story=("muxer {muxer:muxer} made the lossy draws of {count:messages}",),
+        line=("muxer {muxer:muxer} made the lossy draws of {count:messages}",),
     ),
 )

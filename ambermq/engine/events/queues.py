@@ -7,7 +7,7 @@ from msgspec import Struct, json
 from ambermq.engine.errors import EngineError
 from ambermq.engine.events.event_type import EventType, Facts, IndexKeys, Layout, SizeBound
 from ambermq.engine.events.json_meta import encode_json
-from ambermq.engine.events.story import LIFETIME, Choice
+from ambermq.engine.events.line_template import LIFETIME, Choice
 from ambermq.engine.model.lifetime import Lifetime
 from ambermq.engine.model.queue import Settings
 from ambermq.engine.model.subscription import Subscription
@@ -116,7 +116,7 @@ TYPES: Final = (
         queue="offset",
         facts=_declared_facts,
         facts_text="`queue` `queue_id` `messages_max`; `lifetime` if the queue ends by itself",
-        story=(
+        line=(
             "queue {queue!r} declared",
             Choice("messages_max", ", at most {messages_max:,} messages", {0: ""}),
             LIFETIME,
@@ -134,7 +134,7 @@ TYPES: Final = (
         queue="queue",
         facts=lambda event: {"messages_max": event.settings.messages_max},
         facts_text="`queue` `queue_id` `messages_max`",
-        story=(
+        line=(
             "queue {queue_id:queue} updated, ",
             Choice("messages_max", "at most {messages_max:,} messages", {0: "no maximum length of its own"}),
         ),
@@ -147,7 +147,7 @@ TYPES: Final = (
         keys=IndexKeys.NODE,
         queue="queue",
         facts_text="`queue` `queue_id`",
-        story=("queue {queue_id:queue} deleted",),
+        line=("queue {queue_id:queue} deleted",),
     ),
     EventType(
         event=Subscribed,
@@ -164,7 +164,7 @@ TYPES: Final = (
             "`queue` `queue_id` `topic` `subscription` `shared` `durable` `no_local`; "
             "`container` `selector` if there are any"
         ),
-        story=(
+        line=(
             "{queue_id:queue} subscribes ",
             Choice("container", "{container}/"),
             "{subscription} to topic {topic!r}",

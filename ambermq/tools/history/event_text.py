@@ -14,8 +14,8 @@ from string import Formatter
 from typing import Any, Final
 
 from ambermq.engine.events import Event
+from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.registry import BY_CLASS
-from ambermq.engine.events.story import Choice, Listed
 from ambermq.engine.history.timestamps import iso_time
 from ambermq.engine.records.event_fields import EVENT_TYPES, facts_of, type_of
 from ambermq.tools.past.id_names import IdNames
@@ -51,8 +51,8 @@ class Line:
 def event_line(event: Event, names: IdNames) -> Line:
     """Return the line of an event; `names` has the names from this event and from all events before it."""
     one, facts = BY_CLASS[type(event)], facts_of(event, names.known_queue)
-    template = _Template(names, facts | one.story_facts(event))
-    text = "".join(map(template.part, one.story))
+    template = _Template(names, facts | one.line_facts(event))
+    text = "".join(map(template.part, one.line))
     return Line(event.offset, iso_time(event.time_us), one.name, text, facts)
 
 

@@ -1,6 +1,6 @@
 """Events of each type that together say all that an event of the type can say, each with its line in a history.
 
-What belongs to a type is tested by these: its codec, facts, story, tables of the docs, and list of the public surface.
+What belongs to a type is tested by these: its codec, facts, line, tables of the docs, and list of the public surface.
 The golden bytes of the first 24 types lie in tests/golden/events.hex; a later type has its own here.
 """
 

@@ -6,8 +6,8 @@ from string import Formatter
 
 from ambermq.engine.events import Event
 from ambermq.engine.events.event_type import EventType, Layout
+from ambermq.engine.events.line_template import Choice, Listed
 from ambermq.engine.events.registry import BY_CLASS, NUMBERS, REGISTRY, TYPE_NAMES
-from ambermq.engine.events.story import Choice, Listed
 from ambermq.engine.fold.apply import APPLY
 from ambermq.engine.records.event_fields import facts_of
 from ambermq.engine.records.writer import WRITE
@@ -15,8 +15,8 @@ from tests.engine.events.samples import SAMPLES
 
 
 def texts(one: EventType) -> list[str]:
-    """Return the templates in a story."""
-    parts = chain.from_iterable(part.parts if isinstance(part, Listed) else (part,) for part in one.story)
+    """Return the templates in a line."""
+    parts = chain.from_iterable(part.parts if isinstance(part, Listed) else (part,) for part in one.line)
     return [
         text for part in parts for text in ((part.text, *part.texts.values()) if isinstance(part, Choice) else (part,))
     ]
@@ -40,11 +40,11 @@ def test_a_column_that_names_no_field_belongs_to_an_event_with_a_codec() -> None
             assert named == {column for column in columns if column and column != columns[4]}, one.name
 
 
-def test_a_story_has_no_field_that_its_event_lacks() -> None:
+def test_a_line_has_no_field_that_its_event_lacks() -> None:
     """Every field of a template is a fact of some sample, whether or not a line shows it."""
     for one in REGISTRY:
         told: set[str] = set()
         for event in (sample.event for sample in SAMPLES if type(sample.event) is one.event):
-            told |= facts_of(event, lambda _: None).keys() | one.story_facts(event).keys()
+            told |= facts_of(event, lambda _: None).keys() | one.line_facts(event).keys()
         shown = {name for text in texts(one) for _, name, _, _ in Formatter().parse(text) if name is not None}
         assert shown <= told, one.name

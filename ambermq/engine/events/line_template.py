@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["LIFETIME", "Choice", "Listed", "Story"]
+__all__ = ["LIFETIME", "Choice", "LineTemplate", "Listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Listed:
     parts: tuple[Choice, ...]
 
 
-Story = tuple[str | Choice | Listed, ...]
+LineTemplate = tuple[str | Choice | Listed, ...]
 """The parts of a line, one after the other."""
 
 LIFETIME: Final = Choice(
