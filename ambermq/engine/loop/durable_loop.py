@@ -32,7 +32,7 @@ from ambermq.engine.commands import (
 )
 from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
-from ambermq.engine.decide.context import DecisionContext
+from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused, started
 from ambermq.engine.dispatch.demand import Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch
@@ -102,20 +102,15 @@ class DurableLoop:
         """
         event_us = max(now_us, self.state.time_us)
         for first, end in lost:
-            self._log_and_apply(Lost(self.log.draft.next_offset, event_us, first, end))
-            self.log.draft.end_part()
+            self._log_and_apply([Lost(self.log.draft.next_offset, event_us, first, end)])
         log = self.log
         moment = DecisionContext(
             event_us, log.draft.next_offset, log.room_bytes(), self.config, self.router, log.config.batch_bytes_max
         )
-        for event in started(self.state, moment):
-            self._log_and_apply(event)
-            # After a crash between two parts, the next start does the rest.
-            self.log.draft.end_part()
-        self.log.draft.end_command()
+        # After a crash between two parts, the next start does the rest.
+        self._log_and_apply(started(self.state, moment))
         for damage in damage_of(self.state, lost, next_offset=self.log.draft.next_offset, time_us=event_us):
-            self._log_and_apply(damage)
-            self.log.draft.end_command()
+            self._log_and_apply([damage])
         self.router.prepare(self.state)
         self.log.write(now_us)
         self.log.request_sync()
@@ -291,13 +286,12 @@ class DurableLoop:
         """Decide and apply commands, as many as a tick takes; return the effects. The rest goes back to the queue."""
         effects: list[Effect] = []
         log, config, draft = self.log, self.config, self.log.draft
-        changes_left = changes_max = config.tick_changes_max
+        changes_left = config.tick_changes_max
         room_bytes: int | None = None
         while commands and changes_left > 0:
             command = commands.popleft()
             if type(command) is WideFanout:
-                if not self._fan_out(command, changes_left):
-                    commands.appendleft(command)
+                if not self._fan_out(command, changes_left, commands):
                     break
                 # A dispatch comes before the next part.
                 changes_left = 0
@@ -313,27 +307,14 @@ class DurableLoop:
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
-                except Refused as refusal:
-                    events, answers = refused(command, refusal)
                 except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
-                    events, answers = [], [CommandFailed(command, error)]
+                    events, answers = _failure(command, error)
             is_publish = type(command) is Publish
-            for index, event in enumerate(events):
-                changes = len(event.queues) if type(event) is Published else 1
-                if changes > changes_max:
-                    commands.appendleft(WideFanout(command, event, events[index + 1 :], answers))
-                    answers = []
-                    break
-                self._log_and_apply(event)
-                changes_left -= changes
-                if is_publish:
-                    # Each message ends a command, since a large one may exceed a batch.
-                    draft.end_command()
-                elif event is not events[-1]:
-                    # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
-                    draft.end_part()
-            if events and not is_publish:
-                draft.end_command()
+            changes, wide = self._log_and_apply(events, ends_each=is_publish)
+            changes_left -= changes
+            if wide:
+                commands.appendleft(WideFanout(command, *wide, answers))
+                continue
             if answers and (not is_publish or type(answers[-1]) is Unfinished):
                 changes_left -= self._update_demand(command, answers, commands)
             effects += answers
@@ -341,13 +322,13 @@ class DurableLoop:
             self._command_queue.give_back(commands)
         return effects
 
-    def _fan_out(self, fanout: WideFanout, changes_left: int) -> bool:
-        """Go on with a message for very many queues; return whether all are reached."""
+    def _fan_out(self, fanout: WideFanout, changes_left: int, commands: deque[Command | WideFanout]) -> bool:
+        """Go on with a message for very many queues; return whether all are reached, else put the rest back."""
         after = fanout.go_on(self.state, changes_left)
         if after is None:
+            commands.appendleft(fanout)
             return False
-        self._log_and_apply(fanout.event, after)
-        self.log.draft.end_command()
+        self._log_and_apply([fanout.event], after=after)
         return True
 
     def _update_demand(self, command: Command, answers: list[Effect], commands: deque[Command | WideFanout]) -> int:
@@ -381,21 +362,42 @@ class DurableLoop:
         self.demand.touch(queue.id)
         return queue.held_by(consumer).count
 
-    def _log_and_apply(self, event: Event, after: State | None = None) -> None:
-        """Log and apply an event; `after` is the state after it, if it is known."""
-        offset = WRITE[type(event)](self.log.draft, event)
-        assert offset == event.offset, (offset, event)
-        self.state = APPLY[type(event)](self.state, event) if after is None else after
-        if type(event) is Published:
-            if not event.durable:
-                self._pending.volatile.add(offset, len(event.bodies))
-            for queue in event.queues:
-                self.demand.touch(queue)
-        elif type(event) is Settled:
-            if event.outcome.kind in _GIVES_BACK:
-                self.demand.touch(event.queue)
-        elif isinstance(event, WIRING):
-            self.router.apply_event(event, self.state)
+    def _log_and_apply(
+        self, events: list[Event], *, ends_each: bool = False, after: State | None = None
+    ) -> tuple[int, tuple[Published, list[Event]] | None]:
+        """Log and apply the events of a command, up to one for more queues than a tick takes.
+
+        Return the number of changes, and that event with the events after it. With `ends_each` each event ends a
+        command. `after` is the state after the only event, if it is known; then the event is not too wide.
+        """
+        draft, changes_max, changes = self.log.draft, self.config.tick_changes_max, 0
+        for index, event in enumerate(events):
+            if type(event) is not Published:
+                changes += 1
+            elif after is None and len(event.queues) > changes_max:
+                return changes, (event, events[index + 1 :])
+            else:
+                changes += len(event.queues)
+            offset = WRITE[type(event)](draft, event)
+            assert offset == event.offset, (offset, event)
+            self.state = APPLY[type(event)](self.state, event) if after is None else after
+            if type(event) is Published:
+                if not event.durable:
+                    self._pending.volatile.add(offset, len(event.bodies))
+                for queue in event.queues:
+                    self.demand.touch(queue)
+            elif type(event) is Settled:
+                if event.outcome.kind in _GIVES_BACK:
+                    self.demand.touch(event.queue)
+            elif isinstance(event, WIRING):
+                self.router.apply_event(event, self.state)
+            if ends_each or event is events[-1]:
+                # Each message ends a command, since a large one may exceed a batch.
+                draft.end_command()
+            else:
+                # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
+                draft.end_part()
+        return changes, None
 
     def _withdraw(self, consumer: int) -> bytes:
         """Remove a consumer's demand; return the packed words of its deliveries that have not left."""
@@ -411,3 +413,10 @@ class DurableLoop:
         # Other consumers may get all that it held, sent or not.
         self.demand.touch(want.queue)
         return pack_words(words) if words else b""
+
+
+def _failure(command: Command, error: Exception) -> Decision:
+    """Return the decision for a command that failed: the answer to a refusal, or the end of one connection."""
+    if isinstance(error, Refused):
+        return refused(command, error)
+    return [], [CommandFailed(command, error)]

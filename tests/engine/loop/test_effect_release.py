@@ -122,4 +122,4 @@ def test_an_event_knows_its_offset_before_it_is_written() -> None:
     rig = Rig()
     event = Published(5, 1, (1,), 1, make_words(5, [1]), 1, bodies=[b"x"], id_hashes=[0])
     with pytest.raises(AssertionError):
-        rig.loop._log_and_apply(event)
+        rig.loop._log_and_apply([event])
