@@ -95,7 +95,7 @@ def test_whatever_happens_is_sound(seed: int, steps: int) -> None:
 
 @pytest.mark.parametrize("lifetime", POLICIES)
 @pytest.mark.parametrize("is_topic", [False, True])
-def test_a_node_has_a_name_that_anybody_may_use(lifetime: Lifetime, is_topic: bool) -> None:
+def test_any_client_can_use_the_name_of_a_dynamic_node(lifetime: Lifetime, is_topic: bool) -> None:
     """The address that is answered leads there, for senders and receivers; it is never one that was used before."""
     world = World()
     made = producer(world, dynamic=Dynamic(lifetime, is_topic))

@@ -279,9 +279,7 @@ def test_what_is_never_made_is_not_found_either(name: str) -> None:
         ("properties.to=/topics/t,annotations.x-opt-jms-dest=1", Unroutable.REJECT, OutcomeKind.REJECTED),
     ],
 )
-def test_who_says_that_it_is_for_a_topic_need_not_be_heard(
-    text: str, unroutable: Unroutable, kind: OutcomeKind
-) -> None:
+def test_a_message_to_a_topic_needs_no_subscription(text: str, unroutable: Unroutable, kind: OutcomeKind) -> None:
     """On the anonymous terminus, as Qpid JMS annotates its messages; a producer that requests rejection gets it."""
     ((done,), _) = sending(World(fields_of=numbers_of), "", unroutable, text)
     assert done.kind is kind

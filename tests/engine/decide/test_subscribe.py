@@ -81,7 +81,7 @@ def test_a_volatile_one_belongs_to_its_link() -> None:
 
 
 @pytest.mark.parametrize(("is_durable", "is_shared"), [(True, False), (False, True), (True, True)])
-def test_who_has_no_name_has_nothing_by_name(is_durable: bool, is_shared: bool) -> None:
+def test_a_container_without_an_id_has_no_durable_subscription(is_durable: bool, is_shared: bool) -> None:
     """Neither made, nor found in an older log, nor recalled: others without a name are not the same."""
     world = World()
     asked = SubscriptionRequest("s", is_durable, is_shared)
@@ -162,7 +162,7 @@ def test_a_link_of_several_ends_nothing() -> None:
     assert queue not in world.state.subscriptions
 
 
-def test_who_names_no_topic_is_told_it() -> None:
+def test_a_recalled_subscription_names_its_topic() -> None:
     """Shared or not, by container or global; what is in use elsewhere is locked, what is not there not found."""
     world = World()
     for asked in (DURABLE, SubscriptionRequest("g", True, True, True), SubscriptionRequest("h", True, True)):
@@ -191,7 +191,7 @@ def test_the_own_containers_messages_stay_away() -> None:
     assert [world.state.queues[queue].depth for queue in (closed, others, open_)] == [0, 1, 1]
 
 
-def test_who_has_no_name_hears_everybody() -> None:
+def test_a_container_without_an_id_gets_the_messages_of_all() -> None:
     """No-local leaves out nothing of nameless containers, be it asked for now or said by an older log."""
     world = World()
     nameless = subscribe(world, container="", subscription_request=SubscriptionRequest("n", is_no_local=True))
@@ -222,7 +222,7 @@ def test_selectors_are_bounded_by_the_muxers_that_they_need() -> None:
     assert refused(world, selector="a = 2") == ("amqp:resource-limit-exceeded", "at most 3 muxers (muxers_max)")
 
 
-def test_nobody_else_receives_from_a_subscriptions_queue() -> None:
+def test_no_other_link_receives_from_the_queue_of_a_subscription() -> None:
     """It is private: the topic leads there."""
     world = World()
     queue = subscribe(world)

@@ -65,7 +65,7 @@ def test_what_there_is_already_changes_nothing() -> None:
         (DeclareMuxer("key", "lossy", MuxerKind.SIMPLE), False),
     ],
 )
-def test_who_declares_what_an_update_would_do_is_told_so(command: DeclareQueue | DeclareMuxer, says: bool) -> None:
+def test_a_refused_declaration_names_a_possible_update(command: DeclareQueue | DeclareMuxer, says: bool) -> None:
     """Where it could not, as where the class is another, nothing is said of one."""
     (refused,) = wired().do(command)
     assert type(refused) is RefusedCommand

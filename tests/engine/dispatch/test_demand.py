@@ -10,7 +10,7 @@ from ambermq.engine.selectors.selector import parse_selector
 
 @given(moves=st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.booleans()), max_size=80))
 @settings(deadline=None)
-def test_turns_are_those_of_whoever_is_left(moves: list[tuple[bool, int, bool]]) -> None:
+def test_the_turns_are_those_of_the_remaining_consumers(moves: list[tuple[bool, int, bool]]) -> None:
     """In their order; a consumer that ended has no credit, and a queue without consumers is not visited."""
     demand = Demand()
     plain, selecting = list[int](), list[int]()
@@ -34,7 +34,7 @@ def test_turns_are_those_of_whoever_is_left(moves: list[tuple[bool, int, bool]])
         assert bool(demand.dirty) is bool(plain or selecting)
 
 
-def test_many_who_go_are_not_looked_for_one_by_one() -> None:
+def test_the_end_of_many_consumers_needs_no_search_for_each() -> None:
     """A ring is made anew when half of it has gone, so for a thousand it is a dozen times, whatever their order."""
     demand = Demand()
     for consumer in range(1000):

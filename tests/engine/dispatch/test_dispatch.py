@@ -181,7 +181,7 @@ def test_a_queue_that_uses_up_each_budget_keeps_none_waiting() -> None:
     assert dealt == [{many}, {one, many}, {many}]
 
 
-def test_who_selects_all_of_each_budget_keeps_no_queue_waiting() -> None:
+def test_a_selector_that_uses_each_budget_delays_no_other_queue() -> None:
     """A queue that finds the budget used up keeps its place: it is next."""
     world = World()
     select, plain = selecting(world, "many"), world.consumer("one", credit=9)
@@ -191,7 +191,7 @@ def test_who_selects_all_of_each_budget_keeps_no_queue_waiting() -> None:
 
 
 @pytest.mark.parametrize(("budget", "bytes_max"), [(1, 1 << 20), (6, 1 << 20), (1000, 1), (1000, 60), (1000, 61)])
-def test_who_selects_all_of_each_budget_keeps_nobody_of_the_queue_waiting(budget: int, bytes_max: int) -> None:
+def test_a_selector_that_uses_each_budget_delays_no_consumer_of_its_queue(budget: int, bytes_max: int) -> None:
     """If selecting consumers use up a tick the others are first in the next one, and the other way round."""
     world = World()
     select, plain = selecting(world), world.consumer(credit=1000)
@@ -203,7 +203,7 @@ def test_who_selects_all_of_each_budget_keeps_nobody_of_the_queue_waiting(budget
     assert got == words[: len(got)]
 
 
-def test_turns_go_on_where_those_who_select_use_up_each_budget() -> None:
+def test_the_turns_continue_if_selectors_use_up_each_budget() -> None:
     """Consumers without a selector have turns among themselves, and so have those with one."""
     world = World()
     selects = [selecting(world), selecting(world)]
@@ -213,7 +213,7 @@ def test_turns_go_on_where_those_who_select_use_up_each_budget() -> None:
     assert [list(selected(world, 1)) for _ in expected] == expected
 
 
-def test_a_queue_where_who_selects_used_up_a_tick_stands_behind_the_others_with_all_its_consumers() -> None:
+def test_a_queue_whose_selector_used_up_a_tick_goes_behind_the_others() -> None:
     """That others of it go first is among themselves."""
     world = World()
     select, waiting, plain = selecting(world, "many"), world.consumer("many", credit=9), world.consumer("one", credit=9)
@@ -223,7 +223,7 @@ def test_a_queue_where_who_selects_used_up_a_tick_stands_behind_the_others_with_
     assert [set(selected(world, 2)) for _ in expected] == expected
 
 
-def test_who_selects_goes_before_the_others_where_it_leaves_some_of_a_tick() -> None:
+def test_a_selector_that_leaves_budget_goes_before_the_others() -> None:
     """And so it does behind a tick in which the others went first and left some."""
     world = World()
     select, plain = selecting(world, credit=2), world.consumer(credit=2)
@@ -241,7 +241,7 @@ def test_who_selects_goes_before_the_others_where_it_leaves_some_of_a_tick() -> 
         }
 
 
-def test_a_queue_without_those_who_take_everything_leaves_nothing_behind() -> None:
+def test_a_queue_without_plain_consumers_leaves_nothing_behind() -> None:
     """A queue without other consumers is not passed over."""
     world = World()
     selecting(world)
@@ -339,7 +339,7 @@ def test_a_thousand_excluded_entries_block_nothing_behind_them(budget: int) -> N
 
 
 @pytest.mark.parametrize(("budget", "bytes_max"), [(1, 1 << 20), (1000, 10)])
-def test_what_somebody_excluded_stays_within_a_budget(budget: int, bytes_max: int) -> None:
+def test_the_scan_of_excluded_messages_stays_within_a_budget(budget: int, bytes_max: int) -> None:
     """A tick that selecting consumers used up too: the rest waits for the next tick."""
     world = World()
     select, plain, producer = selecting(world), world.consumer(), world.producer()

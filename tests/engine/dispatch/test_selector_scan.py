@@ -271,7 +271,7 @@ def test_what_came_back_is_looked_at_again_whenever_it_has_changed() -> None:
         assert not walked(scan, queue, 5)
 
 
-def test_who_selects_nothing_does_not_stand_in_the_way() -> None:
+def test_a_selector_without_a_match_does_not_delay_the_others() -> None:
     """A consumer behind others, or alone with what it does not want, blocks no other consumer."""
     broker = Selecting()
     broker.consumer("kind = 'none'", 10)

@@ -41,7 +41,7 @@ def test_an_error_is_an_answer_and_the_lane_goes_on() -> None:
     workers.close()
 
 
-def test_the_line_has_an_end_and_who_leaves_makes_room() -> None:
+def test_a_full_line_refuses_and_a_dropped_job_makes_room() -> None:
     """A full line refuses; a dropped job never runs, and is never told."""
     ran: list[str] = []
     workers = InlineWorkers()
@@ -78,7 +78,7 @@ def test_a_job_that_is_dropped_while_it_runs_is_not_told() -> None:
     assert jobs.take_ended() == []
 
 
-def test_a_rest_ends_what_nobody_waits_for() -> None:
+def test_a_dropped_job_ends_at_its_next_rest() -> None:
     """Other jobs continue; a dropped job ends at its next rest."""
     rests = 0
 

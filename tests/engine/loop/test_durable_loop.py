@@ -39,7 +39,7 @@ def test_an_accepted_durable_message_leaves_with_the_sync_and_its_delivery_after
     assert not rig.loop.is_waiting
 
 
-def test_what_nobody_asked_to_be_durable_leaves_with_the_write() -> None:
+def test_a_message_that_need_not_be_durable_leaves_with_the_write() -> None:
     """Outcome and delivery, before any sync, but never before the record is written."""
     rig = Rig()
     consumer, producer = rig.consumer(credit=5), rig.producer()
@@ -115,7 +115,7 @@ def obey_deadlines(rig: Rig, until_us: int) -> None:
     rig.now_us = until_us
 
 
-def test_a_settlement_that_nobody_waits_for_is_durable_within_its_deadlines() -> None:
+def test_a_settlement_without_a_reply_is_durable_within_its_deadlines() -> None:
     """By `next_us` alone, within lazy_write_ms and lazy_sync_ms, 50 ms at most."""
     rig = Rig()
     consumer, words = held(rig, 1)
@@ -187,7 +187,7 @@ def test_a_written_batch_is_synced_even_while_an_older_sync_was_under_way() -> N
     assert not rig.loop.is_waiting
 
 
-def test_a_settlement_that_somebody_waits_for_is_answered_with_the_sync() -> None:
+def test_a_settlement_with_a_reply_is_answered_with_the_sync() -> None:
     """Its reply comes back as it was given."""
     rig = Rig()
     consumer, words = held(rig, 2)
@@ -351,7 +351,7 @@ def test_a_consumer_that_goes_while_a_sync_is_under_way_leaves_what_never_left_u
     assert not rig.queue().entries
 
 
-def test_a_deleted_queue_leaves_nobody_waiting_for_it() -> None:
+def test_a_deleted_queue_leaves_no_consumer_waiting_for_it() -> None:
     """Its consumers want nothing any more, and what was dealt to them and waits, or is being read, never leaves."""
     rig = Rig()
     producer = rig.producer()

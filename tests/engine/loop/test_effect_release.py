@@ -11,7 +11,7 @@ from tests.engine.rig import Rig, delivered, held
 from tests.log.simulated import SimulatedFile
 
 
-def test_a_cold_body_parks_its_consumer_and_nobody_else() -> None:
+def test_a_cold_body_parks_its_consumer_and_no_other() -> None:
     """The others go on; what comes later for the parked one keeps its place in line, a drain too."""
     rig = Rig()
     producer, side = rig.producer(), rig.producer("hot")

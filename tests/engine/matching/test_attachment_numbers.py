@@ -19,7 +19,7 @@ def _follow(moved: Moved | None, known: dict[int, int]) -> dict[int, int]:
     gone=st.sets(st.integers(1, 199), min_size=100),
     more=st.sets(st.integers(200, 300)),
 )
-def test_whoever_follows_the_moves_knows_every_number(order: list[int], gone: set[int], more: Iterable[int]) -> None:
+def test_the_moves_give_every_number(order: list[int], gone: set[int], more: Iterable[int]) -> None:
     """Whatever the order of coming, with holes, after closing up, and with the same ids coming back."""
     numbers, known, there = AttachmentNumbers(), dict[int, int](), dict[int, Attachment]()
 

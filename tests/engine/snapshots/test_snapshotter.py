@@ -141,7 +141,7 @@ def test_the_line_is_bounded() -> None:
     assert names(rig) == ["0", "1"]
 
 
-def test_who_does_not_wait_is_answered_before_it_is_written() -> None:
+def test_a_request_without_a_wait_is_answered_before_the_write() -> None:
     """The answer says what will be there."""
     rig = Rig()
     rig.producer()
@@ -184,7 +184,7 @@ def test_a_full_disk_refuses_one_and_the_broker_goes_on() -> None:
     assert take(rig, "x")["name"] == "x"
 
 
-def test_a_file_that_somebody_removed_costs_one_snapshot() -> None:
+def test_a_removed_file_costs_one_snapshot() -> None:
     """Before it was named; the broker goes on, and takes the next one."""
     rig = Rig()
     rig.producer()

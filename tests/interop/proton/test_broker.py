@@ -126,7 +126,7 @@ def test_a_silent_peer_is_dropped(start_broker: StartBroker) -> None:
         assert wire.rest() == []
 
 
-def test_plain_lets_in_who_knows_the_password(start_broker: StartBroker, connect: Connect) -> None:
+def test_plain_accepts_the_right_password(start_broker: StartBroker, connect: Connect) -> None:
     """PLAIN by name and password; a wrong one, an unknown name and ANONYMOUS are refused."""
     broker = start_broker("--user", "alice:secret")
     plain = {"allowed_mechs": "PLAIN", "sasl_enabled": True}

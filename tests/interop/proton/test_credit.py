@@ -255,7 +255,7 @@ def test_turns_are_exact(connect: Connect, queue: str) -> None:
         assert [got.message.body for got in receiver.wait(10)] == [str(number) for number in range(turn, 30, 3)]
 
 
-def test_turns_pass_over_who_has_no_credit(connect: Connect, queue: str) -> None:
+def test_turns_skip_a_link_without_credit(connect: Connect, queue: str) -> None:
     """A consumer out of credit loses its turns, not the others theirs."""
     peer = connect()
     few, many = peer.receiver(queue, credit=2, name="few"), peer.receiver(queue, credit=100, name="many")

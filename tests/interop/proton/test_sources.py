@@ -170,7 +170,7 @@ def test_events_from_the_beginning_then_live(peer: ProtonPeer, queue: str) -> No
     ]
 
 
-def test_only_users_who_may_read_the_log(start_broker: StartBroker, connect: Connect) -> None:
+def test_only_permitted_users_read_the_log(start_broker: StartBroker, connect: Connect) -> None:
     """With users only those whom [permissions] names; queues are open to all of them."""
     broker = start_broker(
         "--user",

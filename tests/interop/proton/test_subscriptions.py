@@ -146,7 +146,7 @@ def test_another_selector_is_another_subscription(connect: Connect, queue: str) 
     assert texts(receiver) == ["new"]
 
 
-def test_who_attaches_a_link_again_steals_it(connect: Connect, queue: str) -> None:
+def test_a_second_attach_of_a_link_steals_it(connect: Connect, queue: str) -> None:
     """The link of the other connection is ended with amqp:link:stolen; what it held is the new one's."""
     old = connect(**called("me")).receiver(f"/topics/{queue}", credit=1, name=queue, options=DurableSubscription())
     send(connect(), f"/topics/{queue}", "x")

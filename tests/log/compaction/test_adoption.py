@@ -221,7 +221,7 @@ def test_a_table_that_leads_elsewhere_is_refused() -> None:
             job_path(DIRECTORY, name)
 
 
-def test_who_has_the_lock_sweeps_what_the_dead_have_left() -> None:
+def test_the_holder_of_the_lock_sweeps_the_files_of_dead_jobs() -> None:
     """A job that runs is left alone."""
     storage, _ = lived()
     proposed(storage, [])

@@ -74,7 +74,7 @@ def test_a_reader_is_found_after_a_roll(tmp_path: Path) -> None:
     life.log.close()
 
 
-def test_a_commit_leaves_no_link_where_nobody_reads(tmp_path: Path) -> None:
+def test_a_commit_leaves_no_link_without_a_reader(tmp_path: Path) -> None:
     """Without readers the manifest is the only file of its kind."""
     life = Life(DiskStorage(), str(tmp_path))
     _fill(life)

@@ -169,7 +169,7 @@ def test_what_cannot_be_done_changes_nothing() -> None:
     assert vhosts.root == before == load_root(storage, DATA)
 
 
-def test_what_nobody_knows_is_told_and_stays() -> None:
+def test_an_unknown_directory_is_reported_and_stays() -> None:
     """A sweep deletes what is on the list and nothing else."""
     storage = SimulatedStorage(random.Random(0))
     vhosts = begun(storage)

@@ -90,7 +90,7 @@ def test_a_reader_takes_in_what_is_written_behind_its_end(tmp_path: Path) -> Non
     life.log.close()
 
 
-def test_who_writes_says_so_in_the_lock_file(tmp_path: Path) -> None:
+def test_the_lock_file_names_the_writer(tmp_path: Path) -> None:
     """A living process that is named there writes; an empty text, a dead process or none at all does not."""
     path = Path(lock_path(str(tmp_path)))
     assert not is_written(str(tmp_path))

@@ -60,7 +60,7 @@ def test_a_name_is_found_where_none_is_given_and_refused_where_it_is_had() -> No
     assert snapping.asked("DELETE", name="y")[0] == 404
 
 
-def test_who_does_not_wait_is_answered_at_once() -> None:
+def test_a_request_without_a_wait_is_answered_at_once() -> None:
     """`wait` false: the answer leaves before the file is there."""
     snapping = Snapping()
     (answer,) = snapping.ask(request("CREATE", body={"wait": False}, type=SNAPSHOT_TYPE, name="x"))

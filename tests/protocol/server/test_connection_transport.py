@@ -45,7 +45,7 @@ def accepted(transport: _Transport, *, open_deadline_ms: int = 0) -> ConnectionT
 
 
 @pytest.mark.parametrize("stall_ms", [0, 3, 1100, STALL_MS])
-def test_who_never_opens_has_its_time_and_what_was_lost_of_it(stall_ms: int) -> None:
+def test_the_deadline_of_an_open_excludes_pauses_of_the_broker(stall_ms: int) -> None:
     """The deadline moves by the time of the pauses and by no more, however many there are."""
     transport = _Transport()
     socket = accepted(transport, open_deadline_ms=HANDSHAKE_MS)
@@ -58,7 +58,7 @@ def test_who_never_opens_has_its_time_and_what_was_lost_of_it(stall_ms: int) -> 
     assert transport.is_cut
 
 
-def test_who_still_takes_its_last_bytes_is_not_cut_for_our_pause() -> None:
+def test_a_pause_does_not_cut_a_peer_that_takes_its_last_bytes() -> None:
     """A closed connection has `close_ms` to take something, not counting what the broker stood still."""
     transport = _Transport(unsent_bytes=9, is_closing=True)
     socket = accepted(transport)
@@ -70,7 +70,7 @@ def test_who_still_takes_its_last_bytes_is_not_cut_for_our_pause() -> None:
     assert transport.is_cut
 
 
-def test_nobody_is_excused_for_more_than_the_present() -> None:
+def test_a_pause_extends_no_deadline_beyond_its_own_time() -> None:
     """A peer that was heard right after the pause is silent a whole timeout later, not later than that."""
     connection = Connection(ConnectionRole.SERVER, ConnectionLimits(idle_timeout_ms=1000), now_ms=0, container_id="b")
     connection.receive(b"AMQP", now_ms=STALL_MS)

@@ -53,7 +53,7 @@ def test_standard_output_is_the_ready_line_and_nothing_else(run: Run, tmp_path: 
     assert b"Traceback" not in errors
 
 
-def test_who_hears_that_it_is_ready_may_end_it_at_once(tmp_path: Path) -> None:
+def test_a_broker_can_be_stopped_right_after_its_ready_line(tmp_path: Path) -> None:
     """A signal right behind the ready line is a good end already."""
     broker = ChildBroker(tmp_path / "data")
     for _ in range(3):
@@ -61,7 +61,7 @@ def test_who_hears_that_it_is_ready_may_end_it_at_once(tmp_path: Path) -> None:
         assert broker.stop() == ExitCode.OK
 
 
-def test_the_lock_file_says_who_holds_it(child: ChildBroker) -> None:
+def test_the_lock_file_names_its_holder(child: ChildBroker) -> None:
     """pid and URL, as the broker's own commands read them, and which file it is, for copies of it hold nothing."""
     lock = child.directory / "lock"
     assert json.loads(lock.read_text()) == {"pid": child.pid, "url": child.url, "inode": lock.stat().st_ino}

@@ -77,9 +77,7 @@ def test_both_variables_are_a_wrong_command_line(monkeypatch: pytest.MonkeyPatch
         broker_url(None, None)
 
 
-def test_a_lock_file_that_may_not_be_read_is_not_taken_for_nobodys(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_unreadable_lock_file_is_not_taken_for_a_free_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is unknown then whether a broker runs, so no message advises to start one."""
 
     def forbid(path: str, *_: object) -> None:
@@ -90,7 +88,7 @@ def test_a_lock_file_that_may_not_be_read_is_not_taken_for_nobodys(
         broker_url(None, str(tmp_path))
 
 
-def test_the_text_of_a_dead_broker_names_nobody(tmp_path: Path) -> None:
+def test_the_text_of_a_dead_broker_names_no_broker(tmp_path: Path) -> None:
     """A lock file outlives a SIGKILL; its pid tells."""
     directory = held(tmp_path, pid=dead_pid())
     assert holder_of(directory) is None
@@ -99,7 +97,7 @@ def test_the_text_of_a_dead_broker_names_nobody(tmp_path: Path) -> None:
     assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
 
 
-def test_who_starts_a_broker_starts_it_on_its_own_directory(tmp_path: Path) -> None:
+def test_the_directory_of_a_virtual_host_has_no_broker_of_its_own(tmp_path: Path) -> None:
     """The directory of a virtual host is none that a broker can be started on."""
     below = tmp_path / "staging"
     below.mkdir()
@@ -107,7 +105,7 @@ def test_who_starts_a_broker_starts_it_on_its_own_directory(tmp_path: Path) -> N
         running_broker(str(below), served="./data")
 
 
-def test_the_copy_of_a_held_directory_is_held_by_nobody(tmp_path: Path) -> None:
+def test_the_copy_of_a_locked_directory_is_not_locked(tmp_path: Path) -> None:
     """A command on the copy of a directory must not reach the broker of the original."""
     original, copy = tmp_path / "original", tmp_path / "copy"
     original.mkdir()
@@ -118,7 +116,7 @@ def test_the_copy_of_a_held_directory_is_held_by_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"pid": "x"}', "[]"])
-def test_a_lock_file_without_sense_names_nobody(tmp_path: Path, text: str) -> None:
+def test_a_malformed_lock_file_names_no_broker(tmp_path: Path, text: str) -> None:
     """A broker that is starting has not written yet."""
     (tmp_path / "lock").write_text(text)
     assert holder_of(str(tmp_path)) is None

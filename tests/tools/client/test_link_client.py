@@ -33,7 +33,7 @@ def peer(serve: Callable[[socket.socket], object]) -> Iterator[BrokerUrl]:
         thread.join(10)
 
 
-def test_nobody_there_cannot_be_connected_to() -> None:
+def test_a_connection_to_a_closed_port_fails() -> None:
     """Exit code 4, where, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

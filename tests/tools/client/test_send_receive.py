@@ -122,7 +122,7 @@ def test_numbers_that_are_none_or_that_amqp_cannot_say_are_refused(on_broker: Ru
     assert on_broker(*arguments).exit_code == ExitCode.USAGE
 
 
-def test_a_body_moves_nobodys_cursor(on_broker: Run, broker: ChildBroker) -> None:
+def test_a_body_moves_no_cursor(on_broker: Run, broker: ChildBroker) -> None:
     """A pipe gets the body as it is; on a terminal what is not printable is escaped."""
     for _ in range(2):
         on_broker("send", "shown", "a\x1b[31m\nb")

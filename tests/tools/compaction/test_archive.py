@@ -154,7 +154,7 @@ def micros(row: dict[str, Any]) -> int:
     return round(row["timestamp"].timestamp() * 1_000_000)
 
 
-def test_who_is_refused_is_told_of_the_archive(tmp_path: Path, run: Run) -> None:
+def test_a_refusal_names_the_archive(tmp_path: Path, run: Run) -> None:
     """Below the horizon nothing is answered from the log; where the answer lies is said."""
     with running(tmp_path) as broker:
         data = ("--data", broker.directory)

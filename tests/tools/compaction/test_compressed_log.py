@@ -195,7 +195,7 @@ def test_columns_are_the_same(twins: Twins) -> None:
     assert {row["offset"] for row in plain} >= offsets
 
 
-def test_damage_is_told_by_whoever_reads(twins: Twins, run: Run, tmp_path: Path) -> None:
+def test_every_reader_reports_damage(twins: Twins, run: Run, tmp_path: Path) -> None:
     """File and position of a frame with a wrong byte: verification, export and compaction end there with their code."""
     directory = tmp_path / "hurt"
     shutil.copytree(twins[1], directory)

@@ -286,7 +286,7 @@ def test_processes_beside_write_the_same() -> None:
         assert found == other
 
 
-def test_who_reads_events_across_a_compaction_is_refused_below_the_horizon() -> None:
+def test_a_reader_across_a_compaction_is_refused_below_the_horizon() -> None:
     """Never half of what happened, though some of those segments may still be whole."""
     with lived(4, 50) as life:
         outcome = compact(life, History(age_us=30_000_000))

@@ -165,7 +165,7 @@ def test_no_log_in_a_bucket_is_one_message(endpoint: str) -> None:
     assert caught.value.exit_code == ExitCode.NOT_FOUND
 
 
-def test_a_scheme_that_nobody_knows_is_one_message() -> None:
+def test_an_unknown_scheme_is_one_message() -> None:
     """What fsspec does not reach is said so."""
     with pytest.raises(ToolError, match="no file system reaches this place") as caught:
         place_of("carrier-pigeon://loft/data")

@@ -320,7 +320,7 @@ def test_a_directory_without_a_log_stays_without_one(run: Run, tmp_path: Path, c
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_nobody_knows_is_told_and_stays(run: Run, child: ChildBroker) -> None:
+def test_an_unknown_directory_is_reported_and_stays(run: Run, child: ChildBroker) -> None:
     """In the broker's own log, with its path, at each start."""
     run("vhost", "create", "one", "--data", child.directory)
     child.stop()

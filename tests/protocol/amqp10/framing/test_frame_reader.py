@@ -69,7 +69,7 @@ def test_chunk_is_shared_until_it_is_kept() -> None:
     assert kept == b"def"
 
 
-def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
+def test_a_chunk_without_views_is_reused() -> None:
     """A chunk with less than a quarter free is left to its readers, and comes back when the last of them is gone."""
     chunk = ReadBuffer(16)
     memory = id(chunk.get_buffer().obj)
@@ -85,7 +85,7 @@ def test_chunk_is_used_again_when_nobody_looks_into_it() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 16), st.booleans(), st.integers(0, 3)), max_size=60))
-def test_no_read_lands_where_somebody_looks(reads: list[tuple[int, bool, int]]) -> None:
+def test_no_read_overwrites_a_view(reads: list[tuple[int, bool, int]]) -> None:
     """Neither by `get_buffer` nor by `free`, whatever was kept and let go before; `free` is what would be had anew."""
     chunk = ReadBuffer(16)
     kept: list[tuple[memoryview, bytes]] = []

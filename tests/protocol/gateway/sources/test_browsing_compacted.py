@@ -113,7 +113,7 @@ def test_below_the_horizon_browsing_and_the_log_are_refused(watching: Watching) 
     assert watching.browse("q", filter=at(ULong(horizon.offset - 1))) == []
 
 
-def test_a_reader_of_the_log_who_falls_behind_the_horizon_is_told(watching: Watching) -> None:
+def test_a_log_reader_behind_the_horizon_is_detached(watching: Watching) -> None:
     """Half of what happened is never told as if it was all: the link ends, with the same condition."""
     watching.attach("/log", mode=None, filter=at(ULong(0)))
     watching.flow(2)

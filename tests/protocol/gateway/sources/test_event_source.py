@@ -119,7 +119,7 @@ def test_credit_and_drain(watching: Watching) -> None:
     assert "queue-declared" in subjects(decoded(said))
 
 
-def test_who_gives_no_credit_costs_nothing(watching: Watching) -> None:
+def test_a_link_without_credit_costs_nothing(watching: Watching) -> None:
     """Events are read when there is credit, not before, and a piece at a time."""
     for turn in range(4):
         watching.rig.do(*[DeclareQueue("key", f"{turn}-{number}", QueueSettings()) for number in range(200)])
@@ -170,7 +170,7 @@ def test_the_future_is_refused(watching: Watching, moment: ULong | Timestamp) ->
     assert "future" in description
 
 
-def test_who_may_not_is_refused(tmp_path: Path) -> None:
+def test_a_user_without_permission_is_refused(tmp_path: Path) -> None:
     """amqp:unauthorized-access, before anything is looked at."""
     peer = Watching(DiskRig(str(tmp_path / "data")), readers=("alice",))
     assert peer.refused("/log", mode=None)[0] == "amqp:unauthorized-access"
