@@ -75,7 +75,7 @@ class Broker:
         """Bodies whose sender was told `accepted` -> whether a power loss may take them."""
         self.excused: set[bytes] = set()
         """Bodies that a client asked to remove, or that were volatile when power was lost."""
-        patches = [
+        patches: list[Any] = [
             mock.patch("ambermq.engine.loop.durable_loop.APPLY", defaultdict(lambda: self._apply)),
             mock.patch("ambermq.engine.dispatch.dispatch.acquired", self._apply),
             mock.patch("ambermq.engine.dispatch.dispatch.settled", self._apply),

@@ -11,7 +11,17 @@ from ambermq.protocol.amqp10.link.link import Link
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.performatives.base import Composite
-from ambermq.protocol.amqp10.performatives.classes import Attach, Begin, Close, Disposition, End, Open, Source, Target
+from ambermq.protocol.amqp10.performatives.classes import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Disposition,
+    End,
+    Open,
+    Source,
+    Target,
+)
 from ambermq.protocol.amqp10.session.session import Session
 
 __all__ = ["FIRST_ID", "Pair", "Wire", "conditions", "cut", "disposed"]
@@ -229,11 +239,11 @@ class Wire:
 
 
 def conditions(answers: list[Composite | None]) -> list[tuple[str, str]]:
-    """The goodbyes among what a server answered, as (performative, condition)."""
+    """Return performative and condition of each close, end and detach with an error among a server's answers."""
     return [
         (answer.NAME.split(":")[1], str(answer.error.condition))
         for answer in answers
-        if answer is not None and getattr(answer, "error", None) is not None
+        if isinstance(answer, Close | End | Detach) and answer.error is not None
     ]
 
 

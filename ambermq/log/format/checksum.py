@@ -12,8 +12,8 @@ from ambermq.log.buffer import Buffer
 __all__ = ["IS_FAST", "crc32c", "crc32c_of_crcmod"]
 
 
-def crc32c_of_crcmod() -> tuple[Callable[[Buffer, int], int], bool]:
-    """Return the implementation of crcmod-plus, and whether it is compiled."""
+def crc32c_of_crcmod() -> tuple[Callable[..., int], bool]:
+    """Return the implementation of crcmod-plus, with the arguments of `crc32c`, and whether it is compiled."""
     import crcmod  # noqa: PLC0415 - needed if `crc32c` is missing, or as the second implementation
     import crcmod.predefined  # noqa: PLC0415
 

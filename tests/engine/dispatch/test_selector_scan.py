@@ -291,7 +291,7 @@ def test_a_tick_looks_at_a_bounded_number() -> None:
         looked.append(len(words))
         return look(queue, words, entries)
 
-    broker.rig.loop._peek = watched  # type: ignore[method-assign]
+    broker.rig.loop._peek = watched
     consumer = broker.rig.consumer(selector="kind = 'a'", credit=1)
     broker.selectors[consumer], broker.credit[consumer] = "kind = 'a'", 1
     assert len(broker.rig.step()) == 0

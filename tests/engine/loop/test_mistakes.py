@@ -5,12 +5,13 @@ from unittest import mock
 import pytest
 
 from ambermq.engine.commands import Publish
-from ambermq.engine.decide.decide import Decision, DecisionContext
+from ambermq.engine.decide.context import Decision, DecisionContext
+from ambermq.engine.decide.decide import DECIDE
 from ambermq.engine.effects import CommandFailed, PublishDone
 from ambermq.engine.events import Lost, Started
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop import durable_loop as durable
-from ambermq.engine.loop import effect_release as leaving
+from ambermq.engine.loop import effect_release
 from ambermq.engine.model.state import State
 from ambermq.engine.records.reader import events_of
 from ambermq.log.recovery.recovery import Recovery
@@ -24,14 +25,14 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     """The others of its tick are decided, written and answered."""
     rig = Rig()
     good, bad = rig.producer("good"), rig.producer("bad")
-    decide = durable.DECIDE[Publish]
+    decide = DECIDE[Publish]
 
     def failing(state: State, command: Publish, moment: DecisionContext) -> Decision:
         if command.producer == bad:
             raise ZeroDivisionError("our mistake")
         return decide(state, command, moment)
 
-    monkeypatch.setitem(durable.DECIDE, Publish, failing)
+    monkeypatch.setitem(DECIDE, Publish, failing)
     effects = rig.do(
         Publish("first", good, 0, [b"1"], [0], 1),
         Publish("broken", bad, 0, [b"2"], [0], 1),
@@ -75,7 +76,7 @@ def test_a_mistake_with_what_leaves_ends_the_loop_too(monkeypatch: pytest.Monkey
     rig = Rig()
     rig.consumer(credit=5)
     rig.step(rig.publish(rig.producer(), b"one"))
-    monkeypatch.setattr(leaving.EffectRelease, "_set_bodies", mock.Mock(side_effect=ZeroDivisionError))
+    monkeypatch.setattr(effect_release.EffectRelease, "_set_bodies", mock.Mock(side_effect=ZeroDivisionError))
     with pytest.raises(ZeroDivisionError):
         rig.completed()
     monkeypatch.undo()

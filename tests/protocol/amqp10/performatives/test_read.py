@@ -284,7 +284,9 @@ def test_nested_composites_are_bounded_by_their_parents() -> None:
 def test_any_value_is_kept_where_any_will_do() -> None:
     """declare's global-id has no type that provides it: any value is read as it is."""
     declare = Declare(global_id=[UInt(1), "a"])
-    assert typed([UInt(1), "a"]) == typed(_decode(declare.encode()).global_id)
+    decoded = _decode(declare.encode())
+    assert isinstance(decoded, Declare)
+    assert typed([UInt(1), "a"]) == typed(decoded.global_id)
 
 
 def test_outcomes_nest() -> None:

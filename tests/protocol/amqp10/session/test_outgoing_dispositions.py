@@ -42,6 +42,12 @@ def session() -> Session:
     return Session(connection, CHANNEL, 0)
 
 
+def output(session: Session) -> list[bytes]:
+    """Return the output of a session's connection, and take it."""
+    assert isinstance(session.connection, Connection)
+    return list(map(bytes, session.connection.take_output()))
+
+
 def say(session: Session, first_id: int, count: int, state: DeliveryState | None, settled: bool, role: bool) -> None:
     """Say it of a run of any link."""
     run = Run(Sender(session, "link", 0), first_id, count, None, 0, False)
@@ -55,7 +61,7 @@ def test_disposition(first: int, count: int, state: DeliveryState | None, role: 
     ours = session()
     say(ours, first, count, state, settled, role)
     ours.settlements.flush()
-    (frame,) = map(bytes, ours.connection.take_output())
+    (frame,) = output(ours)
     last = (first + count - 1) & MASK
     expected = Disposition(role=role, first=first, last=last, settled=settled, state=state)
     assert cut(frame) == [(CHANNEL, expected, b"")]
@@ -74,7 +80,7 @@ def test_only_what_follows_and_is_alike_is_one_range(
     is_open = False
     for index, (first, count, state, settled, role) in enumerate(said):
         if index == at:
-            written += b"".join(map(bytes, ours.connection.take_output()))
+            written += b"".join(output(ours))
             is_open = False
         say(ours, first, count, state, settled, role)
         last = expected[-1] if is_open else None
@@ -85,7 +91,7 @@ def test_only_what_follows_and_is_alike_is_one_range(
             end = (first + count - 1) & MASK
             expected.append(Disposition(role=role, first=first, last=end, settled=settled, state=state))
         is_open = True
-    written += b"".join(map(bytes, ours.connection.take_output()))
+    written += b"".join(output(ours))
     assert [performative for _, performative, _ in cut(written)] == expected
 
 
@@ -95,7 +101,7 @@ def test_what_is_equal_but_another_value_is_said_as_it_is(one: object, other: ob
     ours = session()
     for first_id, value in enumerate((one, other)):
         say(ours, first_id, 1, Modified(message_annotations={Symbol("x"): value}), True, False)
-    frames = cut(b"".join(map(bytes, ours.connection.take_output())))
+    frames = cut(b"".join(output(ours)))
     assert [repr(performative.state.message_annotations[Symbol("x")]) for _, performative, _ in frames] == [
         repr(one),
         repr(other),
