@@ -196,7 +196,7 @@ class Wire:
         """An attach of the peer."""
         return Attach(
             name=name, handle=handle, role=role, source=Source(address="q"), target=Target(address="q"), **fields
-        )  # type: ignore[arg-type]
+        )
 
     @staticmethod
     def frame(performative: Composite, payload: bytes = b"", *, channel: int = 0) -> bytes:

@@ -131,7 +131,7 @@ def test_one_is_deleted_on_a_running_broker(run: Run, filled: ChildBroker) -> No
 
 
 def test_the_last_one_that_there_is_room_for_says_so(run: Run, tmp_path: Path) -> None:
-    """On standard error, whatever the output; one more is refused, and the broker logs that it takes none by itself."""
+    """The note is on standard error; the broker refuses one more, and logs that it takes no automatic snapshot."""
     config = tmp_path / "broker.toml"
     config.write_text("[engine]\nsnapshots_max = 1\nsnapshot_interval_s = 1\nsnapshot_pause_s = 0\n")
     broker = ChildBroker(tmp_path / "data", arguments=["--config", str(config)])
