@@ -78,8 +78,8 @@ class LogConfig:
 
     def _require(self, name: str, *, at_least: int = 0, at_most: int | None = None, reason: str = "") -> None:
         value: int = getattr(self, name)
-        because = f" ({reason})" if reason else ""
+        reason_text = f" ({reason})" if reason else ""
         if value < at_least:
-            raise LogError(f"{name} must be at least {at_least}{because}, not {value}")
+            raise LogError(f"{name} must be at least {at_least}{reason_text}, not {value}")
         if at_most is not None and value > at_most:
-            raise LogError(f"{name} must be at most {at_most}{because}, not {value}")
+            raise LogError(f"{name} must be at most {at_most}{reason_text}, not {value}")

@@ -105,10 +105,10 @@ def sweep_jobs(storage: Storage, directory: str, *, is_locked: bool = False) -> 
 
 
 def _sweep(storage: Storage, directory: str) -> list[str]:
-    dead = [name for name in storage.listdir(jobs_path(directory)) if name != _LOCK_NAME]
-    for name in dead:
+    jobs = [name for name in storage.listdir(jobs_path(directory)) if name != _LOCK_NAME]
+    for name in jobs:
         storage.remove_tree(f"{jobs_path(directory)}/{name}")
-    return dead
+    return jobs
 
 
 def write_table(storage: Storage, directory: str, job: str, table: CompactionJob) -> None:

@@ -202,13 +202,13 @@ def _copy_manifest_aside(repair: Repair, storage: Storage) -> None:
     if not storage.exists(path):
         return
     damaged_file = storage.open(path)
-    aside = storage.open(aside_path(repair, path), create=True)
+    copy_file = storage.open(aside_path(repair, path), create=True)
     try:
-        aside.write([damaged_file.read(damaged_file.size(), 0)], 0)
-        aside.sync()
+        copy_file.write([damaged_file.read(damaged_file.size(), 0)], 0)
+        copy_file.sync()
     finally:
         damaged_file.close()
-        aside.close()
+        copy_file.close()
     storage.sync_directory(f"{repair.directory}/{_ASIDE}")
 
 

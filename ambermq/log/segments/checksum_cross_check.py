@@ -18,7 +18,7 @@ def check_by_both(walk: BatchWalk, stored: Buffer, path: str, *, number: int) ->
     if number % SAMPLE_INTERVAL or header is None:
         return
     head = walk.head()
-    wrong = check(walk.salt_crc, head, batch_bytes_max=walk.batch_bytes_max, checksum=crc32c_by_both)
-    wrong = wrong or check_bodies(header, stored, checksum=crc32c_by_both)
-    if wrong is not None:
-        raise DamageError(path, walk.position, wrong.expected, wrong.found)
+    mismatch = check(walk.salt_crc, head, batch_bytes_max=walk.batch_bytes_max, checksum=crc32c_by_both)
+    mismatch = mismatch or check_bodies(header, stored, checksum=crc32c_by_both)
+    if mismatch is not None:
+        raise DamageError(path, walk.position, mismatch.expected, mismatch.found)

@@ -137,18 +137,18 @@ def _survey_chain(found: TailSurvey, manifest: Manifest, parts: Iterator[Segment
 def _survey_part(found: TailSurvey, manifest: Manifest, part: SegmentReader) -> None:
     """Follow the chain through a part, and count the valid batches after its end.
 
-    If a broker is writing at the same time, those batches may belong to the chain by now. So the chain is followed
-    again from its end before a later batch counts as lying after a hole.
+    If a broker writes at the same time, those batches may belong to the chain by now. So the survey follows the chain
+    again from its end before it counts a later batch as one after a hole.
     """
     walk = part.walk()
     broken = _follow(found, manifest, part, walk)
     later_walks, is_chain_final = find_later(walk), False
     while (later := next(later_walks, None)) is not None:
         if not is_chain_final and broken is None:
-            end, again = part.end, part.walk(part.end)
-            broken = _follow(found, manifest, part, again)
+            end, next_walk = part.end, part.walk(part.end)
+            broken = _follow(found, manifest, part, next_walk)
             if part.end > end:
-                walk, later_walks = again, find_later(again)
+                walk, later_walks = next_walk, find_later(next_walk)
                 continue
         is_chain_final = True
         assert later.header is not None

@@ -84,10 +84,10 @@ class DiskFile:
             count = 0
             while count < block_bytes and count % _BLOCK_BYTES == 0:
                 with memoryview(block) as view, view[count:] as target:
-                    got = os.preadv(self._fd, [target], start + count)
-                if not got:
+                    read_count = os.preadv(self._fd, [target], start + count)
+                if not read_count:
                     break
-                count += got
+                count += read_count
             return bytes(block[position - start : min(end - start, count)])
 
     def read_now(self, length: int, position: int) -> bytes | None:

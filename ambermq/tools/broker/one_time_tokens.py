@@ -33,8 +33,8 @@ class OneTimeTokens:
 
     def redeem(self, token: str) -> ManagementScope | None:
         """Remove a token and return its scope; return None if there is no such token."""
-        given = token.encode()
-        found = [known for known in self._scopes if hmac.compare_digest(known.encode(), given)]
+        token_bytes = token.encode()
+        found = [known for known in self._scopes if hmac.compare_digest(known.encode(), token_bytes)]
         return self._scopes.pop(found[0]) if found else None
 
     def revoke(self, token: str) -> None:
