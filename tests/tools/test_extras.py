@@ -1,5 +1,6 @@
 """Commands that need more than the broker does, where that is not installed."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -54,10 +55,21 @@ def test_what_is_missing_is_named_before_anything_is_done(
 def test_all_else_does_without(
     run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    """The commands that read a log need no extra."""
+    """Commands that read the log run without an extra."""
     for package in _EXTRA:
         monkeypatch.setitem(sys.modules, package, None)
     assert run(*command, "--data", stopped).exit_code == ExitCode.OK
+
+
+def test_the_public_module_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that imports `ambermq.spark` without the extra reads the advice of the commands below its traceback."""
+    for module in ("ambermq.spark", "ambermq.tools.spark.data_source"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    for package in _EXTRA:
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError) as failure:
+        importlib.import_module("ambermq.spark")
+    assert failure.value.__notes__ == ["run `pip install 'ambermq[spark]'`"]
 
 
 def test_an_import_that_fails_is_told_as_what_is_missing() -> None:
