@@ -197,7 +197,7 @@ class VhostRunner:
                 socket.resume_reading()
 
     def run(self, work: Callable[[int], list[Effect]] | None, now_us: int = 0) -> None:
-        """Do `work` of the engine, carry out its effects, flush the output, and set the timer.
+        """Run `work` of the engine, carry out its effects, flush the output, and set the timer.
 
         `work` is None if there may only be output. `now_us` is the time, if the caller knows it.
         """

@@ -45,7 +45,7 @@ class LinkClient:
     """One connection with one session; a `with` block closes it."""
 
     def __init__(self, stream: socket.socket, connection: Connection, url: BrokerUrl) -> None:
-        """Take over a connected socket; `connect` creates one."""
+        """Serve the client side of a connected socket; `connect` creates one."""
         stream.setblocking(False)
         self.url = url
         self.connection = connection

@@ -27,7 +27,7 @@ class ManagementConnection:
     """Management over one connection; a `with` block closes it."""
 
     def __init__(self, client: LinkClient) -> None:
-        """Take over a client; raise ToolError if the broker has no management node."""
+        """Manage a broker by a client; raise ToolError if the broker has no management node."""
         self._client = client
         self._management = SnapshotManagement(client)
         self._lock = threading.Lock()

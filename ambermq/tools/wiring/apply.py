@@ -123,7 +123,7 @@ def _use_of_queue(row: Mapping[str, Any]) -> str:
 
 
 def _do_all(management: WiringManagement, changes: tuple[Change, ...], output: str) -> None:
-    """Do all changes in order; at a refusal print those that are done, and raise it with the number of the others."""
+    """Apply all changes in order; at a refusal print those that are done, and raise it with the number left."""
     done: list[Change] = []
     try:
         for _, group in groupby(changes, key=_stage):
@@ -140,7 +140,7 @@ def _stage(change: Change) -> tuple[bool, str]:
 
 
 def _do_stage(management: WiringManagement, changes: tuple[Change, ...], done: list[Change], *, left: int) -> None:
-    """Do the changes of a stage, several in flight; append to `done`, and raise the first refusal."""
+    """Apply the changes of a stage, several in flight; append to `done`, and raise the first refusal."""
     first, before = None, len(done)
     for change, refusal in zip(changes, management.carry_out([_request(one) for one in changes]), strict=False):
         if refusal is None:
