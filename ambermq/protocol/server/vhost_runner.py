@@ -156,7 +156,8 @@ class VhostRunner:
     def sweep(self, now_ms: int, now_us: int) -> None:
         """Poll what raises no event: free disk space, due snapshots, and expired browsing links.
 
-        `now_ms` is of the monotonic clock, `now_us` the time of day.
+        A spare that ends a congestion is polled too: its event comes at the end of the housekeeping's run, which may
+        build indexes for minutes. `now_ms` is of the monotonic clock, `now_us` the time of day.
         """
         self._check_snapshots(now_us)
         for fault in self.engine.log.take_faults():
@@ -164,8 +165,7 @@ class VhostRunner:
         self.gateway.sources.end_expired(now_ms)
         room = self.engine.log.room_bytes()
         self.gateway.set_room_low(is_low=room < self._server.server_limits.room_low_bytes)
-        self._resume_reading()
-        self.run(None, now_us)
+        self.run(self._completed, now_us)
 
     def _check_snapshots(self, now_us: int) -> None:
         """Schedule a tick for a due snapshot, and log the failures of automatic ones."""

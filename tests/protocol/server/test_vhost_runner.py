@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 from ambermq.engine.commands import Settle
 from ambermq.engine.history.background_queries import BackgroundQueries
@@ -13,7 +15,7 @@ from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.log.storage.worker_threads import InlineWorkers
 from ambermq.protocol.server.vhost_runner import VhostRunner, VhostServices
 from ambermq.protocol.server_limits import ServerLimits
-from tests.engine.rig import Rig, held
+from tests.engine.rig import COLD, Rig, held
 from tests.log.lives import DIRECTORY
 
 _HANGS_S = 60
@@ -118,3 +120,23 @@ def test_a_timer_whose_work_was_done_is_set_for_the_next_deadline() -> None:
     host._timer_fired()
     assert log.requested_end == log.log_end
     assert rig.loop.schedule.next_us == FOREVER_US
+
+
+def test_a_sweep_resumes_the_sockets_when_a_spare_is_ready() -> None:
+    """The housekeeping thread reports the spare only at the end of its run, which may build indexes for long."""
+    size = 1 << 16
+    limits = {"segment_bytes_min": size, "segment_bytes_max": size, "unsynced_bytes_max": 1 << 40}
+    rig = Rig(log_config=replace(COLD, **limits))
+    producer = rig.producer()
+    host, _ = timed(rig)
+    log = rig.loop.log
+    while not log.is_outgrown:
+        rig.step(rig.publish(producer, bytes(3000)))
+    rig.completed()
+    assert log.is_congested
+    socket: Any = mock.Mock()
+    host.pause_reading(socket)
+    log._workers.collect()
+    assert not log.is_outgrown
+    host.sweep(0, rig.now_us)
+    socket.resume_reading.assert_called_once_with()
