@@ -417,6 +417,6 @@ class DurableLoop:
 
 def _failure(command: Command, error: Exception) -> Decision:
     """Return the decision for a command that failed: the answer to a refusal, or the end of one connection."""
-    if isinstance(error, Refused):
+    if isinstance(error, Refused) and hasattr(command, "key"):
         return refused(command, error)
     return [], [CommandFailed(command, error)]

@@ -4,19 +4,22 @@ from unittest import mock
 
 import pytest
 
-from ambermq.engine.commands import Publish
+from ambermq.engine.commands import Publish, Settle
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE
 from ambermq.engine.effects import CommandFailed, PublishDone
+from ambermq.engine.errors import Refused
 from ambermq.engine.events import Lost, Started
 from ambermq.engine.fold.apply import fold
 from ambermq.engine.loop import durable_loop as durable
 from ambermq.engine.loop import effect_release
+from ambermq.engine.model.entry_word import pack_words
+from ambermq.engine.model.outcome import RELEASED
 from ambermq.engine.model.state import State
 from ambermq.engine.records.reader import events_of
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineWorkers
-from tests.engine.rig import COLD, Rig
+from tests.engine.rig import COLD, Rig, held
 from tests.log.lives import DIRECTORY
 from tests.log.simulated import SimulatedStorage
 
@@ -43,6 +46,17 @@ def test_a_decision_that_raises_drops_its_command_alone(monkeypatch: pytest.Monk
     assert failed.command.link == "broken"
     assert repr(failed.error) == "ZeroDivisionError('our mistake')"
     assert (rig.queue("good").available, rig.queue("bad").available) == (2, 0)
+
+
+def test_a_refusal_of_a_command_without_an_answer_is_a_failed_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settlement has no key for a refusal, so a decision that refuses it is a mistake, which ends no loop."""
+    rig = Rig()
+    consumer, words = held(rig, 1)
+    refusing = mock.Mock(side_effect=Refused("amqp:not-found", "our mistake"))
+    monkeypatch.setitem(DECIDE, Settle, refusing)
+    (failed,) = rig.do(Settle(consumer, pack_words(words), RELEASED))
+    assert type(failed) is CommandFailed
+    assert rig.loop.failure is None
 
 
 @pytest.mark.parametrize("place", ["APPLY", "WRITE", "dispatch"])
