@@ -8,9 +8,8 @@ Rule 1. Arguments and results are runs of words: `bytes` of packed little-endian
 Rule 2. Versions share chunks. Only the head and the tail, at most one chunk each, are copied to grow. A pop moves
         `start` and copies only the words that it returns; in a queue that is all tail it copies the rest too.
 Rule 3. A chunk is sealed when it is full. Only a removal makes a chunk smaller, and then no two neighbours in a list
-fit
-        into one chunk. So chunks are more than half full on average: at most 9 bytes a word in a long queue, after any
-        removals.
+        fit into one chunk. So chunks are more than half full on average: at most 9 bytes a word in a long queue, after
+        any removals.
 Rule 4. If a list has chunks, the head has words. Only a queue that is all tail, such as a short one, has an empty head.
 Rule 5. When the front list is empty, the back list is reversed, chunk by chunk: 0.05 us for 1,024 words.
 Rule 6. No function recurses, so only memory limits the length.

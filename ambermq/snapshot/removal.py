@@ -2,8 +2,7 @@
 
 Rule 1. A run or chunk without a wanted word is returned as the same object, so that the caller shares it.
 Rule 2. A chunk is read only if a wanted word is within its bounds. Queues are mostly in the order of offsets, so that
-is
-        usually only the chunk with the word. In an unordered queue every chunk is read.
+        is usually only the chunk with the word. In an unordered queue every chunk is read.
 Rule 3. Words are unique in a queue, so the pass ends when no wanted word is missing.
 """
 
