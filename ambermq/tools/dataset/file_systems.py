@@ -190,8 +190,9 @@ class _RemoteStorage:
     def listdir(self, path: str) -> list[str]:
         """See ReadableStorage."""
         with os_errors():
-            found = self._filesystem.ls(path, detail=False)
-        return sorted(one.rstrip("/").rpartition("/")[2] for one in found)
+            found = [one.rstrip("/") for one in self._filesystem.ls(path, detail=False)]
+        # S3 lists the object that marks a directory as if it were in it.
+        return sorted(one.rpartition("/")[2] for one in found if one != path)
 
     def size(self, path: str) -> int:
         """See ReadableStorage."""

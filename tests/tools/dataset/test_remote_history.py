@@ -137,6 +137,14 @@ def test_what_fsspec_reaches_is_read_and_exported_to(life: Lived) -> None:
     assert sorted(table["offset"].to_pylist()) == sorted(row["offset"] for row in expected)
 
 
+def test_the_marker_of_an_empty_directory_is_not_in_it(endpoint: str) -> None:
+    """Consoles of S3 make a directory as an empty object whose key ends with a slash."""
+    client(f"http://{endpoint}").call_s3("put_object", Bucket=_BUCKET, Key="made/", Body=b"")
+    place = place_of(url_of(endpoint, "made/"))
+    assert place.storage.exists(place.path)
+    assert place.storage.listdir(place.path) == []
+
+
 @pytest.mark.spark
 def test_spark_reads_and_asks_a_bucket(
     spark: "SparkSession", remote: str, life: Lived, monkeypatch: pytest.MonkeyPatch
@@ -159,10 +167,11 @@ def test_spark_reads_and_asks_a_bucket(
 
 
 def test_no_log_in_a_bucket_is_one_message(endpoint: str) -> None:
-    """A place that can be reached but holds no log is told as a directory would be."""
+    """A place that can be reached but holds no log is told as a directory would be, without the secret."""
     with pytest.raises(ToolError, match="no log here") as caught, open_histories(url_of(endpoint, "nothing")):
         pass
     assert caught.value.exit_code == ExitCode.NOT_FOUND
+    assert f":{_KEY}@" not in caught.value.message
 
 
 def test_an_unknown_scheme_is_one_message() -> None:
