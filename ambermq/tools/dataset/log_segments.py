@@ -25,6 +25,7 @@ from ambermq.log.read.log_reader import SegmentState, open_reader
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import survey
 from ambermq.tools.dataset.file_systems import is_remote, joined, place_of
+from ambermq.tools.dataset.s3_url import shown_url
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -138,7 +139,7 @@ def _logs(directory: str, vhost: str) -> list[tuple[str, str]]:
     if not place.storage.exists(manifest_path(place.path)):
         raise ToolError(
             "no log here",
-            where=directory,
+            where=shown_url(directory),
             expected="the data directory of a broker, with a file MANIFEST",
             found="none",
             code=ExitCode.NOT_FOUND,
@@ -149,7 +150,9 @@ def _logs(directory: str, vhost: str) -> list[tuple[str, str]]:
     if vhost == ALL_VHOSTS:
         return list(logs.items())
     if vhost not in logs:
-        raise ToolError(f"no virtual host {vhost!r}", where=directory, found=", ".join(logs), code=ExitCode.NOT_FOUND)
+        raise ToolError(
+            f"no virtual host {vhost!r}", where=shown_url(directory), found=", ".join(logs), code=ExitCode.NOT_FOUND
+        )
     return [(vhost, logs[vhost])]
 
 

@@ -75,9 +75,9 @@ def s3_location(url: str) -> S3Location:
 def shown_url(url: str) -> str:
     """Return a URL for a message, without the password in it."""
     scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    credentials, at, host = authority.rpartition("@")
-    return f"{scheme}{separator}{credentials.partition(':')[0]}{at}{host}{slash}{path}" if separator else url
+    # A secret of AWS may have slashes, which belong encoded into a URL, and are often not.
+    credentials, at, place = rest.rpartition("@")
+    return f"{scheme}{separator}{credentials.partition(':')[0]}{at}{place}" if separator else url
 
 
 def _credentials(text: str) -> dict[str, str]:

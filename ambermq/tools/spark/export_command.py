@@ -18,6 +18,7 @@ import click
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.tools.client.broker_option import data_directory, directory_option
 from ambermq.tools.dataset.file_systems import is_remote, place_of
+from ambermq.tools.dataset.s3_url import shown_url
 from ambermq.tools.past.moment_option import WHEN_HELP
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -140,7 +141,7 @@ def _check_empty(target: str) -> None:
     if place.storage.exists(place.path) and place.storage.listdir(place.path):
         raise ToolError(
             "the target is not empty",
-            where=target,
+            where=shown_url(target),
             expected="a new directory",
             advice="name another one: rows of an earlier export would be there twice",
             code=ExitCode.USAGE,

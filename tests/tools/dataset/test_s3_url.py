@@ -47,7 +47,12 @@ def test_an_unknown_option_is_one_message() -> None:
 
 @pytest.mark.parametrize(
     ("url", "expected"),
-    [("s3://k:s@b/p?x", "s3://k@b/p?x"), ("s3://b/p@q:r", "s3://b/p@q:r"), ("/a:b@c", "/a:b@c")],
+    [
+        ("s3://k:s@b/p?x", "s3://k@b/p?x"),
+        ("s3://k:s/t@b/p?x", "s3://k@b/p?x"),
+        ("s3://b/p@q:r", "s3://b/p@q:r"),
+        ("/a:b@c", "/a:b@c"),
+    ],
 )
 def test_a_shown_url_has_no_password(url: str, expected: str) -> None:
     """Paths stay as they are."""
