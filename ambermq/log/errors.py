@@ -5,7 +5,7 @@ Rule 2. A failed write or sync is never retried: after a failed fsync the kernel
 fsync that succeeds proves nothing.
 """
 
-__all__ = ["DamageError", "ForeignError", "LockedError", "LogError", "LogFailed"]
+__all__ = ["ChecksumError", "DamageError", "ForeignError", "LockedError", "LogError", "LogFailed"]
 
 
 class LogError(Exception):
@@ -36,6 +36,10 @@ class DamageError(LogError):
     def __reduce__(self) -> tuple[type["DamageError"], tuple[str, int, str, str]]:
         """Return the constructor and its arguments, so that a worker process can send the error to its parent."""
         return DamageError, (self.file, self.position, self.expected, self.found)
+
+
+class ChecksumError(LogError):
+    """Two implementations of a checksum disagree, so nothing is known about the bytes."""
 
 
 class ForeignError(LogError):

@@ -5,14 +5,15 @@ Rule 2. While a broker runs, an unfinished write is no damage, and a missing ind
 Rule 3. Segments below the horizon have messages with holes between them, marked KEPT. Above the horizon that is damage.
 Rule 4. An existing index that does not fit is reported, although the log is whole without it.
 Rule 5. A file that may not be read is neither whole nor damaged: the error is raised, not reported.
-Rule 6. A second implementation computes the CRCs of some batches too (log/format/checksum_pair.py).
+Rule 6. A second implementation computes the CRCs of some batches too (log/format/checksum_pair.py). The error is raised
+        as well if the two disagree.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ambermq.log.config import LogConfig
-from ambermq.log.errors import DamageError, LogError
+from ambermq.log.errors import ChecksumError, DamageError, LogError
 from ambermq.log.format.batch import COMPRESSED, KEPT, Mismatch
 from ambermq.log.format.compression import plain_bodies
 from ambermq.log.format.segment import Segment
@@ -81,8 +82,9 @@ def verify(
     check_snapshot: CheckSnapshot | None = None,
     storage: Storage | None = None,
 ) -> Report:
-    """Return the report on the log in `directory`. Raises PermissionError if it may not be read, and nothing else.
+    """Return the report on the log in `directory`.
 
+    Raises PermissionError if it may not be read, ChecksumError if two implementations disagree, and nothing else.
     `storage` is by default the machine's disk. The existence and size of each snapshot are checked, and its contents if
     `check_snapshot` is given.
     """
@@ -90,7 +92,7 @@ def verify(
     try:
         with open_reader(directory, config, storage) as reader:
             _Check(reader, report, progress).run(directory, check_snapshot)
-    except PermissionError:
+    except (PermissionError, ChecksumError):
         raise
     except (LogError, OSError) as error:
         report.damage = error if isinstance(error, LogError) else LogError(str(error))

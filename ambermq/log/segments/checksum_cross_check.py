@@ -12,7 +12,7 @@ __all__ = ["check_by_both"]
 def check_by_both(walk: BatchWalk, stored: Buffer, path: str, *, number: int) -> None:
     """Check the batch that `walk` stands on, if its number in the segment, from 0 on, says so.
 
-    `stored` is what `walk.bodies` returns. Raises DamageError, and LogError if the implementations disagree.
+    `stored` is what `walk.bodies` returns. Raises DamageError, and ChecksumError if the implementations disagree.
     """
     header = walk.header
     if number % SAMPLE_INTERVAL or header is None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.log.buffer import Buffer
-from ambermq.log.errors import LogError
+from ambermq.log.errors import ChecksumError
 from ambermq.log.format import checksum_pair
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.checksum_pair import SAMPLE_INTERVAL, SampledChecksum, crc32c_by_both
@@ -50,6 +50,5 @@ def test_the_second_computes_samples_of_long_buffers_and_each_short_one(checked:
 def test_a_disagreement_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names both values and both packages."""
     monkeypatch.setattr(checksum_pair, "_second", lambda: lambda _buffer, _crc: 1)
-    with pytest.raises(LogError, match=r"of 9 bytes is 0xe3069283 by crc32c and 0x00000001 by crcmod-plus") as caught:
+    with pytest.raises(ChecksumError, match=r"of 9 bytes is 0xe3069283 by crc32c and 0x00000001 by crcmod-plus"):
         crc32c_by_both(b"123456789")
-    assert type(caught.value) is LogError

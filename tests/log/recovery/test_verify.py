@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ambermq.log.errors import DamageError, LogError
+from ambermq.log.errors import ChecksumError, DamageError, LogError
 from ambermq.log.format import checksum_pair
 from ambermq.log.format.segment import segment_path
 from ambermq.log.index.segment_index import build, path_of_index
@@ -103,11 +103,10 @@ def test_a_flipped_bit_is_named(closed: Path, position: int, reported: int, whic
 
 
 def test_a_second_implementation_checks_samples(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it disagrees with the first, that is reported, and not as damage."""
+    """If it disagrees with the first, that is an error, and no damage."""
     monkeypatch.setattr(checksum_pair, "_second", lambda: lambda _buffer, crc: crc ^ 1)
-    damage = verify(str(closed), config=CONFIG).damage
-    assert "crcmod-plus: one of these packages is at fault" in str(damage)
-    assert type(damage) is LogError
+    with pytest.raises(ChecksumError, match="crcmod-plus: one of these packages is at fault"):
+        verify(str(closed), config=CONFIG)
 
 
 def test_a_damaged_manifest_is_named(closed: Path) -> None:

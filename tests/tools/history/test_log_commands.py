@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.log.format import checksum_pair
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run, write_all
@@ -141,6 +142,14 @@ def test_a_damaged_body_is_found_though_the_log_opens(run: Run, stopped: Path) -
     assert result.exit_code == ExitCode.DAMAGED
     assert json.loads(result.stdout)["damage"] in result.stderr
     assert run("log", "repair", "--data", stopped).stdout == "nothing to repair: the log opens\n"
+
+
+def test_a_fault_of_a_checksum_is_no_damage(run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the two implementations disagree, verify exits 1: a script that repairs after exit 5 would find nothing."""
+    monkeypatch.setattr(checksum_pair, "_second", lambda: lambda _buffer, crc: crc ^ 1)
+    result = run("log", "verify", "--data", stopped)
+    assert result.exit_code == ExitCode.FAILED
+    assert "one of these packages is at fault" in result.stderr
 
 
 def test_nothing_is_repaired_where_nothing_is_damaged(run: Run, stopped: Path) -> None:
