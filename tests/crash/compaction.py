@@ -218,7 +218,7 @@ class _Rounds:
         self._check_next()
 
     def check_log(self) -> None:
-        """Take down what verification finds."""
+        """Note what verification finds."""
         report = verify(str(self._directory))
         if report.damage is not None or report.unknown_files:
             self._note(f"{report.damage}, unknown files {report.unknown_files}")

@@ -152,7 +152,7 @@ class _Rounds:
         shutil.rmtree(target)
 
     def check_log(self, directory: Path) -> None:
-        """Take down what verification of a log finds."""
+        """Note what verification of a log finds."""
         report = verify(str(directory))
         if report.damage is not None or report.unknown_files:
             self._result.faults.append(f"{directory}: {report.damage}, unknown files {report.unknown_files}")

@@ -66,7 +66,7 @@ def lived(seed: int, steps: int) -> World:
 
 
 def play(world: World, rng: random.Random) -> None:
-    """Let one thing happen."""
+    """Run one random command."""
     world.now_us += rng.randrange(1000)
     name = rng.choice(NAMES)
     state = world.state
@@ -117,7 +117,7 @@ def play(world: World, rng: random.Random) -> None:
 
 
 def subscribe(world: World, rng: random.Random) -> None:
-    """Let a receiver ask for a topic, in any of the ways that there are."""
+    """Subscribe a receiver to a topic, in any of the ways that there are."""
     asked = SubscriptionRequest(
         rng.choice(NAMES),
         is_durable=rng.random() < 0.5,
@@ -145,7 +145,7 @@ def subscribe(world: World, rng: random.Random) -> None:
 
 
 def _wire(world: World, rng: random.Random) -> None:
-    """Let a muxer come or go, or who is attached to it, or who sends to it."""
+    """Declare or delete a muxer, an attachment of it or a producer to it."""
     name = rng.choice(list(MUXERS))
     kind, arguments = MUXERS[name]
     member = rng.choice([*NAMES, *(f"muxer:{other}" for other in MUXERS)])

@@ -65,7 +65,7 @@ class Lived:
         self.loop.start(self.now_us)
 
     def live(self, steps: int) -> None:
-        """Do so many things at random."""
+        """Run so many random commands."""
         for _ in range(steps):
             self.now_us += self.rng.choice((0, 40, 1_000_000))
             self.rng.choice(
@@ -90,7 +90,7 @@ class Lived:
             self.loop.completed(self.now_us)
 
     def settle_down(self) -> None:
-        """Let everything be durable."""
+        """Sync until every record is durable."""
         for _ in range(4):
             self.loop.step(self.now_us)
             self.now_us += 50_000

@@ -58,7 +58,7 @@ class Rig:
         return self.loop.step(self.now_us)
 
     def completed(self) -> list[Effect]:
-        """Let syncs and reads end."""
+        """Complete the syncs and reads in flight."""
         return self.loop.completed(self.now_us)
 
     def do(self, *commands: Command) -> list[Effect]:
@@ -85,7 +85,7 @@ class Rig:
         return queue
 
     def forget_pages(self) -> None:
-        """Let the kernel's page cache be empty."""
+        """Drop the kernel's page cache."""
         for inode in self.storage._names.values():
             inode.is_cached = False
 
@@ -100,7 +100,7 @@ class Rig:
         raise AssertionError(body)
 
     def kill(self) -> None:
-        """Let the process die: what was written is there."""
+        """Kill the process: the written bytes stay."""
         self.storage.kill()
         self.loop.log._workers.close()
 

@@ -87,7 +87,7 @@ class World:
         return ready.consumer
 
     def set_credit(self, consumer: int, credit: int, *, draining: bool = False) -> None:
-        """Let a consumer take so many deliveries."""
+        """Grant a consumer credit for so many deliveries."""
         want = self.demand.wants[consumer]
         want.credit, want.draining = max(credit - want.held_count, 0), draining
         self.demand.touch(want.queue)

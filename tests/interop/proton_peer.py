@@ -110,7 +110,7 @@ class Receiving:
         return taken
 
     def next(self) -> Got:
-        """Take the next delivery; grants a credit for it where none is left."""
+        """Return the next delivery; grants a credit for it where none is left."""
         if not self.got and self.link.credit <= 0:
             self.link.flow(1)
         return self.wait(1)[0]

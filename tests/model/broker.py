@@ -189,7 +189,7 @@ class Broker:
         self._check_state()
 
     def completed(self) -> None:
-        """Let syncs and reads end."""
+        """Complete the syncs and reads in flight."""
         self._leave(self.loop.completed(self.now_us))
 
     def _leave(self, effects: list[Effect]) -> None:

@@ -106,7 +106,7 @@ def maps(children: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[Any, Any] |
 
 
 def as_decoded(pairs: list[tuple[Any, Any]]) -> dict[Any, Any] | Map:
-    """Say the rule of the decoder in another way: strings, numbers and the like that differ are keys of a dict."""
+    """Return what the decoder makes of pairs, by a second rule: differing strings and numbers are keys of a dict."""
     unfit = (UUID, Described, Array, list, dict, Map)
     if any(isinstance(key, unfit) for key, _ in pairs) or len({key for key, _ in pairs}) < len(pairs):
         return Map(tuple(pairs))

@@ -75,7 +75,7 @@ class Watching:
         return self.settle()
 
     def settle(self) -> list[tuple[Composite | None, bytes]]:
-        """Let ticks, syncs, jobs and turns go on until all is quiet; returns what comes."""
+        """Run ticks, syncs, jobs and turns until none is left; return the messages that arrive."""
         sources = self.gateway.sources
         for _ in range(3):
             self.gateway.carry_out(self.rig.do())
@@ -116,7 +116,7 @@ class Watching:
         return str(goodbye.error.condition), str(goodbye.error.description)
 
     def flow(self, credit: int, *, handle: int = 0, count: int = 0, **fields: Any) -> list[tuple[Any, bytes]]:
-        """Give credit; returns what comes."""
+        """Grant credit; return the messages that arrive."""
         windows = {"next_incoming_id": 0, "incoming_window": self.window, "next_outgoing_id": FIRST_ID}
         flow = Flow(
             **{**windows, "outgoing_window": 1000, **fields}, handle=handle, delivery_count=count, link_credit=credit

@@ -28,7 +28,7 @@ def sealed_count(broker: ChildBroker) -> int:
 
 
 def load_until_sealed(broker: ChildBroker, count: int, *, url: str = "") -> int:
-    """Let messages come and go, on a queue of their own, until `count` segments are sealed; return how many came."""
+    """Publish and settle messages on a queue of their own until `count` segments are sealed; return how many came."""
     deadline, sent = time.monotonic() + _DEADLINE_S, 0
     while sealed_count(broker) < count:
         assert time.monotonic() < deadline, f"fewer than {count} segments are sealed: {broker.last_log_line()}"

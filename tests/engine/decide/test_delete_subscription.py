@@ -137,5 +137,5 @@ def test_so_it_does_where_that_takes_several_ticks(selector: str, changes_max: i
 
 
 def leave_producer(world: World, producer: int) -> None:
-    """Let a producer go."""
+    """Detach a producer."""
     world.do(DetachProducer(producer))

@@ -37,7 +37,7 @@ def refused(world: World, *arguments: str, **fields: Any) -> tuple[str, str]:
 
 
 def leave(world: World, queue: int, *, is_closed: bool = False) -> None:
-    """Let every receiver of a queue go."""
+    """Detach every receiver of a queue."""
     for consumer in [one.id for one in world.state.consumers.values() if one.queue == queue]:
         world.do(DetachConsumer(consumer, is_closed=is_closed))
 

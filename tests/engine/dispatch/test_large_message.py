@@ -36,7 +36,7 @@ def test_a_piece_that_must_be_read_holds_up_the_run() -> None:
 
 
 def test_a_message_is_damaged_when_any_piece_is() -> None:
-    """Be it a chunk or its end."""
+    """The rule holds for a chunk and for the end of the message."""
     for damaged in (2, 8):
         stored = Stored({1: b"a", 2: b"b", 7: b"x", 8: b"c", 9: b"y"} | {damaged: DAMAGED})
         whole = assemble(stored, WORDS, ENTRIES)

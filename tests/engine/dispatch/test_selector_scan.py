@@ -83,7 +83,7 @@ class Selecting:
         return self.do(self.rig.publish(self.producer, *bodies))
 
     def do(self, *commands: Any) -> list[Effect]:
-        """Let all be quiet, hear what came, and look whether everybody has what is his."""
+        """Run until no work is left, collect the deliveries, and check that each consumer has its own."""
         effects = self.rig.do(*commands)
         for _ in range(200):
             if self.rig.loop.demand.parked:

@@ -38,7 +38,7 @@ class _Driven:
         """When it is due, and the offset behind its record."""
 
     def happen(self, event: str) -> None:
-        """Let something come, and drive on as a server does."""
+        """Submit a command, and drive on as a server does."""
         rig = self.rig
         match event:
             case "publish" | "publish what may be lost":

@@ -45,7 +45,7 @@ def bare() -> World:
 
 
 def wired(world: World) -> None:
-    """Let messages come to `orders` by the muxer `in`."""
+    """Publish messages to `orders` by the muxer `in`."""
     argument: Argument = "orders"
     world.do(DeclareMuxer("key", "in", MuxerKind.DESTINATION))
     world.do(AttachMember("key", "in", "orders", argument))

@@ -85,7 +85,7 @@ class _Tight(Rig):
         return consumer, pack_words(list(self.queue().held_by(consumer)))
 
     def do_behind(self, *commands: Command) -> None:
-        """Do it in a tick whose batch has almost as much as closes it, by other commands."""
+        """Run it in a tick whose batch other commands have almost filled."""
         left = COLD.batch_bytes_target - self.loop.log.draft.byte_count - 49
         self.do(self.publish(self.producer(), bytes(left)), *commands)
 

@@ -141,7 +141,7 @@ def _quoted(text: str) -> str:
 
 
 def meaning(tree: Tree, fields: Mapping[str, Any]) -> bool | None:
-    """Say what a condition is: None for unknown."""
+    """Return the value of a condition; None is unknown."""
     match tree:
         case ("or", (left, right)):
             return _not(_and(_not(meaning(left, fields)), _not(meaning(right, fields))))
@@ -186,7 +186,7 @@ def like_reference(pattern: str, escape: str, text: str) -> bool:
 
 
 def value_of(tree: Tree, fields: Mapping[str, Any]) -> Any:
-    """Say what a value is: None for NULL."""
+    """Return a value; None is NULL."""
     match tree:
         case ("field", (name,)):
             return None if fields[name] is ABSENT else fields[name]

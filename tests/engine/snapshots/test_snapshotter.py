@@ -46,12 +46,12 @@ def names(rig: Rig) -> list[str]:
 
 
 def take(rig: Rig, name: str = "", **asked: Any) -> Any:
-    """Take one and let everything end."""
+    """Request a snapshot and run until all work has ended."""
     return answer(rig.do(TakeSnapshot("snap", name, **asked)) + settle(rig))
 
 
 def settle(rig: Rig) -> list[Effect]:
-    """Let the lanes run until nothing more comes of it: each hands over to the next."""
+    """Run the lanes until none has work: each hands over to the next."""
     return [effect for _ in range(5) for effect in rig.completed()]
 
 

@@ -34,7 +34,7 @@ def _npm_pinned(manifest: Path, package: str) -> Callable[[], str]:
 
 
 def _is_npm_there(place: Path, package: str, pinned: Callable[[], str]) -> Callable[[], bool]:
-    """Tell whether the modules of a place have the package in the version that is pinned."""
+    """Return whether the modules of a place have the package in the version that is pinned."""
     manifest = place / "node_modules" / package / "package.json"
 
     def is_there() -> bool:

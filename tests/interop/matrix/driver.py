@@ -44,7 +44,7 @@ class Driver:
                 yield line.decode(errors="replace").strip()
 
     def tell(self) -> None:
-        """Say that the broker is back."""
+        """Report that the broker is back."""
         stdin = _pipe(self._process.stdin)
         stdin.write(b"restarted\n")
         stdin.flush()

@@ -104,7 +104,7 @@ def rows(peer: ProtonPeer) -> dict[str, dict[str, Any]]:
 
 
 def taken(peer: ProtonPeer, queue: str, count: int) -> list[object]:
-    """Take messages and accept them; return their bodies."""
+    """Receive messages, accept them and return their bodies."""
     receiver = peer.receiver(queue, credit=count)
     got = receiver.wait(count)
     for each in got:

@@ -191,7 +191,7 @@ def test_a_restore_that_was_cut_short_opens_as_nothing_and_can_be_done_again(tmp
 
 
 def _fill_disk(monkeypatch: pytest.MonkeyPatch, left_bytes: int) -> None:
-    """Let the disk take so many bytes more, then none."""
+    """Limit the disk to so many bytes more."""
     write, left = DiskFile.write, [left_bytes]
 
     def bounded(file: DiskFile, buffers: Sequence[Buffer], position: int) -> None:

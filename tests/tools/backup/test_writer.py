@@ -34,7 +34,7 @@ def read(path: Path) -> bytes:
 
 
 def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, before: Callable[[], None]) -> None:
-    """Let something happen just before a function is called for the first time."""
+    """Run something just before a function is called for the first time."""
     original, pending = getattr(owner, name), [before]
 
     def called(*arguments: Any, **named: Any) -> Any:

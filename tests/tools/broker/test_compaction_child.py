@@ -104,7 +104,7 @@ def told_by_child(place: Path) -> dict[str, Any]:
 
 
 def has_ipv6() -> bool:
-    """Tell whether the machine has IPv6 at all."""
+    """Return whether the machine has IPv6 at all."""
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
             return True

@@ -44,7 +44,7 @@ def running(tmp_path: Path, settings: str = "") -> Iterator[ChildBroker]:
 
 
 def fill(run: Run, broker: ChildBroker) -> int:
-    """Let messages come and go, and some stay; return how many in all."""
+    """Publish messages and settle some of them; return how many in all."""
     assert run("send", "stays", "--size", 900, "--count", 50, "--data", broker.directory).exit_code == 0
     return 50 + load_until_sealed(broker, sealed_count(broker) + 2)
 

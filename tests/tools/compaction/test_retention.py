@@ -160,7 +160,7 @@ def test_a_full_disk_takes_messages_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def _small_disk(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
-    """Let the disk have so many bytes and no more, for what is allocated ahead."""
+    """Limit the disk to so many bytes of files that are allocated ahead."""
     allocate = DiskFile.allocate
 
     def free_bytes(_storage: DiskStorage, _path: str) -> int:

@@ -58,7 +58,7 @@ class Shop:
         self.do(AttachProducer("key", "orders", "seller", "out"))
 
     def do(self, *commands: Any) -> None:
-        """Let commands happen a second later."""
+        """Submit commands a second later."""
         self.now_us += SECOND_US
         for command in commands:
             self.loop.submit(command)
@@ -78,7 +78,7 @@ class Shop:
         self.do(Publish("link", producer, 0, bodies, hashes, sum(map(len, bodies))))
 
     def consumer(self, credit: int) -> int:
-        """Let a consumer come and take messages."""
+        """Attach a consumer and dispatch messages to it."""
         self.do(AttachConsumer("key", "orders", "shipper", "in"))
         consumer = max(self.loop.state.consumers)
         self.loop.set_credit(consumer, credit)
@@ -86,7 +86,7 @@ class Shop:
         return consumer
 
     def settle(self, consumer: int, outcome: Outcome) -> None:
-        """Let a consumer say what became of all that it holds."""
+        """Settle all that a consumer has acquired."""
         (queue,) = self.loop.state.queues.values()
         self.do(Settle(consumer, pack_words(list(queue.held_by(consumer))), outcome))
 

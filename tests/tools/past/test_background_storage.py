@@ -32,7 +32,7 @@ class Clock:
         return self.used_s
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.slept_s += seconds
         self.now_s += seconds
 

@@ -225,7 +225,7 @@ def test_damage_ends_a_query_or_is_rows(spark: SparkSession, tmp_path: Path) -> 
 
 
 def _follow(spark: SparkSession, directory: str, target: Path, **options: str) -> list[int]:
-    """Let a stream take all that is there now; returns the rows of its micro-batches."""
+    """Run a stream over all that is there now; return the rows of its micro-batches."""
     stream = spark.readStream.format("ambermq").options(**options).schema("offset long, type string").load(directory)
     writer = stream.writeStream.format("parquet").option("checkpointLocation", str(target / "checkpoint"))
     query = writer.trigger(availableNow=True).start(str(target / "rows"))
@@ -253,7 +253,7 @@ def test_a_stream_gives_each_event_once(spark: SparkSession, tmp_path: Path) -> 
 
 
 def _compacted(lived: Lived, tmp_path: Path, horizon: int, *, is_archived: bool = True) -> None:
-    """Let history begin at a horizon and an archive hold what was before; the log keeps it, as if it was live."""
+    """Begin the history at a horizon and archive what was before; the log keeps it, as if it was live."""
     listing, archive = write_archive(lived.directory, 0, horizon - 1, str(tmp_path / "archive"))
     assert archive.rows == len([row for row in told(lived.directory) if row[0] < horizon])
     commit(

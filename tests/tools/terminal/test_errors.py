@@ -51,11 +51,11 @@ def test_a_message_says_what_where_expected_found_and_what_to_do() -> None:
 def raising(error: Exception) -> click.Group:
     @click.group(cls=TranslatingGroup)
     def group() -> None:
-        """Do."""
+        """Run the command."""
 
     @group.group()
     def inner() -> None:
-        """Do."""
+        """Run the command."""
 
     @inner.command()
     def fail() -> None:

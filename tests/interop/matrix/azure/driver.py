@@ -47,7 +47,7 @@ def _put(client: ServiceBusClient, name: str, *messages: ServiceBusMessage | str
 
 
 def _next(receiver: ServiceBusReceiver) -> ServiceBusReceivedMessage:
-    """Take the next message, which must come."""
+    """Return the next message; raise if none arrives."""
     got = receiver.receive_messages(max_message_count=1, max_wait_time=_PATIENCE_S)
     if not got:
         raise AssertionError(f"nothing came within {_PATIENCE_S} s")
@@ -55,13 +55,13 @@ def _next(receiver: ServiceBusReceiver) -> ServiceBusReceivedMessage:
 
 
 def _left(client: ServiceBusClient, name: str) -> list[str]:
-    """Take what a queue has."""
+    """Receive the messages of a queue."""
     with client.get_queue_receiver(name) as receiver:
         return _rest(receiver)
 
 
 def _rest(receiver: ServiceBusReceiver) -> list[str]:
-    """Take what there is for a receiver."""
+    """Receive the messages that are ready for a receiver."""
     texts = []
     while got := receiver.receive_messages(max_message_count=100, max_wait_time=_SILENCE_S):
         for message in got:
@@ -268,7 +268,7 @@ def _show(url: str, name: str) -> tuple[str, str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Do each behaviour against the broker at the URL that comes first."""
+    """Run each behaviour against the broker at the URL that comes first."""
     url, *names = arguments
     for name in names:
         verdict, detail = _show(url, name)

@@ -18,7 +18,7 @@ _KNOWN: Final[dict[str, Callable[[str, str], str]]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Do each behaviour against the broker at the URL that comes first."""
+    """Run each behaviour against the broker at the URL that comes first."""
     url, *names = arguments
     for name in names:
         try:

@@ -40,7 +40,7 @@ def coloured(text: str, colour: str) -> Message:
 
 
 def drained(receiver: Receiving, credit: int = 100) -> list[Any]:
-    """Give credit, drain it, and return what came, accepted."""
+    """Grant credit, drain it, accept the messages and return them."""
     receiver.drain(credit)
     bodies = receiver.bodies
     for got in receiver.got:
@@ -50,7 +50,7 @@ def drained(receiver: Receiving, credit: int = 100) -> list[Any]:
 
 
 def left(url: str, address: str) -> list[Any]:
-    """Take what a queue has, on a connection of its own."""
+    """Receive the messages of a queue on a connection of its own."""
     with connected(url) as peer:
         return drained(peer.receiver(address))
 

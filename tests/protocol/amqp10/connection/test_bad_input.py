@@ -54,7 +54,7 @@ def conversation() -> bytearray:
 
 
 def feed(wire: Wire, data: bytes, sizes: tuple[int, ...]) -> None:
-    """Give bytes in pieces; what is told of the end is one event, the last."""
+    """Feed bytes in pieces; the last event alone reports the end."""
     position = 0
     index = 0
     while position < len(data):

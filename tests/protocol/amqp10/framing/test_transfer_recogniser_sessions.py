@@ -149,7 +149,7 @@ class Server(Wire):
         self._draw = draw
 
     def take(self, data: bytes | memoryview) -> None:
-        """Take a read, and do what an owner does."""
+        """Handle a read as an owner does."""
         self.server.receive(data, 0)
         while events := self.server.take_events():
             self.events += events

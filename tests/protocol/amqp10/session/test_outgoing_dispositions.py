@@ -49,7 +49,7 @@ def output(session: Session) -> list[bytes]:
 
 
 def say(session: Session, first_id: int, count: int, state: DeliveryState | None, settled: bool, role: bool) -> None:
-    """Say it of a run of any link."""
+    """Settle a run of any link."""
     run = Run(Sender(session, "link", 0), first_id, count, None, 0, False)
     session.settlements.add(run, state, settled=settled, role=role)
 

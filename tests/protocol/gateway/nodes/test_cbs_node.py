@@ -47,7 +47,7 @@ class Claiming(Managing):
         self.credit(credit)
 
     def credit(self, credit: int) -> list[tuple[Composite | None, bytes]]:
-        """Give credit for answers to tokens."""
+        """Grant credit for answers to tokens."""
         flow = Flow(
             next_incoming_id=0,
             incoming_window=1 << 20,

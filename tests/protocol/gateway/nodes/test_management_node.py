@@ -94,7 +94,7 @@ class Managing:
         self.flow(100, handle=handle)
 
     def flow(self, credit: int, **fields: Any) -> list[tuple[Composite | None, bytes]]:
-        """Give credit for answers."""
+        """Grant credit for answers."""
         windows = {"next_incoming_id": 0, "incoming_window": 1 << 20, "next_outgoing_id": self._next_id}
         counts = {"delivery_count": 0, "outgoing_window": 1000, "handle": REPLIES, **fields}
         return self.give(Wire.frame(Flow(**windows, link_credit=credit, **counts)))

@@ -49,7 +49,7 @@ def facts(message: Message) -> dict[str, Any]:
 
 
 def busy(rig: Rig) -> None:
-    """Let a queue be declared, filled, and one message of it be accepted."""
+    """Declare a queue, fill it and accept one of its messages."""
     producer = rig.producer("q")
     rig.do(rig.publish(producer, b"\x00Sw\xa1\x01a", b"\x00Sw\xa1\x01b"))
     consumer = rig.consumer("q", credit=1)
