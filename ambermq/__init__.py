@@ -1,4 +1,4 @@
-"""AmberMQ, a durable AMQP 1.0 message broker that never forgets how it got where it is.
+"""AmberMQ, a durable AMQP 1.0 message broker whose state is the fold of an append-only log.
 
 Public are `ambermq.__version__` and the module `ambermq.spark`. All other modules are private: they may change in any
 release. The stable surface is the command `ambermq`, AMQP, the management node and the file formats.
@@ -8,7 +8,8 @@ release. The stable surface is the command `ambermq`, AMQP, the management node 
     engine      the broker as a deterministic state machine
     snapshot    persistent collections, and the block file of a snapshot
     log         the append-only log on the disk
-Imports go down this list only; log and snapshot do not import each other. pyproject.toml holds each room to its floor.
+Imports go down this list only; log and snapshot do not import each other. Contracts in pyproject.toml
+check this for each package.
 """
 
 __all__ = ["__version__"]

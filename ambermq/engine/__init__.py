@@ -2,8 +2,8 @@
 
 Rule 1. A command is decided once: it becomes events and effects, or a refusal. `decide` may refuse.
 Rule 2. An event is a fact: applying it never refuses. The state is the fold of the log, equal on every replay.
-Rule 3. Only effects wait, never decisions: an effect leaves when the log is durable that it promises.
-Rule 4. A run of n equals n runs of one. Time, offsets and limits are arguments.
+Rule 3. Only effects wait, never decisions: an effect leaves when the records that it depends on are durable.
+Rule 4. A run of n messages has the same result as n runs of one. Time, offsets and limits are arguments.
 
 Imports: engine/model, engine/patterns, engine/selectors, log.
 Imported by: protocol, tools.

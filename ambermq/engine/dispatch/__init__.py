@@ -1,9 +1,9 @@
-"""Ready messages meet consumers with credit: who is served, in which turn.
+"""Dispatch of available messages to consumers with credit, in turn.
 
-Rule 1. Demand is volatile and starts empty; what it chooses enters history as Acquired events.
-Rule 2. What came back is served before what is new, each in the order of entries.
-Rule 3. Turns are exact, and a consumer that excludes an entry never blocks what stands behind it.
-Rule 4. Bodies are read through the log that is given: no file is opened here.
+Rule 1. Demand is volatile and empty at a start; each choice is logged as an Acquired event.
+Rule 2. Returned messages are dispatched before the others, each kind in the order of entries.
+Rule 3. Consumers of a queue take strict turns. A consumer that excludes an entry does not block the later entries.
+Rule 4. Bodies are read through the log in the arguments: no module here opens a file.
 
 Imports: engine, engine/events, engine/fold, engine/model, engine/routing, engine/selectors, log, log/format,
     log/read, log/write, snapshot.

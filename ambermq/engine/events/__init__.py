@@ -1,13 +1,13 @@
 """Events: the facts of the log, as objects per run, each described in one place.
 
-Rule 1. An event is a fact: applying it never refuses, and needs nothing but the state before it.
-Rule 2. A run of n alike is one object with columns; n = 1 is the ordinary case, not another path.
+Rule 1. An event is a fact: applying it never fails, and needs only the state before it.
+Rule 2. A run of n similar records is one object with columns; n = 1 is no special case.
 Rule 3. `offset` is that of the run's first record: it is the identity of what the record creates.
 Rule 4. A family's module holds everything about its events: class, number, name, record layout, codec, index keys,
-        facts, line. It is pure, and imports the model and `log`'s draft, and nothing of records, fold or tools.
+        facts, story line. It is pure. It imports the model and `log`'s draft, never records, fold or tools.
 
 Imports: engine, engine/model, log.
-Imported by: the rooms of engine above it, protocol/gateway, tools.
+Imported by: the packages of engine above it, protocol/gateway, tools.
 Names: Event, EventType, Published, Acquired, Settled, QueueDeclared.
 
 How to add an event:

@@ -1,6 +1,6 @@
 """Event and state in, state out: the only way in which a state changes.
 
-Rule 1. Total: applying an event never refuses, so an old log always replays.
+Rule 1. `apply` is total: it never refuses an event, so an old log always replays.
 Rule 2. The fold of a log equals the live state, at every offset.
 Rule 3. A message that goes to very many queues is in all of them or in none.
 

@@ -2,9 +2,9 @@
 
 Rule 1. Values are immutable; each transition returns another value.
 Rule 2. A queue holds words of eight bytes, never bodies; only an entry that was acquired once has columns.
-Rule 3. Nothing here is volatile: two equal logs give equal states.
+Rule 3. No value here is volatile: two equal logs give equal states.
 
 Imports: engine, engine/patterns, snapshot.
-Imported by: every other room of engine but patterns and selectors, protocol, tools.
+Imported by: every other package of engine but patterns and selectors, protocol, tools.
 Names: State, Queue, Entry, Muxer, Attachment, Subscription, QueueTemplate, Outcome.
 """

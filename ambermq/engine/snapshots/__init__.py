@@ -1,8 +1,8 @@
-"""Snapshots of a state: taken beside the running loop, written, loaded, and deleted by age and number.
+"""Snapshots of a state: taken while the loop runs, written, loaded, and deleted by age and number.
 
-Rule 1. A snapshot is a reference to one immutable state; a lane of its own writes it slowly.
-Rule 2. What goes wrong costs the snapshot and is reported; it never costs the broker.
-Rule 3. A file is compared with what the manifest says of it; a damaged one is never used.
+Rule 1. A snapshot is a reference to one immutable state; a thread of its own writes it at a limited rate.
+Rule 2. A failure ends only the snapshot and is reported; the broker continues.
+Rule 3. A file is compared with its entry in the manifest; a damaged file is never used.
 
 Imports: engine, engine/model, log, log/format, log/manifest, log/storage, log/write, snapshot.
 Imported by: engine/compaction, engine/history, engine/loop, tools.

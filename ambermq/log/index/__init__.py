@@ -1,8 +1,8 @@
 """The index of a sealed segment: one immutable LMDB file beside it.
 
-Rule 1. An index is derived from its segment: it is rebuilt where it is missing, and a log is whole without it.
-Rule 2. It is built about a millisecond at a time, beside a log that may be busy.
-Rule 3. No other room imports lmdb. What a key means is a function that the engine gives.
+Rule 1. An index is derived from its segment: it is rebuilt if it is missing, and a log is complete without it.
+Rule 2. It is built in steps of about a millisecond, because the log may be busy.
+Rule 3. No other package imports lmdb. The engine passes the function that computes the keys.
 
 Imports: log, log/format, log/manifest, log/segments, log/storage.
 Imported by: log/read, log/write, log/recovery.

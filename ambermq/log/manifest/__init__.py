@@ -6,6 +6,6 @@ Rule 3. An edit is a pure function; only the housekeeping thread of a running br
 Rule 4. A file that a reader's generation names is not deleted.
 
 Imports: log, log/format, log/storage.
-Imported by: the rooms of log above it, engine, protocol/server, tools.
-Names: Manifest, VhostManifest, VhostDirectories, GenerationPins, FileDeletion, place.
+Imported by: the packages of log above it, engine, protocol/server, tools.
+Names: Manifest, VhostManifest, VhostDirectories, PinnedGenerations, FileDeletion, place.
 """

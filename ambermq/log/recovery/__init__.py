@@ -1,6 +1,6 @@
-"""Opening a log again after whatever ended it, and checking, repairing and salvaging a damaged one.
+"""Recovery of a log at a start, and the check, repair and salvage of a damaged one.
 
-Rule 1. Nothing is changed in place; every step can be cut short and done again.
+Rule 1. No file is changed in place; every step can be interrupted and repeated.
 Rule 2. A batch below the durable end that is not valid is damage, and is reported with file and position.
 Rule 3. A new epoch's offsets begin above every offset that was ever seen.
 

@@ -1,9 +1,9 @@
 """AMQP to engine and back: events of connections become commands, effects become calls on links.
 
 Rule 1. Pure translation: no clock, no socket, no log. It decides nothing about messages.
-Rule 2. A peer's mistake ends its link, session or connection; a mistake of ours costs one connection.
-Rule 3. Gateway is one virtual host. It knows each ConnectionGateway by a Protocol (connection_peer.py) alone.
-Rule 4. A connection whose output may have grown stands in `touched` until the server has flushed it.
+Rule 2. A fault of a peer ends its link, session or connection; a fault of the broker ends at most one connection.
+Rule 3. Gateway is one virtual host. It knows each ConnectionGateway only by a Protocol (connection_peer.py).
+Rule 4. A connection whose output may have grown is in `touched` until the server has flushed it.
 
 Imports: engine, engine/history, engine/model, protocol, protocol/amqp10/*, protocol/gateway/*, protocol/management.
 Imported by: protocol/server.

@@ -1,6 +1,6 @@
-"""What `$management` can be asked, type by type: requests become commands, values become attributes.
+"""The requests of `$management`, type by type: requests become commands, values become attributes.
 
-Rule 1. Pure, and neutral of the wire: it knows no link and no connection.
+Rule 1. Pure, and independent of the transport: it knows no link and no connection.
 Rule 2. A request that cannot be done is Refused, with an AMQP condition and one sentence.
 Rule 3. A page of a listing is bounded in rows and in bytes.
 Rule 4. Types, operations and attributes are public: docs/management.md lists them, tests/surface holds them.

@@ -1,9 +1,9 @@
 """The server: one event loop, one port, and the virtual hosts behind it.
 
-Rule 1. No handler blocks: reads are parsed and commands queued; the kernel and threads wait for the disk.
+Rule 1. No handler blocks: it parses input and queues commands; the kernel and threads wait for the disk.
 Rule 2. A connection is written once a tick. One whose peer does not read gets no deliveries.
 Rule 3. While too much of a log is unsynced no socket of its virtual host is read.
-Rule 4. A log that failed ends the server; nothing is settled any more.
+Rule 4. A log failure ends the server; after it no delivery is settled.
 
 Imports: engine, engine/history, engine/loop, engine/model, log, log/manifest, protocol/*.
 Imported by: tools/broker.

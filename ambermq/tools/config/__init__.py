@@ -1,6 +1,6 @@
 """The broker's configuration: TOML in, limits and schedules out.
 
-Rule 1. Pure: text and figures in, values out.
+Rule 1. Pure: text and numbers in, values out.
 Rule 2. A key is the name of a field; no second list of keys exists.
 Rule 3. An unknown key or a bad value is one message with file, table and name.
 

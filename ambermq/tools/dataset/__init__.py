@@ -1,9 +1,9 @@
-"""History as columns: the events of segments and archives as Arrow batches, wherever the files lie.
+"""History as columns: the events of segments and archives as Arrow batches, from files on disk or a remote store.
 
-Rule 1. What tasks get is data: a segment is found again by place and file id.
-Rule 2. Only what a selection and its columns ask for is read and decoded.
+Rule 1. A task gets only data: it finds a segment by place and file id.
+Rule 2. A task reads and decodes only the rows and columns of the query.
 Rule 3. An archive counts when the manifest names it.
-Rule 4. Remote places are read, and exports are written there; a broker needs a disk.
+Rule 4. A remote store can be read, and exports can be written there; a broker needs a disk.
 
 Imports: engine/*, log/*, protocol/amqp10/*, tools/client, tools/past, tools/terminal.
 Imported by: ambermq.spark, tools/compaction, tools/spark, bench.

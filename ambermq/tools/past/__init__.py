@@ -5,6 +5,6 @@ Rule 2. A command lowers its own priority before it reads and before it imports 
 Rule 3. An unknown id is shown as the id.
 
 Imports: engine/*, log/*, protocol/management, tools/client, tools/terminal.
-Imported by: the rooms of tools above it.
+Imported by: the packages of tools above it.
 Names: parse_when, opened_past, state_of, lower_priority, RateLimit, IdNames.
 """

@@ -1,7 +1,7 @@
 """The command `snapshot`: snapshots taken, listed, checked and deleted, and backups exported and restored.
 
-Rule 1. A running broker takes and deletes its snapshots; a stopped one's directory only loses them.
-Rule 2. Everything else reads the directory, with or without a broker, and pins what it reads.
+Rule 1. A running broker takes and deletes its snapshots; without one a command can only delete them.
+Rule 2. All other commands read the directory, with or without a broker, and pin the files that they read.
 
 Imports: engine/*, log/*, tools/backup, tools/client, tools/past, tools/terminal, tools/vhosts.
 Imported by: the table of commands, by name.

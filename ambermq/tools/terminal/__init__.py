@@ -1,10 +1,10 @@
-"""What every command shares: output, errors, exit codes, progress, sizes and durations.
+"""The parts that all commands share: output, errors, exit codes, progress, sizes and durations.
 
 Rule 1. Standard output is for results; progress, advice and failures go to standard error.
-Rule 2. A listing is a table for people, JSON or NDJSON for programs; a prompt or a pager never appears.
+Rule 2. A listing is a table for people, JSON or NDJSON for programs; no command prompts or starts a pager.
 Rule 3. Exit codes are public, and exit_codes.py lists them.
 
 Imports: ambermq, engine, log, protocol/amqp10.
-Imported by: every other room of tools but spec.
+Imported by: every other package of tools but spec.
 Names: ToolError, ExitCode, LazyGroup, print_rows, progress_bar.
 """

@@ -1,6 +1,6 @@
-"""Frames: cut from what was read, recognised when they repeat, packed from templates, and gathered for output.
+"""Frames: split from the input, recognised when they repeat, packed from templates, and queued for output.
 
-Rule 1. A recogniser may decline, never decide: what is not equal goes through the general decoder.
+Rule 1. A recogniser takes only frames that repeat known bytes: every other frame goes through the general decoder.
 Rule 2. A template's frame decodes to what the general encoder would have written.
 Rule 3. Large payloads stay buffers of their own and are never copied.
 

@@ -1,9 +1,9 @@
-"""One producer or one consumer each: a link, and what the engine knows it by.
+"""The links of producers and consumers, each with its id in the engine.
 
-Rule 1. The engine is told no more credit than link, window and free output can take.
-Rule 2. A message goes out byte for byte as it came; only a redelivered one gets a new header.
-Rule 3. What a peer asks for otherwise than we can is adjusted and reported, or refused.
-Rule 4. A link knows of its connection what link_peer.py says, and no more.
+Rule 1. The engine gets no more credit than link, window and free output allow.
+Rule 2. A message is sent byte for byte as it arrived; only a redelivered one gets a new header.
+Rule 3. If the broker cannot do what a peer requests, the attach reply reports what it does, or it refuses the link.
+Rule 4. A link knows its connection only by the Protocol in link_peer.py.
 
 Imports: engine, engine/events, engine/model, engine/records, engine/selectors, protocol, protocol/amqp10/*,
     protocol/gateway.

@@ -1,8 +1,8 @@
-"""The broker's own nodes, `$management` and `$cbs`: requests taken, and answers sent.
+"""The broker's own nodes, `$management` and `$cbs`: requests received, and answers sent.
 
-Rule 1. Whatever a request holds, it is answered, or it ends its link.
+Rule 1. Every request is answered, or it ends its link.
 Rule 2. An answer waits for the log like any promise.
-Rule 3. Requests are small, and a client that does not take the answers gets no credit for more.
+Rule 3. Requests are small, and a client that does not receive its answers gets no credit for more.
 
 Imports: engine, protocol/amqp10/*, protocol/gateway/links, protocol/management.
 Imported by: protocol/gateway, tools/config.
