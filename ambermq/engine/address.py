@@ -75,7 +75,7 @@ def parse_address(address: str, *, name_bytes_max: int) -> Address:
         known = f"{_QUEUES}, {_MUXERS} or {_TOPICS}"
         raise Refused("amqp:not-found", f"no node at {address!r:.80}: paths begin with {known}")
     if _is_reserved(address):
-        known = "names that begin with $ are reserved, alone and behind a slash"
+        known = "names that begin with $ are reserved, at the start of an address and after a slash"
         raise Refused("amqp:not-found", f"no node at {address!r:.80}: {known}")
     return Address(NodeKind.QUEUE, _checked(address, address, "queue", name_bytes_max))
 

@@ -1,6 +1,11 @@
 """The errors of the engine. A refusal is an answer to a peer; any other error is a defect of AmberMQ."""
 
-__all__ = ["EngineError", "PatternError", "Refused", "SelectorError"]
+__all__ = ["EngineError", "PatternError", "Refused", "SelectorError", "counted"]
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and its noun for a description: "1 message", "2 messages"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 class EngineError(Exception):

@@ -27,23 +27,23 @@ ARGUMENT_NAMES: Final = {
 """The name of the argument by the class of the muxer; the other classes have none."""
 
 
-_EVERYTHING: Final = "passes on every message: an attachment says nothing more"
-_CONDITIONS: Final = "wants one or more conditions"
-_WANTS: Final = {
+_EVERYTHING: Final = "matches every message: its attachments have no argument"
+_CONDITIONS: Final = "needs one or more conditions"
+_NEEDS: Final = {
     MuxerKind.SIMPLE: _EVERYTHING,
     MuxerKind.LOSSY: _EVERYTHING,
-    MuxerKind.DESTINATION: "wants a destination",
-    MuxerKind.WILD_DESTINATION: "wants a pattern",
+    MuxerKind.DESTINATION: "needs a destination",
+    MuxerKind.WILD_DESTINATION: "needs a pattern",
     MuxerKind.PROPERTY: _CONDITIONS,
     MuxerKind.WILD_PROPERTY: _CONDITIONS,
-    MuxerKind.SELECTOR: "wants a selector",
+    MuxerKind.SELECTOR: "needs a selector",
 }
 
 
 def check_argument_name(muxer: Muxer, argument_name: str) -> None:
     """Raise Refused if the command names the argument of another class of muxer."""
     if argument_name and argument_name != ARGUMENT_NAMES.get(muxer.kind):
-        _refuse(muxer, f"{_WANTS[muxer.kind]}; {argument_name} was given")
+        _refuse(muxer, f"{_NEEDS[muxer.kind]}, found {argument_name}")
 
 
 def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> None:
@@ -51,13 +51,13 @@ def check_argument(muxer: Muxer, argument: Argument, config: EngineConfig) -> No
     kind = muxer.kind
     if kind in (MuxerKind.SIMPLE, MuxerKind.LOSSY):
         if argument is not None:
-            _refuse(muxer, _WANTS[kind])
+            _refuse(muxer, _NEEDS[kind])
     elif kind in (MuxerKind.PROPERTY, MuxerKind.WILD_PROPERTY):
         if not isinstance(argument, tuple) or not argument:
-            _refuse(muxer, _WANTS[kind])
+            _refuse(muxer, _NEEDS[kind])
         _check_conditions(muxer, argument, config)
     elif not isinstance(argument, str):
-        _refuse(muxer, _WANTS[kind])
+        _refuse(muxer, _NEEDS[kind])
     else:
         _check_size(muxer, argument, config)
         _check_text(muxer, argument, config)

@@ -22,7 +22,7 @@ from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.node_names import message_destination, muxer_id, queue_muxer, topic_muxer
 from ambermq.engine.decide.wiring import check_creatable, create_queue
 from ambermq.engine.effects import AT_CLOSE, NOW, Effect, PublishDone, Unfinished
-from ambermq.engine.errors import Refused
+from ambermq.engine.errors import Refused, counted
 from ambermq.engine.events import Chunked, Drawn, Event, Published
 from ambermq.engine.model.entry_word import WORD_BYTES, make_run
 from ambermq.engine.model.outcome import OutcomeKind
@@ -324,7 +324,7 @@ def _in_part(
     first, rest = command.split(room)
     events, effects = _to_queues(state, first, queues, context, added) if room else ([], [])
     held = fullest.available + added.get(fullest.id, 0) + room
-    refusal = f"queue {fullest.name!r} is full: it holds {held} messages"
+    refusal = f"queue {fullest.name!r} is full: it holds {counted(held, 'message')}"
     return events, [*effects, _rejected(rest, "amqp:resource-limit-exceeded", refusal)]
 
 

@@ -31,7 +31,7 @@ def _update_queue(state: State, command: UpdateQueue, context: DecisionContext) 
     queue = existing_queue(state, command.name, context.config)
     template = queue.settings.template
     if command.template not in (None, template):
-        made = f"queue {queue.name!r} was made from template {template!r}, which does not change"
+        made = f"queue {queue.name!r} was created from template {template!r}, which does not change"
         instead = "declare another queue from that one, and move to it"
         raise _unchangeable(made, f"template {command.template!r}", instead)
     messages_max = queue.settings.messages_max if command.messages_max is None else command.messages_max
@@ -50,7 +50,7 @@ def _update_muxer(state: State, command: UpdateMuxer, context: DecisionContext) 
     options = _options(muxer, command)
     check_options(muxer.kind, options)
     if options.separator != muxer.options.separator:
-        made = f"the patterns of muxer {muxer.name!r} are of words with {muxer.options.separator!r} between them"
+        made = f"the separator of muxer {muxer.name!r} is {muxer.options.separator!r}, which does not change"
         raise _unchangeable(made, f"separator {options.separator!r}", _MUXER_INSTEAD)
     if options == muxer.options:
         return _answer(state, [], command)
@@ -63,7 +63,7 @@ def _options(muxer: Muxer, command: UpdateMuxer) -> Options:
 
 
 def _unchangeable(made: str, asked: str, instead: str) -> Refused:
-    return Refused("amqp:precondition-failed", f"{made}, asked for {asked}: {instead}")
+    return Refused("amqp:precondition-failed", f"{made}, but the request asks for {asked}: {instead}")
 
 
 def _answer(state: State, events: list[Event], command: UpdateQueue | UpdateMuxer) -> Decision:

@@ -19,7 +19,7 @@ from ambermq.engine.decide.context import Decision, DecisionContext, too_many
 from ambermq.engine.decide.end_nodes import end_nodes
 from ambermq.engine.decide.node_names import ADVANCED_MODE, check_name_allowed
 from ambermq.engine.effects import Answered
-from ambermq.engine.errors import PatternError, Refused
+from ambermq.engine.errors import PatternError, Refused, counted
 from ambermq.engine.events import Attached, Detached, Event, MuxerDeclared, QueueDeclared
 from ambermq.engine.model.attachment import Argument
 from ambermq.engine.model.condition_text import argument_text
@@ -178,16 +178,17 @@ def _declare_queue(state: State, command: DeclareQueue, context: DecisionContext
     if queue.settings != command.settings:
         found, asked = _settings_text(queue.settings), _settings_text(command.settings)
         instead = ": update it" if queue.settings.template == command.settings.template else ""
-        raise Refused("amqp:precondition-failed", f"queue {name!r} exists with {found}, asked for {asked}{instead}")
+        why = f"queue {name!r} exists with {found}, but the request asks for {asked}{instead}"
+        raise Refused("amqp:precondition-failed", why)
     return [], [Answered(command.key, {"created": False})]
 
 
 def _delete_queue(state: State, command: DeleteQueue, context: DecisionContext) -> Decision:
     queue = existing_queue(state, command.name, context.config)
     if command.if_unused and queue.consumers:
-        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {queue.consumers} consumers")
+        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} has {counted(queue.consumers, 'consumer')}")
     if command.if_empty and queue.depth:
-        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {queue.depth} messages")
+        raise Refused("amqp:precondition-failed", f"queue {queue.name!r} holds {counted(queue.depth, 'message')}")
     answer = Answered(command.key, {"messages": queue.depth})
     return end_nodes(state, (queue.id,), context, deleted=(queue.id,), then=(answer,))
 
@@ -204,7 +205,8 @@ def _declare_muxer(state: State, command: DeclareMuxer, context: DecisionContext
         if (muxer.kind, muxer.options) != (command.kind, command.options):
             found, asked = _muxer_text(muxer.kind, muxer.options), _muxer_text(command.kind, command.options)
             instead = ": update it" if muxer.kind is command.kind is MuxerKind.LOSSY else ""
-            raise Refused("amqp:precondition-failed", f"muxer {name!r} exists as {found}, asked for {asked}{instead}")
+            why = f"muxer {name!r} exists as {found}, but the request asks for {asked}{instead}"
+            raise Refused("amqp:precondition-failed", why)
         return [], [Answered(command.key, {"created": False})]
     if len(state.muxers) >= context.config.muxers_max:
         raise too_many("muxers", context.config.muxers_max)
@@ -219,10 +221,11 @@ def _delete_muxer(state: State, command: DeleteMuxer, context: DecisionContext) 
     producers = len(state.links.get(muxer.id, ()))
     if command.if_unused and (producers or context.router.upstream_muxers(state, muxer.id)):
         before = len(context.router.upstream_muxers(state, muxer.id))
-        used = f"{producers} producers and {before} muxers that pass on to it"
-        raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {used}")
+        senders = f"{counted(producers, 'producer')} and {counted(before, 'muxer')}"
+        raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} is in use: {senders} can send to it")
     if command.if_empty and muxer.attachments:
-        raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {len(muxer.attachments)} attachments")
+        count = counted(len(muxer.attachments), "attachment")
+        raise Refused("amqp:precondition-failed", f"muxer {muxer.name!r} has {count}")
     answer = Answered(command.key, {"attachments": len(muxer.attachments)})
     return end_nodes(state, (muxer.id,), context, deleted=(muxer.id,), then=(answer,))
 
@@ -242,7 +245,7 @@ def _attach_member(state: State, command: AttachMember, context: DecisionContext
         path = context.router.path(state, member, muxer.id)
         if path:
             names = " -> ".join(state.muxers[one].name for one in (muxer.id, *path))
-            raise Refused("amqp:not-allowed", f"messages would go round: {names}")
+            raise Refused("amqp:not-allowed", f"messages would loop: {names}")
         _check_chain(state, muxer, member, context)
     event = Attached(context.next_offset, context.now_us, muxer.id, member, command.argument)
     return [event], [Answered(command.key, {"created": True})]
@@ -293,7 +296,9 @@ def _muxer_name(name: str, config: EngineConfig) -> str:
         expected = f"1 to {config.name_bytes_max} bytes of printable UTF-8"
         raise Refused("amqp:invalid-field", f"a muxer's name has {expected}, found {name!r:.80} of {size}")
     if "/" in name or name.startswith("$"):
-        raise Refused("amqp:invalid-field", f"a muxer's name holds no '/' and does not begin with '$': {name!r:.80}")
+        raise Refused(
+            "amqp:invalid-field", f"a muxer's name has no '/' and does not begin with '$', found {name!r:.80}"
+        )
     return name
 
 
@@ -305,7 +310,7 @@ def check_options(kind: MuxerKind, options: Options) -> None:
         if not -(1 << 63) <= options.seed < 1 << 63:
             raise Refused("amqp:invalid-field", f"a seed is an integer of 64 bits, found {options.seed}")
     elif (options.probability, options.seed) != (1.0, 0):
-        raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} draws nothing: no probability, no seed")
+        raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} has no probability and no seed")
     is_wild = kind in (MuxerKind.WILD_DESTINATION, MuxerKind.WILD_PROPERTY)
     if is_wild:
         try:
@@ -313,7 +318,7 @@ def check_options(kind: MuxerKind, options: Options) -> None:
         except PatternError as error:
             raise Refused("amqp:invalid-field", str(error)) from error
     elif options.separator != ".":
-        raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} knows no words: no separator")
+        raise Refused("amqp:invalid-field", f"a muxer of class {kind.text} has no separator")
 
 
 def check_settings(settings: Settings) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, final
 
 from ambermq.engine.commands import ResetHost
 from ambermq.engine.effects import NOW, Answered, CommandFailed, Effect, RefusedCommand
-from ambermq.engine.errors import EngineError, Refused
+from ambermq.engine.errors import EngineError, Refused, counted
 from ambermq.engine.model.state import totals_of
 from ambermq.engine.model.vhost_mode import VhostMode
 from ambermq.log.errors import LogError, LogFailed
@@ -148,7 +148,8 @@ class VhostLifecycle:
             raise Refused(AmqpCondition.NOT_ALLOWED, "the default virtual host cannot be deleted: reset it")
         count = len(host.gateway.peers)
         if count and not command.force:
-            raise Refused(AmqpCondition.PRECONDITION_FAILED, f"virtual host {name!r} has {count} connections")
+            why = f"virtual host {name!r} has {counted(count, 'connection')}"
+            raise Refused(AmqpCondition.PRECONDITION_FAILED, why)
         gone = _attributes(host)
         why = f"the virtual host {name!r} was deleted"
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why)

@@ -96,8 +96,9 @@ class Broker:
             raise ToolError(
                 "cannot listen",
                 where=str(BrokerUrl(self.host, self.port)),
-                found=error.strerror or str(error),
-                advice="use another --host or --port; port 0 is a free one",
+                # asyncio puts a sentence with the address in front of the system's own message.
+                found=(error.strerror or str(error)).rpartition(": ")[2],
+                advice="use another --host or --port; port 0 chooses a free one",
             ) from error
         stop_signal = _stop_signal()
         self._announce(BrokerUrl(self.host, port), vhosts)
@@ -185,7 +186,7 @@ class _LogReaders:
     type=click.IntRange(0, 65535),
     default=5672,
     show_default=True,
-    help="Port to listen on; 0 picks a free one.",
+    help="Port to listen on; 0 chooses a free one.",
 )
 @click.option(
     "--user", "users", multiple=True, metavar="NAME:PASSWORD", help="User and password of a client; may be repeated."
@@ -195,7 +196,11 @@ class _LogReaders:
     default=None,
     help="Allow clients without a user name. Default: only on loopback when no user is configured.",
 )
-@click.option("--auto-create/--no-auto-create", default=None, help="Create queues at unknown addresses. Default: yes.")
+@click.option(
+    "--auto-create/--no-auto-create",
+    default=None,
+    help="Create queues at unknown addresses. Default: the key auto_create, or yes.",
+)
 @click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS),

@@ -56,7 +56,8 @@ class VhostStore:
             self._storage.makedirs(self._directory)
         except OSError as error:
             where, found = self._directory, str(error.strerror)
-            raise ToolError("the directory cannot be created", where=where, found=found) from error
+            advice = "name another directory with --data"
+            raise ToolError("the directory cannot be created", where=where, found=found, advice=advice) from error
         with ExitStack() as stack:
             stack.callback(self.close)
             self.services[DEFAULT_VHOST] = self._open(DEFAULT_VHOST, self._directory)

@@ -133,7 +133,7 @@ def data_directory(data: str | None, *, must_exist: bool = True) -> str:
         raise click.UsageError(f"no directory named: give --data, or set {DATA_VARIABLE}")
     if must_exist and not Path(directory).is_dir():
         raise ToolError(
-            "no such directory",
+            "not a directory" if Path(directory).exists() else "no such directory",
             where=directory,
             expected="the data directory of a broker",
             advice="check --data",

@@ -43,8 +43,10 @@ class BrokerUrl:
             raise _invalid(text, str(error)) from error
         if parts.scheme == "amqps":
             raise _invalid(text, "amqps, but the client has no TLS")
-        if parts.scheme != "amqp" or not parts.hostname:
-            raise _invalid(text, "no host behind amqp://")
+        if parts.scheme != "amqp":
+            raise _invalid(text, "no amqp:// at the start")
+        if not parts.hostname:
+            raise _invalid(text, "no host after amqp://")
         username = unquote(parts.username) if parts.username else None
         vhost = parts.path.removeprefix(_VHOST_PATH) if parts.path.startswith(_VHOST_PATH) else ""
         return cls(parts.hostname, port or PORT, username, unquote(parts.password or ""), unquote(vhost))

@@ -251,7 +251,9 @@ class LinkClient:
             return self._broke(what if error is None else f"{what}: {error.description or error.condition}")
         code = ExitCode.NOT_FOUND if error.condition == AmqpCondition.NOT_FOUND else ExitCode.FAILED
         description = f" ({error.description[:_DESCRIPTION_MAX]})" if error.description else ""
-        return ToolError(what, where=str(self.url), found=f"{error.condition}{description}", code=code)
+        advice = "check the credentials in the URL" if error.condition == AmqpCondition.UNAUTHORIZED_ACCESS else ""
+        found = f"{error.condition}{description}"
+        return ToolError(what, where=str(self.url), found=found, advice=advice, code=code)
 
     def _broke(self, found: str) -> ConnectionBroke:
         return ConnectionBroke(

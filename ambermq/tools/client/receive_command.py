@@ -30,7 +30,7 @@ __all__ = ["receive"]
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="Stop if no message comes for so long.",
+    help="Stop if no message arrives for this time.",
 )
 @click.option("--all", "everything", is_flag=True, help="Receive any number of messages until the timeout.")
 @click.option("--follow", is_flag=True, help="Receive until --count is reached or the command is interrupted.")

@@ -47,7 +47,12 @@ _RATE_MIB: Final = 32
 @data_option
 @click.option("--url", metavar="URL", help="URL of the running broker, with user name and password if it needs them.")
 @click.option(
-    "--runner", "kind", type=click.Choice(_RUNNERS), default="spark", show_default=True, help="What does the work."
+    "--runner",
+    "kind",
+    type=click.Choice(_RUNNERS),
+    default="spark",
+    show_default=True,
+    help="Spark, or processes on this machine.",
 )
 @click.option(
     "--master", metavar="M", default="local[*]", show_default=True, help="Spark master, such as spark://HOST:PORT."

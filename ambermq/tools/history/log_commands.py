@@ -203,13 +203,13 @@ def _damaged(damage: LogError) -> ToolError:
 
 @log.command("repair", epilog="Example: ambermq log repair --data ./data --dry-run")
 @data_option
-@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only print what a repair would do.")
 @output_option
 def repair(data: str | None, dry_run: bool, output: str) -> None:
     """Move damage to DIR/aside so that the log opens again.
 
-    The broker must be stopped. The command never writes into a file of the log. It does nothing if the log opens: the
-    broker itself sets a message aside if only its body is damaged.
+    The broker must be stopped. The command never writes into a file of the log. It does nothing if the log opens: if
+    only the body of a message is damaged, the broker itself removes the message.
     """
     directory = vhost_directory(data)
     found = repairs.plan(directory) if dry_run else repairs.apply(directory)

@@ -41,7 +41,7 @@ _SPAN_US: Final = 3_600_000_000
     "--from", "begin", metavar="WHEN", help=f"{WHEN_HELP} Default: an hour before --to, or when the queue was declared."
 )
 @click.option("--to", "end", metavar="WHEN", default="now", show_default=True, help=WHEN_HELP)
-@click.option("--step", metavar="DURATION", help="Such as 10s or 1h30m; else about 20 steps.")
+@click.option("--step", metavar="DURATION", help="Time between two rows, such as 10s or 1h30m. Default: about 20 rows.")
 @data_option
 @output_option
 def queue(name: str, begin: str | None, end: str, step: str | None, data: str | None, output: str) -> None:

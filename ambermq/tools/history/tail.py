@@ -96,8 +96,8 @@ def tail(
 ) -> None:
     """Print the last events, one a line; --follow prints new ones.
 
-    --output json prints NDJSON. For a message only events that name it are shown; `ambermq log dump` prints all events
-    from offset 0. Exits 6 if no queue has the name or no message has the id.
+    --output json prints NDJSON. With --message only events that name the message are shown. `ambermq log dump` prints
+    all events from offset 0. Exits 6 if no queue has the name or no message has the id.
     """
     with opened_past(None, data) as past:
         wanted = _Filter(frozenset(types), queue, None if message is None else _entries(past, message))

@@ -39,7 +39,7 @@ def past_directory(url: str | None, data: str | None) -> str:
         raise click.UsageError("give --url or --data, not both")
     if url or (not data and not os.environ.get(DATA_VARIABLE) and os.environ.get(URL_VARIABLE)):
         raise ToolError(
-            "the past is read from the files of the log, not from the broker",
+            "the command reads the files of the log, which a URL does not name",
             where=url or os.environ[URL_VARIABLE],
             advice="give --data, the broker's directory, on the broker's machine",
             code=ExitCode.USAGE,

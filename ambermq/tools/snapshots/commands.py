@@ -99,7 +99,7 @@ def create(name: str | None, wait: bool, url: str | None, data: str | None, outp
 def list_snapshots(data: str | None, output: str) -> None:
     """List all snapshots in the order of their moments.
 
-    A start begins with the last one.
+    A broker starts from the last one.
     """
     manifest = _manifest(log_directory(data))
     print_rows([_row(one) for one in manifest.snapshots], _COLUMNS, output)
@@ -177,7 +177,7 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
 def diff(before: str, after: str, data: str | None, output: str) -> None:
     """Show what differs between the snapshots BEFORE and AFTER.
 
-    The answer has wiring, queues, counters, and the messages that came and went.
+    It shows wiring, queues, counters, and the messages that only one of them holds.
     """
     directory = directory_to_read(data)
     with open_log(directory) as reader:

@@ -64,7 +64,13 @@ def history_directory(data: str | None) -> str:
 @click.option("--since", metavar="WHEN", default="", help=f"Only events from this moment on. {WHEN_HELP}")
 @click.option("--until", metavar="WHEN", default="", help="Only events before this moment, written as for --since.")
 @click.option("--contents", is_flag=True, help="Write headers, properties and bodies too.")
-@click.option("--runner", type=click.Choice(RUNNERS), default="spark", show_default=True, help="What does the work.")
+@click.option(
+    "--runner",
+    type=click.Choice(RUNNERS),
+    default="spark",
+    show_default=True,
+    help="Spark, or one process on this machine.",
+)
 @click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark master.")
 @output_option
 def export_parquet(

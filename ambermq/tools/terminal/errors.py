@@ -75,7 +75,7 @@ def translated(error: Exception) -> ToolError:
             return ToolError(
                 str(error),
                 code=ExitCode.DAMAGED,
-                advice="run `ambermq log verify` to see the extent and `ambermq log repair` to set the damage aside",
+                advice="run `ambermq log verify` to see the extent, `ambermq log repair` to move damaged files aside",
             )
         case ForeignError():
             return ToolError(str(error), advice="open it with the version that wrote it, or name another directory")
@@ -90,7 +90,8 @@ def translated(error: Exception) -> ToolError:
                 code=ExitCode.NOT_INSTALLED,
             )
         case FileNotFoundError():
-            return ToolError(f"{error.filename} does not exist", code=ExitCode.NOT_FOUND)
+            what, where = "no such file or directory", str(error.filename or "")
+            return ToolError(what, where=where, advice="check the path", code=ExitCode.NOT_FOUND)
         case OSError():
             where = f"{error.filename}" if error.filename else ""
             return ToolError(error.strerror or str(error), where=where)

@@ -85,7 +85,7 @@ def create(name: str, mode: str, url: str | None, data: str | None, output: str)
 @place_options
 @output_option
 def copy(source: str, name: str, url: str | None, data: str | None, output: str) -> None:
-    """Copy all that SOURCE holds at one moment to a new host NAME.
+    """Copy the virtual host SOURCE, at one moment, to a new one: NAME.
 
     All virtual hosts are served meanwhile. The command reads the log's files, so it needs --data. It copies no links.
     Messages that were acquired are available again in the copy.

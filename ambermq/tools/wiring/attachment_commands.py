@@ -26,10 +26,12 @@ def _argument_options(command: _Command) -> _Command:
             "--property",
             multiple=True,
             metavar="NAME[=VALUE]",
-            help="For a property or wild-property muxer; all that are given must hold. VALUE is a JSON number, true, "
-            "false, null or a string in quotes where it is one, else text: size=3, paid=true, code='\"3\"', region=eu.",
+            help="For a property or wild-property muxer; repeated: all must match. VALUE is a JSON number, true, "
+            "false, null or a quoted string; other text is a string: size=3, paid=true, code='\"3\"', region=eu.",
         ),
-        click.option("--pattern", metavar="P", help="For a wild-destination muxer: words; * is one, # is any number."),
+        click.option(
+            "--pattern", metavar="P", help="For a wild-destination muxer: words, * for one word, # for any number."
+        ),
         click.option("--destination", metavar="D", help="For a destination muxer: the destination of messages."),
     ):
         command = option(command)

@@ -123,8 +123,8 @@ def update(
 ) -> None:
     """Change the probability or seed of the lossy muxer NAME.
 
-    The draws go on from the last one. The command prints "unchanged" if the muxer has these values. Nothing else of a
-    muxer can change: declare another one. Exits 6 if there is no such muxer.
+    The muxer continues from its last draw. The command prints "unchanged" if the muxer has these values. No other
+    attribute of a muxer can change: declare another muxer. Exits 6 if there is no such muxer.
     """
     if probability is None and seed is None:
         raise click.UsageError("nothing to update: give --probability, --seed or both")

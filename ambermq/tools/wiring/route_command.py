@@ -38,7 +38,7 @@ _RESULTS_MAX: Final = 1000
 @click.option(
     "--config",
     metavar="FILE",
-    help="Configuration file of the broker, used for its past and when it is stopped. Default: defaults.",
+    help="Configuration file of the broker, for --at or a stopped broker. Default: every key has its default.",
 )
 @broker_options
 @output_option
@@ -108,7 +108,7 @@ def _lines(result: Mapping[str, Any], *, has_default_config: bool) -> Iterator[s
     """
     if result["creates"] is not None:
         by = " (by the default configuration: --config names the broker's)" if has_default_config else ""
-        yield f"queue {result['creates']} does not exist: a link makes it, attached to QUEUE by its name{by}"
+        yield f"queue {result['creates']} does not exist: a link would create it, attached to QUEUE by its name{by}"
     for hop in result["hops"]:
         yield _muxer_line(hop, result["destination"])
         for row in hop["attachments"]:

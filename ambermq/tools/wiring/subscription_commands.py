@@ -83,7 +83,7 @@ def show(name: str, container: str | None, at: str | None, url: str | None, data
 @subscription.command("delete", epilog="Example: ambermq subscription delete prices --force --data ./data")
 @click.argument("name")
 @_container_option
-@click.option("--force", is_flag=True, help="End the links that receive from it. Default: refuse.")
+@click.option("--force", is_flag=True, help="End the links that receive from it. Default: refuse if there are any.")
 @broker_options
 @output_option
 def delete(name: str, container: str | None, force: bool, url: str | None, data: str | None, output: str) -> None:

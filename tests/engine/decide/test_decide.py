@@ -116,8 +116,8 @@ REFUSALS: list[tuple[EngineConfig, Command, str, str]] = [
     (LIMITS, DeclareQueue("key", "q", Settings(messages_max=4)), "amqp:precondition-failed", "messages_max 4"),
     (LIMITS, DeleteQueue("key", "other"), "amqp:not-found", "no queue 'other'"),
     (LIMITS, PurgeQueue("key", "other"), "amqp:not-found", "no queue 'other'"),
-    (LIMITS, DeleteQueue("key", "q", if_unused=True), "amqp:precondition-failed", "queue 'q' has 1 consumers"),
-    (LIMITS, DeleteQueue("key", "q", if_empty=True), "amqp:precondition-failed", "queue 'q' holds 1 messages"),
+    (LIMITS, DeleteQueue("key", "q", if_unused=True), "amqp:precondition-failed", "queue 'q' has 1 consumer"),
+    (LIMITS, DeleteQueue("key", "q", if_empty=True), "amqp:precondition-failed", "queue 'q' holds 1 message"),
 ]
 
 
@@ -201,7 +201,7 @@ def no_room(world: World) -> int:
         (unroutable, OutcomeKind.RELEASED, "", ""),
         (gone, OutcomeKind.REJECTED, "amqp:not-found", "the producer is gone"),
         (full, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 3 messages"),
-        (small, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 1 messages"),
+        (small, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "queue 'q' is full: it holds 1 message"),
         (no_room, OutcomeKind.REJECTED, "amqp:resource-limit-exceeded", "no room left on its disk"),
     ],
 )

@@ -51,7 +51,7 @@ def test_what_there_is_already_changes_nothing() -> None:
     assert type(refused) is RefusedCommand
     assert (refused.condition, refused.description) == (
         "amqp:precondition-failed",
-        "muxer 'simple' exists as simple, asked for destination",
+        "muxer 'simple' exists as simple, but the request asks for destination",
     )
     assert len(world.events) == count
 
@@ -78,9 +78,9 @@ def test_a_refused_declaration_names_a_possible_update(command: DeclareQueue | D
         (AttachMember("key", "none", "q"), "amqp:not-found", "no muxer 'none'"),
         (AttachMember("key", "simple", "none"), "amqp:not-found", "no queue 'none'"),
         (AttachMember("key", "simple", "muxer:none"), "amqp:not-found", "no muxer 'none'"),
-        (AttachMember("key", "simple", "muxer:simple"), "amqp:not-allowed", "go round: simple -> simple"),
-        (AttachMember("key", "simple", "q", "x"), "amqp:invalid-field", "says nothing more"),
-        (AttachMember("key", "destination", "q"), "amqp:invalid-field", "wants a destination"),
+        (AttachMember("key", "simple", "muxer:simple"), "amqp:not-allowed", "messages would loop: simple -> simple"),
+        (AttachMember("key", "simple", "q", "x"), "amqp:invalid-field", "its attachments have no argument"),
+        (AttachMember("key", "destination", "q"), "amqp:invalid-field", "needs a destination"),
         (AttachMember("key", "wild-destination", "q", "a*"), "amqp:invalid-field", "pattern"),
         (AttachMember("key", "selector", "q", "colour ="), "amqp:invalid-field", "character 8"),
         (AttachMember("key", "property", "q", ()), "amqp:invalid-field", "conditions"),
@@ -113,8 +113,12 @@ def test_a_refused_declaration_names_a_possible_update(command: DeclareQueue | D
         (DeclareMuxer("key", "", MuxerKind.SIMPLE), "amqp:invalid-field", "1 to 255 bytes"),
         (DeclareMuxer("key", "x" * 256, MuxerKind.SIMPLE), "amqp:invalid-field", "1 to 255 bytes"),
         (DeclareMuxer("key", "n", MuxerKind.LOSSY, Options(probability=1.5)), "amqp:invalid-field", "from 0 to 1"),
-        (DeclareMuxer("key", "n", MuxerKind.SIMPLE, Options(seed=1)), "amqp:invalid-field", "draws nothing"),
-        (DeclareMuxer("key", "n", MuxerKind.SIMPLE, Options(separator="/")), "amqp:invalid-field", "no words"),
+        (
+            DeclareMuxer("key", "n", MuxerKind.SIMPLE, Options(seed=1)),
+            "amqp:invalid-field",
+            "has no probability and no seed",
+        ),
+        (DeclareMuxer("key", "n", MuxerKind.SIMPLE, Options(separator="/")), "amqp:invalid-field", "has no separator"),
         (DeclareMuxer("key", "n", MuxerKind.WILD_PROPERTY, Options(separator="")), "amqp:invalid-field", "separator"),
         (DeleteMuxer("key", "QUEUE"), "amqp:not-allowed", "predeclared"),
         (DeleteMuxer("key", "none"), "amqp:not-found", "no muxer"),
@@ -165,7 +169,7 @@ def test_a_circle_is_refused_with_its_way() -> None:
         assert type(world.do(AttachMember("key", muxer, f"muxer:{member}", argument))[0]) is Answered
     (refused,) = world.do(AttachMember("key", "lossy", "muxer:simple"))
     assert type(refused) is RefusedCommand
-    assert refused.description == "messages would go round: lossy -> simple -> destination -> lossy"
+    assert refused.description == "messages would loop: lossy -> simple -> destination -> lossy"
 
 
 def test_a_queue_takes_its_attachments_along() -> None:

@@ -108,7 +108,7 @@ def test_attachments_that_look_alike_are_several() -> None:
     [
         ("q", "none", "amqp:not-found", "no template 'none': there are orders, later, asked, broken, wrong, normal,"),
         ("q", "broken", "amqp:not-found", "template 'broken' attaches to muxer 'missing', which does not exist"),
-        ("q", "wrong", "amqp:invalid-field", "muxer 'all' of class simple passes on every message"),
+        ("q", "wrong", "amqp:invalid-field", "muxer 'all' of class simple matches every message"),
     ],
 )
 def test_what_a_template_cannot_do_makes_no_queue(name: str, template: str, condition: str, words: str) -> None:

@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (ExitCode.FAILED, "")
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"error: amqp://127.0.0.1:{port}: cannot listen: found ")
-    assert last.endswith("; use another --host or --port; port 0 is a free one")
+    assert last.endswith("; use another --host or --port; port 0 chooses a free one")
     assert (tmp_path / "data" / "lock").read_text() == ""
 
 

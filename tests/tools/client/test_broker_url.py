@@ -25,9 +25,9 @@ def test_a_url_names_host_port_and_user(text: str, expected: BrokerUrl) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("localhost:5672", "no host behind amqp://"),
-        ("http://h", "no host behind amqp://"),
-        ("amqp://", "no host behind amqp://"),
+        ("localhost:5672", "no amqp:// at the start"),
+        ("http://h", "no amqp:// at the start"),
+        ("amqp://", "no host after amqp://"),
         ("amqps://h", "TLS"),
         ("amqp://h:x", "Port could not be cast"),
         ("amqp://h:99999", "out of range"),

@@ -258,7 +258,10 @@ def test_wrong_command_lines_are_told_before_anything_is_done(run: Run) -> None:
 def test_a_file_that_is_missing_or_wrong_is_named(on_broker: Run, tmp_path: Path) -> None:
     """Exit codes 6 and 2."""
     missing = on_broker("send", "files", "--file", tmp_path / "none")
-    assert (missing.exit_code, missing.stderr) == (ExitCode.NOT_FOUND, f"error: {tmp_path}/none does not exist\n")
+    assert (missing.exit_code, missing.stderr) == (
+        ExitCode.NOT_FOUND,
+        f"error: {tmp_path}/none: no such file or directory; check the path\n",
+    )
     path = tmp_path / "lines"
     path.write_text('{"text": "ok"}\nnonsense\n')
     wrong = on_broker("send", "files", "--ndjson", "--file", path)

@@ -67,7 +67,7 @@ def test_refusals_are_one_message_and_a_code(on_snapshot: Run, source: Path, tmp
         (("restore", path, "--data", source), ExitCode.FAILED, "holds a log already"),
         (("restore", tmp_path / "damaged", "--data", tmp_path / "x"), ExitCode.DAMAGED, "use another copy"),
         (("restore", tmp_path / "foreign", "--data", tmp_path / "x"), ExitCode.FAILED, "is no backup"),
-        (("restore", tmp_path / "nothing", "--data", tmp_path / "x"), ExitCode.NOT_FOUND, "does not exist"),
+        (("restore", tmp_path / "nothing", "--data", tmp_path / "x"), ExitCode.NOT_FOUND, "no such file or directory"),
         (("restore", tmp_path, "--data", tmp_path / "x"), ExitCode.FAILED, "expected a file TABLE"),
         (("restore", path, "--data", tmp_path / "x", "--as-vhost", "v"), ExitCode.NOT_FOUND, "no such directory"),
     ):

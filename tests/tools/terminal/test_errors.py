@@ -24,7 +24,7 @@ CASES = [
     (EngineError("type 99"), 1, "type 99"),
     (DecodeError("no value"), 1, "amqp:decode-error: no value"),
     (LocalError("cannot say"), 1, "cannot say"),
-    (FileNotFoundError(errno.ENOENT, "No such file", "a.txt"), 6, "a.txt does not exist"),
+    (FileNotFoundError(errno.ENOENT, "No such file", "a.txt"), 6, "a.txt: no such file or directory; check the path"),
     (PermissionError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: Permission denied"),
     (UnicodeEncodeError("utf-8", "q\udcff", 1, 2, "surrogates not allowed"), 2, r"'q\udcff': text is not UTF-8"),
     (MemoryError(), 1, "not enough memory; request less at a time"),

@@ -126,7 +126,8 @@ def test_a_conflict_is_shown_and_nothing_is_done(on_broker: Run, tmp_path: Path)
     shown = on_broker("wiring", "diff", file)
     assert shown.exit_code == ExitCode.DIFFERENT
     assert (
-        "! muxer net (lossy): muxer 'net' exists as simple, asked for lossy, probability 0.5, seed 0\n" in shown.stdout
+        "! muxer net (lossy): muxer 'net' exists as simple, but the request asks for lossy, probability 0.5, seed 0\n"
+        in shown.stdout
     )
     refused = on_broker("wiring", "apply", file)
     assert (refused.exit_code, refused.stdout) == (ExitCode.FAILED, "")

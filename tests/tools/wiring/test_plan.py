@@ -121,7 +121,7 @@ def test_what_would_go_round_is_taken_down_first_where_that_helps() -> None:
     muxers = (MuxerEntry("a", MuxerKind.SIMPLE), MuxerEntry("b", MuxerKind.SIMPLE))
     broker.apply(broker.plan(Wiring(muxers, (), (AttachmentEntry("a", "muxer:b"),))))
     turned = Wiring(muxers, (), (AttachmentEntry("b", "muxer:a"),))
-    with pytest.raises(ToolError, match=r"w.toml \[\[attachments\]\] 1: messages would go round: b -> a -> b"):
+    with pytest.raises(ToolError, match=r"w.toml \[\[attachments\]\] 1: messages would loop: b -> a -> b"):
         broker.plan(turned)
     plan = broker.plan(turned, prunes=True)
     assert [change.sign for change in plan.changes] == ["-", "+"]
@@ -146,9 +146,12 @@ def test_what_is_there_otherwise_is_a_conflict() -> None:
     wanted = Wiring((MuxerEntry("a", MuxerKind.LOSSY),), (QueueEntry("q", "normal"),))
     muxer, queue = broker.plan(wanted).changes
     assert (muxer.sign, queue.sign) == ("!", "!")
-    assert muxer.text == "muxer a (lossy): muxer 'a' exists as simple, asked for lossy, probability 1.0, seed 0"
+    assert (
+        muxer.text
+        == "muxer a (lossy): muxer 'a' exists as simple, but the request asks for lossy, probability 1.0, seed 0"
+    )
     assert queue.text.endswith(
-        "exists with messages_max 3 of template 'spare', asked for messages_max 0 of template 'normal'"
+        "exists with messages_max 3 of template 'spare', but the request asks for messages_max 0 of template 'normal'"
     )
 
 
@@ -200,7 +203,7 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
     [
         (
             Wiring((MuxerEntry("a/b", MuxerKind.SIMPLE),)),
-            r"w.toml \[\[muxers\]\] 1: a muxer's name holds no '/'",
+            r"w.toml \[\[muxers\]\] 1: a muxer's name has no '/'",
             ExitCode.USAGE,
         ),
         (Wiring((MuxerEntry("a" * 256, MuxerKind.SIMPLE),)), "1 to 255 bytes", ExitCode.USAGE),
@@ -249,12 +252,12 @@ def test_what_is_attached_to_a_conflict_is_told_as_well() -> None:
         ),
         (
             Wiring((), (QueueEntry("q"),), (AttachmentEntry("TOPIC", "q", AttachmentOptions("x", "selector")),)),
-            "wants a pattern; selector was given",
+            "needs a pattern, found selector",
             ExitCode.USAGE,
         ),
         (
             Wiring((MuxerEntry("a", MuxerKind.SIMPLE),), (), (AttachmentEntry("a", "muxer:a"),)),
-            "messages would go round: a -> a",
+            "messages would loop: a -> a",
             ExitCode.FAILED,
         ),
     ],

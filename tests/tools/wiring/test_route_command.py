@@ -113,7 +113,7 @@ def test_a_missing_queue_is_told(run: Run, data: tuple[ChildBroker, Path]) -> No
     """A link to its address would make it."""
     _, place = data
     told = run("route", "new", "--data", place / "data").stdout.splitlines()[0]
-    assert told.startswith("queue new does not exist: a link makes it, attached to QUEUE by its name")
+    assert told.startswith("queue new does not exist: a link would create it, attached to QUEUE by its name")
 
 
 def test_what_is_no_field_is_a_wrong_command_line(run: Run) -> None:
