@@ -3,7 +3,7 @@
 Rule 1. The rest of the last tick goes first: no command is decided between the parts of another one.
 Rule 2. Settlements without a reply coalesce, one run for each consumer. Their delay lasts at most `lazy_write_ms`, or
         until they are as many as a tick takes; publishing alone does not end it. They overtake no other command, since
-        a queue may end with its last message. Any other command is decided behind them.
+        a queue may end with its last message. Any other command is decided after them.
 Rule 3. The schedule decides when the commands are taken, by what this queue reports to it (schedule.py).
 """
 
@@ -39,7 +39,7 @@ class CommandQueue:
         self._settles: dict[int, Settle] = {}
         self._has_messages = False
         self._is_ordered = False
-        """Whether a command was added that settlements must not overtake: they are queued behind it."""
+        """Whether a command was added that settlements must not overtake: they are queued after it."""
         self.rest: deque[Command | WideFanout] = deque()
         """The rest of the last tick, which had used up its changes."""
 

@@ -10,8 +10,8 @@ The loop has no callbacks and no event loop: the driver watches the file descrip
 
 Rule 1. The state follows each decision, the log's end each write, the durable end each sync.
 Rule 2. No effect leaves before its batch was written. A tick without promises may be written lazy_write_ms later.
-Rule 3. Effects leave in the order of ticks. Those that wait are in one line whose `after` never falls.
-Rule 4. A delivery whose message must be read from the disk waits in its consumer's line; the other consumers go on.
+Rule 3. Effects leave in the order of ticks. Those that wait are in one queue, in the order of `after`.
+Rule 4. A delivery whose message must be read from the disk waits in a queue of its consumer; no other consumer waits.
 Rule 5. Only a decision may fail by itself. Any other exception leaves the state, the draft or the effects incomplete,
         so it is fatal. `failure` holds it, every later step and completed raise it, and the log is not written again.
 """
@@ -64,7 +64,7 @@ from ambermq.log.write.log import Log
 
 __all__ = ["DurableLoop"]
 
-_GIVES_BACK: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
+_RETURN_OUTCOMES: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
 
 
 @final
@@ -84,7 +84,7 @@ class DurableLoop:
         self._compactor = Compactor(log)
         self._has_jobs = False
         self._pending = PendingEffects(self.demand)
-        self.schedule = Schedule(config, dirty=self.demand.dirty, line=self._pending.line)
+        self.schedule = Schedule(config, dirty=self.demand.dirty, queue=self._pending.queue)
         """When the driver steps the loop."""
         self._command_queue = CommandQueue(config, self.schedule, batch_bytes_max=log.config.batch_bytes_max)
         self._release = EffectRelease(log.bodies, self.demand, self.submit)
@@ -114,10 +114,10 @@ class DurableLoop:
         self.router.prepare(self.state)
         self.log.write(now_us)
         self.log.request_sync()
-        news = poll()
-        news.register(self.log.fileno(), POLLIN)
+        poller = poll()
+        poller.register(self.log.fileno(), POLLIN)
         while self.log.durable_end < self.log.log_end:
-            news.poll()
+            poller.poll()
             self.log.completed()
         self.schedule.logged(now_us, self.log)
 
@@ -152,7 +152,7 @@ class DurableLoop:
         """Return whether an effect waits, or an event is not durable."""
         log = self.log
         unwritten = self._command_queue or log.draft.record_count
-        return bool(self._pending.line or self._release.lines or unwritten) or log.durable_end < log.log_end
+        return bool(self._pending.queue or self._release.queues or unwritten) or log.durable_end < log.log_end
 
     def fileno(self) -> int:
         """Return the file descriptor that is readable when `completed` has work."""
@@ -172,13 +172,13 @@ class DurableLoop:
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
             if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
-                dealt = dispatch(self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek)
-                for event in dealt.events:
+                dispatched = dispatch(self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek)
+                for event in dispatched.events:
                     offset = WRITE[type(event)](log.draft, event)
                     log.draft.end_command()
                     assert offset == event.offset, (offset, event)
-                self.state = dealt.state
-                effects += dealt.effects
+                self.state = dispatched.state
+                effects += dispatched.effects
             snapshots = self.snapshots
             may_snapshot = now_us >= snapshots.next_us or log.written_bytes >= snapshots.next_bytes
             takes_snapshot = may_snapshot and snapshots.is_due(now_us)
@@ -222,11 +222,11 @@ class DurableLoop:
         try:
             log, release, pending = self.log, self._release, self._pending
             log.completed()
-            read = release.release_read() if release.lines else []
+            read = release.release_read() if release.queues else []
             if self.demand.parked:
                 self.demand.unpark()
-            ready = pending.release(log.durable_end) if pending.line or pending.volatile.ends else []
-            if pending.line:
+            ready = pending.release(log.durable_end) if pending.queue or pending.volatile.ends else []
+            if pending.queue:
                 log.request_sync()
             if self._has_jobs:
                 ready += self._continue_jobs(now_us)
@@ -362,42 +362,21 @@ class DurableLoop:
         self.demand.touch(queue.id)
         return queue.held_by(consumer).count
 
-    def _log_and_apply(
-        self, events: list[Event], *, ends_each: bool = False, after: State | None = None
-    ) -> tuple[int, tuple[Published, list[Event]] | None]:
-        """Log and apply the events of a command, up to one for more queues than a tick takes.
-
-        Return the number of changes, and that event with the events after it. With `ends_each` each event ends a
-        command. `after` is the state after the only event, if it is known; then the event is not too wide.
-        """
-        draft, changes_max, changes = self.log.draft, self.config.tick_changes_max, 0
-        for index, event in enumerate(events):
-            if type(event) is not Published:
-                changes += 1
-            elif after is None and len(event.queues) > changes_max:
-                return changes, (event, events[index + 1 :])
-            else:
-                changes += len(event.queues)
-            offset = WRITE[type(event)](draft, event)
-            assert offset == event.offset, (offset, event)
-            self.state = APPLY[type(event)](self.state, event) if after is None else after
-            if type(event) is Published:
-                if not event.durable:
-                    self._pending.volatile.add(offset, len(event.bodies))
-                for queue in event.queues:
-                    self.demand.touch(queue)
-            elif type(event) is Settled:
-                if event.outcome.kind in _GIVES_BACK:
-                    self.demand.touch(event.queue)
-            elif isinstance(event, WIRING):
-                self.router.apply_event(event, self.state)
-            if ends_each or event is events[-1]:
-                # Each message ends a command, since a large one may exceed a batch.
-                draft.end_command()
-            else:
-                # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
-                draft.end_part()
-        return changes, None
+    def _log_and_apply(self, event: Event, after: State | None = None) -> None:
+        """Log and apply an event; `after` is the state after it, if it is known."""
+        offset = WRITE[type(event)](self.log.draft, event)
+        assert offset == event.offset, (offset, event)
+        self.state = APPLY[type(event)](self.state, event) if after is None else after
+        if type(event) is Published:
+            if not event.durable:
+                self._pending.volatile.add(offset, len(event.bodies))
+            for queue in event.queues:
+                self.demand.touch(queue)
+        elif type(event) is Settled:
+            if event.outcome.kind in _RETURN_OUTCOMES:
+                self.demand.touch(event.queue)
+        elif isinstance(event, WIRING):
+            self.router.apply_event(event, self.state)
 
     def _withdraw(self, consumer: int) -> bytes:
         """Remove a consumer's demand; return the packed words of its deliveries that have not left."""

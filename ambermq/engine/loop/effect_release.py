@@ -1,6 +1,6 @@
 """The release of effects: a delivery gets its message bodies here, immediately before it leaves.
 
-Rule 1. A delivery whose message must be read from the disk waits in its consumer's line, and so do later ones there.
+Rule 1. A delivery whose message must be read from the disk waits in a queue of its consumer, and so do later ones.
 Rule 2. A damaged message is not delivered. It is reported, leaves its queue, and uses no credit.
 """
 
@@ -24,37 +24,37 @@ __all__ = ["EffectRelease"]
 class EffectRelease:
     """The release of effects that no longer wait for the log."""
 
-    __slots__ = ("_bodies", "_demand", "_report", "lines")
+    __slots__ = ("_bodies", "_demand", "_report", "queues")
 
     def __init__(self, bodies: BodyStore, demand: Demand, report: Callable[[ReportDamage], None]) -> None:
         """Read messages from `bodies`; call `report` for damaged ones."""
         self._bodies = bodies
         self._demand = demand
         self._report = report
-        self.lines: dict[int, deque[Deliver | Drained]] = {}
+        self.queues: dict[int, deque[Deliver | Drained]] = {}
         """The effects that wait for a read, by consumer."""
 
     def forget(self, consumer: int) -> None:
         """Drop the effects of a detached consumer."""
-        self.lines.pop(consumer, None)
+        self.queues.pop(consumer, None)
 
     def release(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Return those of `effects` that leave now, deliveries with their bodies; the others wait in line."""
+        """Return those of `effects` that leave now, deliveries with their bodies; the others are queued."""
         released: list[Effect] = []
-        lines = self.lines
+        queues = self.queues
         for effect in effects:
             if type(effect) is Deliver:
                 if effect.cancelled:
                     continue
-                line = lines.get(effect.consumer)
-                if line is not None:
-                    line.append(effect)
+                queue = queues.get(effect.consumer)
+                if queue is not None:
+                    queue.append(effect)
                 elif self._set_bodies(effect):
                     released.append(effect)
                 else:
-                    lines[effect.consumer] = deque((effect,))
-            elif type(effect) is Drained and effect.consumer in lines:
-                lines[effect.consumer].append(effect)
+                    queues[effect.consumer] = deque((effect,))
+            elif type(effect) is Drained and effect.consumer in queues:
+                queues[effect.consumer].append(effect)
             else:
                 released.append(effect)
         return released
@@ -62,18 +62,18 @@ class EffectRelease:
     def release_read(self) -> list[Effect]:
         """Return the effects whose reads have ended."""
         released: list[Effect] = []
-        for consumer, line in list(self.lines.items()):
-            while line:
-                effect = line[0]
+        for consumer, queue in list(self.queues.items()):
+            while queue:
+                effect = queue[0]
                 if type(effect) is not Deliver:
                     released.append(effect)
                 elif not effect.cancelled:
                     if not self._set_bodies(effect):
                         break
                     released.append(effect)
-                line.popleft()
-            if not line:
-                del self.lines[consumer]
+                queue.popleft()
+            if not queue:
+                del self.queues[consumer]
         return released
 
     def _set_bodies(self, effect: Deliver) -> bool:

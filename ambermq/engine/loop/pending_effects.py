@@ -1,7 +1,7 @@
-"""The effects that wait for a sync: one line, in the order of ticks.
+"""The effects that wait for a sync: one queue, in the order of ticks.
 
 Rule 1. A promise waits for the end of its tick, a delivery for the record that enqueued its message.
-Rule 2. On a link no delivery overtakes another: it waits at least as long as the one before.
+Rule 2. On a link no delivery overtakes another: it waits at least as long as the previous one.
 Rule 3. A message that was not published as durable waits for no sync.
 """
 
@@ -20,46 +20,46 @@ __all__ = ["PendingEffects"]
 class PendingEffects:
     """The effects that were decided and written, and wait for a sync."""
 
-    __slots__ = ("_demand", "_last_after", "line", "volatile")
+    __slots__ = ("_demand", "_last_after", "queue", "volatile")
 
     def __init__(self, demand: Demand) -> None:
         self._demand = demand
         self._last_after = 0
-        self.line: deque[Effect] = deque()
+        self.queue: deque[Effect] = deque()
         """The effects in the order in which they leave; their `after` never falls."""
         self.volatile = VolatileRanges()
         """The messages of rule 3, by their offsets."""
 
     def add(self, effects: Sequence[Effect], log_end: int, durable_end: int) -> list[Effect]:
-        """Add those that wait to the line, at the end of their tick; return the others, which leave now."""
+        """Queue the effects that wait for the disk, at the end of their tick; return the others, which leave now."""
         ready: list[Effect] = []
         for effect in effects:
             after = effect.after
             if after == AT_CLOSE:
                 after = log_end
-            # If the line is empty, no earlier delivery of the link waits.
-            if (after > durable_end or self.line) and (type(effect) is Deliver or type(effect) is Drained):
+            # If the queue is empty, no earlier delivery of the link waits.
+            if (after > durable_end or self.queue) and (type(effect) is Deliver or type(effect) is Drained):
                 after = self._delivery_after(effect, after, durable_end)
             if after <= durable_end:
                 ready.append(effect)
             else:
                 self._last_after = effect.after = max(after, self._last_after)
-                self.line.append(effect)
+                self.queue.append(effect)
         return ready
 
     def release(self, durable_end: int) -> list[Effect]:
         """Return the effects that a new durable end releases."""
         if self.volatile.ends:
             self.volatile.forget_below(durable_end)
-        line = self.line
+        queue = self.queue
         if self._last_after <= durable_end:
             # All effects leave: the usual case of a quiet log.
-            ready: list[Effect] = list(line)
-            line.clear()
+            ready: list[Effect] = list(queue)
+            queue.clear()
             return ready
         ready = []
-        while line and line[0].after <= durable_end:
-            ready.append(line.popleft())
+        while queue and queue[0].after <= durable_end:
+            ready.append(queue.popleft())
         return ready
 
     def _delivery_after(self, effect: Deliver | Drained, after: int, durable_end: int) -> int:

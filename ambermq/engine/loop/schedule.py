@@ -46,12 +46,12 @@ class Schedule:
     """The conditions and deadlines of one engine; the command queue and the loop set its attributes."""
 
     __slots__ = (
-        *("_count_max", "_line", "_mark_us", "_size_max", "_sync_us", "_write_us"),
+        *("_count_max", "_queue", "_mark_us", "_size_max", "_sync_us", "_write_us"),
         *("count", "dirty", "has_lazy", "has_urgent", "mark_by_us", "next_us", "size", "sync_by_us", "write_by_us"),
     )
 
-    def __init__(self, config: EngineConfig, *, dirty: Sized, line: Sized) -> None:
-        """Start without a condition. `dirty` are the queues to dispatch, `line` the effects that wait for the disk.
+    def __init__(self, config: EngineConfig, *, dirty: Sized, queue: Sized) -> None:
+        """Start without a condition. `dirty` are the queues to dispatch, `queue` the effects that wait for the disk.
 
         Only their emptiness matters here.
         """
@@ -59,7 +59,7 @@ class Schedule:
         self._write_us, self._sync_us, self._mark_us = (
             1000 * ms for ms in (config.lazy_write_ms, config.lazy_sync_ms, config.mark_ms)
         )
-        self.dirty, self._line = dirty, line
+        self.dirty, self._queue = dirty, queue
         self.count = 0
         """The number of messages and settlements since the last step."""
         self.size = 0
@@ -88,7 +88,7 @@ class Schedule:
             return LATER
         if self.count >= self._count_max or self.size >= self._size_max:
             return FULL
-        return SOON if self._line or self.size > _LITTLE_BYTES_MAX else NOW
+        return SOON if self._queue or self.size > _LITTLE_BYTES_MAX else NOW
 
     def logged(self, now_us: int, log: Log) -> None:
         """Update the three conditions and their deadlines by the state of the log."""

@@ -389,10 +389,10 @@ def name_snapshot(manifest: Manifest, snapshot: Snapshot) -> Manifest:
 
 def forget_snapshots(manifest: Manifest, file_ids: frozenset[int]) -> Manifest:
     """Return the manifest without the snapshots of these file ids; their files may be deleted. Ignores other ids."""
-    snapshot_ids = tuple(one.file_id for one in manifest.snapshots if one.file_id in file_ids)
+    file_ids_removed = tuple(one.file_id for one in manifest.snapshots if one.file_id in file_ids)
     return _next(
         manifest,
-        removed=manifest.removed + snapshot_ids,
+        removed=manifest.removed + file_ids_removed,
         snapshots=tuple(one for one in manifest.snapshots if one.file_id not in file_ids),
     )
 

@@ -150,12 +150,12 @@ class VhostLifecycle:
         if count and not command.force:
             why = f"virtual host {name!r} has {counted(count, 'connection')}"
             raise Refused(AmqpCondition.PRECONDITION_FAILED, why)
-        gone = _attributes(host)
+        attributes = _attributes(host)
         why = f"the virtual host {name!r} was deleted"
         error = Error(condition=Symbol(ConnectionCondition.CONNECTION_FORCED), description=why)
         services = self._server.remove_host(name, error)
         await asyncio.to_thread(self._vhosts.delete, name, services)
-        return {"name": name, "connections": count, "messages": gone["messages"]}
+        return {"name": name, "connections": count, "messages": attributes["messages"]}
 
     def _check_new(self, name: str) -> None:
         if name in self._server.hosts:

@@ -57,7 +57,7 @@ class _Driven:
         """Publish as a read does: where nothing waits for the disk, the step is now."""
         rig = self.rig
         rig.loop.submit(rig.publish(self._producer, b"body"))
-        assert rig.due == (SOON if rig.loop._pending.line else NOW)
+        assert rig.due == (SOON if rig.loop._pending.queue else NOW)
         assert rig.step() == []
         log = rig.loop.log
         assert log.log_end == log.requested_end == log.draft.next_offset, "its sync was asked for"

@@ -360,12 +360,12 @@ def test_a_deleted_queue_leaves_no_consumer_waiting_for_it() -> None:
     parked, other = rig.consumer(), rig.consumer()
     rig.loop.set_credit(parked, 3)
     assert delivered(rig.step()) == []
-    assert rig.loop._release.lines
+    assert rig.loop._release.queues
     rig.loop.set_credit(other, 9)
     assert rig.step(rig.publish(producer, b"waits for the sync"), DeleteQueue("key", "q")) == []
     assert not rig.loop.demand.wants
     assert not rig.loop.demand.rings
-    assert not rig.loop._release.lines
+    assert not rig.loop._release.queues
     effects = rig.completed()
     assert delivered(effects) == []
     assert [effect.consumer for effect in effects if type(effect) is ConsumerEnded] == [parked, other]

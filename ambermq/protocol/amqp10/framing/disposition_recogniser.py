@@ -93,10 +93,8 @@ def learn_disposition(
     last = _FORMATS.get(data[at])
     if last is None:
         return None
-    behind = at + (2 if last == "B" else 5)
-    return DispositionRecogniser(
-        head, first + last, bytes(data[at : at + 1]), bytes(data[behind:frame_end]), disposition
-    )
+    rest = at + (2 if last == "B" else 5)
+    return DispositionRecogniser(head, first + last, bytes(data[at : at + 1]), bytes(data[rest:frame_end]), disposition)
 
 
 _Ending: TypeAlias = tuple[bool, DeliveryState | None]
@@ -125,7 +123,7 @@ def _endings() -> dict[tuple[int, bytes], _Ending]:
 
 
 _ENDINGS: Final = _endings()
-"""Settled and state of a disposition, by the count of its fields and the bytes behind its ids.
+"""Settled and state of a disposition, by the count of its fields and the bytes after its ids.
 
 The outcomes are those without fields, in all their encodings. Events share them, so no caller may change one.
 """

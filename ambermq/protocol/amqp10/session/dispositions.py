@@ -82,20 +82,20 @@ class Dispositions:
         while shape is not None and position <= final:
             size, head, list_bytes, count = _unpack_head(data, position)
             if head != flow_head:
-                first_id, last_id, behind = shape.match(data, position, end)
-                if behind == position:
+                first_id, last_id, next_position = shape.match(data, position, end)
+                if next_position == position:
                     break
                 self._take(first_id, last_id, shape.disposition)
-                position = behind
+                position = next_position
                 continue
-            behind = position + size
-            if behind > end or list_bytes != size - _SIZE_BYTES:
+            next_position = position + size
+            if next_position > end or list_bytes != size - _SIZE_BYTES:
                 break
-            fields = read_flow_fields(data, position + _FLOW_HEAD.size, behind, count)
+            fields = read_flow_fields(data, position + _FLOW_HEAD.size, next_position, count)
             if fields is None or (fields[4] is not None and fields[4] not in self._links.by_handle):
                 break
             self._session.receive_flow(fields)
-            position = behind
+            position = next_position
         return position
 
     def _take(self, first_id: int, last_id: int, disposition: PlainDisposition | Disposition) -> None:

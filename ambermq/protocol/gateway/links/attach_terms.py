@@ -113,7 +113,7 @@ class ConsumingTerms:
 
 
 def producing_terms(attach: Attach) -> ProducingTerms:
-    """Return the terms for a peer that wants to send. Raises Refusal."""
+    """Return the terms for a peer that sends. Raises Refusal."""
     target = attach.target
     if isinstance(target, Coordinator):
         raise Refusal("amqp:not-implemented", "transactions are not supported")
@@ -121,27 +121,27 @@ def producing_terms(attach: Attach) -> ProducingTerms:
         raise Refusal("amqp:invalid-field", "the attach has no target")
     dynamic = _dynamic(target)
     address = "" if dynamic is not None else _typed(_address(target.address, "target"), target.capabilities)
-    given = Target(address=None if dynamic is not None else target.address or None)
-    given.capabilities = _honoured(target.capabilities, _UNROUTABLE.keys() | _NODE_CAPABILITIES | {_IMMEDIATE})
+    applied = Target(address=None if dynamic is not None else target.address or None)
+    applied.capabilities = _honoured(target.capabilities, _UNROUTABLE.keys() | _NODE_CAPABILITIES | {_IMMEDIATE})
     if dynamic is not None:
-        given.dynamic, given.dynamic_node_properties = True, policy_of(dynamic)
+        applied.dynamic, applied.dynamic_node_properties = True, policy_of(dynamic)
     is_immediate = _IMMEDIATE in target.capabilities
     return ProducingTerms(
-        address, attach.source or Source(), given, _unroutable(target.capabilities), is_immediate, dynamic
+        address, attach.source or Source(), applied, _unroutable(target.capabilities), is_immediate, dynamic
     )
 
 
 def consuming_terms(
     attach: Attach, *, is_nameless: bool = False, selector_bytes_max: int = _SELECTOR_BYTES_MAX
 ) -> ConsumingTerms:
-    """Return the terms for a peer that wants to receive, of a container with an empty id where `is_nameless`.
+    """Return the terms for a peer that receives. `is_nameless`: its container id is empty.
 
     Selectors have `selector_bytes_max` bytes of UTF-8 together. Raises Refusal.
     """
     source = attach.source
     if source is None:
-        asked = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
-        return _terms(attach, "", Source(), subscription_request=asked, is_recalled=True)
+        request = _subscribing(attach.name, attach.desired_capabilities, is_durable=True)
+        return _terms(attach, "", Source(), subscription_request=request, is_recalled=True)
     dynamic = _dynamic(source)
     address = "" if dynamic is not None else _typed(_address(source.address, "source"), source.capabilities)
     if not address and dynamic is None:
@@ -184,9 +184,9 @@ def _queue_terms(
     is_copy = source.distribution_mode == StdDistMode.COPY or address == LOG_ADDRESS
     if at is not None and not is_copy:
         raise Refusal("amqp:invalid-field", f"the filter {AT} browses the past: it needs distribution-mode copy")
-    given = _given(source, dynamic, source.capabilities, [*(applied or {}).items(), *selection.selectors])
-    given.distribution_mode = StdDistMode.COPY if is_copy else source.distribution_mode
-    return _terms(attach, address, given, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)
+    answer = _answered_source(source, dynamic, source.capabilities, [*(applied or {}).items(), *selection.selectors])
+    answer.distribution_mode = StdDistMode.COPY if is_copy else source.distribution_mode
+    return _terms(attach, address, answer, is_copy=is_copy, at=at, selector=selection.selector, dynamic=dynamic)
 
 
 def _subscription_terms(
@@ -197,25 +197,25 @@ def _subscription_terms(
     The distribution-mode has no meaning here: Qpid JMS requests copies, since other subscribers get the message, too.
     """
     is_durable = dynamic is None and bool(source.durable) and source.expiry_policy == TerminusExpiryPolicy.NEVER
-    asked = _subscribing(attach.name, source.capabilities, is_durable=is_durable)
-    is_no_local = bool(selection.no_locals) and not asked.is_global
-    asked = SubscriptionRequest(asked.name, asked.is_durable, asked.is_shared, asked.is_global, is_no_local)
+    request = _subscribing(attach.name, source.capabilities, is_durable=is_durable)
+    is_no_local = bool(selection.no_locals) and not request.is_global
+    request = SubscriptionRequest(request.name, request.is_durable, request.is_shared, request.is_global, is_no_local)
     known = _NODE_CAPABILITIES | _SUBSCRIPTION_CAPABILITIES
     filters = [*selection.selectors, *(selection.no_locals if is_no_local else ())]
-    given = _given(source, dynamic, _honoured(source.capabilities, known), filters)
-    given.distribution_mode = source.distribution_mode
-    given.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
-    given.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
-    return _terms(attach, address, given, selector=selection.selector, subscription_request=asked, dynamic=dynamic)
+    answer = _answered_source(source, dynamic, _honoured(source.capabilities, known), filters)
+    answer.distribution_mode = source.distribution_mode
+    answer.durable = TerminusDurability.UNSETTLED_STATE if is_durable else TerminusDurability.NONE
+    answer.expiry_policy = TerminusExpiryPolicy.NEVER if is_durable else TerminusExpiryPolicy.LINK_DETACH
+    return _terms(attach, address, answer, selector=selection.selector, subscription_request=request, dynamic=dynamic)
 
 
-def _terms(attach: Attach, address: str, given: Source, **fields: Any) -> ConsumingTerms:
+def _terms(attach: Attach, address: str, source: Source, **fields: Any) -> ConsumingTerms:
     target = attach.target if isinstance(attach.target, Target) else Target()
     is_settled = attach.snd_settle_mode == SenderSettleMode.SETTLED
-    return ConsumingTerms(address, given, target, given.default_outcome, is_settled, **fields)
+    return ConsumingTerms(address, source, target, source.default_outcome, is_settled, **fields)
 
 
-def _given(source: Source, dynamic: Dynamic | None, capabilities: Sequence[str], filters: _Filters) -> Source:
+def _answered_source(source: Source, dynamic: Dynamic | None, capabilities: Sequence[str], filters: _Filters) -> Source:
     """Return the fields of the answered source that queues and topics have in common."""
     # A Map holds keys that a dict cannot hold.
     applied: Any = Map(tuple(filters)) if isinstance(source.filter, Map) else dict(filters)

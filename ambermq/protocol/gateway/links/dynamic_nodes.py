@@ -48,14 +48,14 @@ def policy_of(dynamic: Dynamic) -> dict[Any, Any]:
 
 
 def _lifetime(properties: Any) -> Lifetime:
-    asked = next((value for key, value in _pairs(properties) if key == _POLICY), None)
-    if asked is None:
+    policy = next((value for key, value in _pairs(properties) if key == _POLICY), None)
+    if policy is None:
         return Lifetime.ON_CLOSE
-    descriptor = asked.descriptor if isinstance(asked, Described) else getattr(asked, "CODE", None)
-    for lifetime, policy in _POLICIES.items():
-        if descriptor in (policy.CODE, policy.NAME):
+    descriptor = policy.descriptor if isinstance(policy, Described) else getattr(policy, "CODE", None)
+    for lifetime, known in _POLICIES.items():
+        if descriptor in (known.CODE, known.NAME):
             return lifetime
-    raise LinkFault(AmqpCondition.INVALID_FIELD, f"unknown lifetime-policy {asked!r:.80}")
+    raise LinkFault(AmqpCondition.INVALID_FIELD, f"unknown lifetime-policy {policy!r:.80}")
 
 
 def _pairs(properties: Any) -> Iterable[tuple[Any, Any]]:

@@ -109,15 +109,15 @@ def read_at(filters: Any) -> tuple[At | None, dict[Any, Any] | None]:
 
     Raises LinkFault (amqp:invalid-field) for a value that is neither an offset nor a timestamp.
     """
-    given = _value_of(filters)
-    if given is None:
+    described = _value_of(filters)
+    if described is None:
         return None, None
-    value = given
-    if isinstance(given, Described):
-        if given.descriptor != AT:
-            raise _wrong(f"described by {given.descriptor!r:.80}, expected the symbol {AT}")
-        value = given.value
-    return _moment(value), {AT: given}
+    value = described
+    if isinstance(described, Described):
+        if described.descriptor != AT:
+            raise _wrong(f"described by {described.descriptor!r:.80}, expected the symbol {AT}")
+        value = described.value
+    return _moment(value), {AT: described}
 
 
 def _value_of(filters: Any) -> Any:
