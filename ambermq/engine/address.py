@@ -6,7 +6,7 @@ NAME                        the queue of that name, reached through the muxer QU
 /muxers/NAME                a muxer; each message names its destination in `to` or `subject`
 /topics/NAME                the muxer TOPIC and the destination NAME; for a receiver, a subscription to NAME
 $..., NAME/$...             reserved: nodes of the broker, which the gateway answers before the engine, and nodes that
-                            other brokers have beside a queue, which do not exist here
+                            other brokers have for each queue, which do not exist here
 /...                        other paths are not found and never created
 """
 

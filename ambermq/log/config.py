@@ -70,7 +70,7 @@ class LogConfig:
 
     @property
     def record_bytes_max(self) -> int:
-        """The largest record that always fits in a batch, behind the earlier records of its command.
+        """The largest record that always fits in a batch, after the earlier records of its command.
 
         Those records have fewer bytes than `batch_bytes_target`.
         """

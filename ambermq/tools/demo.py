@@ -2,7 +2,7 @@
 
     start a broker in a temporary directory -> send, SIGKILL half way -> start it again -> send what was not accepted
     -> receive everything -> check that every accepted message-id arrived -> print a summary of the log
-    -> a snapshot -> the story of one message -> a compaction beside the broker -> verify the log
+    -> a snapshot -> the story of one message -> a compaction while the broker runs -> verify the log
 
 Rule 1: a message is accepted if the broker has answered so, before or after the kill. Each of them must arrive.
 Rule 2: a duplicate is not an error: the broker stored the message, and the answer was lost with the connection.

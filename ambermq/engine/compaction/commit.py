@@ -1,4 +1,4 @@
-"""The commit of a compaction beside the running broker: check, adopt, record.
+"""The commit of a compaction in the running broker: check, adopt, record.
 
     requested   a lane reads the job's table and checks its files, with pauses
     checked     completed: the log adopts the files (log/compaction/adoption.py), on the thread that edits the manifest

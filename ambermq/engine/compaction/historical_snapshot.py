@@ -1,4 +1,4 @@
-"""The placement of a snapshot of a past moment, which a compaction job has written beside the broker.
+"""The placement of a snapshot of a past moment, which a compaction job has written in its own process.
 
     requested  a lane reads and checks its file, with pauses
     checked    completed: it gets a file id and a name (snapshot_placement.py), on the thread that edits the manifest

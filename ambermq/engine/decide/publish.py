@@ -3,7 +3,7 @@
 Rule 1. A run has one route if its producer has one destination and no muxer on the path compares more than that. Else
         each message has its own route, and neighbours with equal routes are one run again.
 Rule 2. A message that reaches no queue is released, or gets the outcome that its producer requests. A message that a
-        LOSSY muxer drops is accepted, as if a network behind the broker lost it.
+        LOSSY muxer drops is accepted, as if a network lost it after the broker.
 Rule 3. A message is stored once for all its queues; a large one in chunks. Its record names all queues, which bounds
         their number, and the number of messages in a run.
 Rule 4. A run has the same result as its messages one by one. So a decision ends after it creates a queue, because the

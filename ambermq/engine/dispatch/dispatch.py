@@ -3,12 +3,12 @@
 Rule 1. Returned messages are served before new ones, both in the order of entries.
 Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]. The ring keeps its position, so the
         consumer after the last served one is next.
-Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it, and the entry blocks no entry behind
-        it. If no consumer may have any returned entry, they are not visited again until something has changed.
+Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it, and the entry blocks no later
+        entry. If no consumer may have any returned entry, they are not visited again until something has changed.
 Rule 4. A consumer with a selector has its own scan (selector_scan.py), before the other consumers. If the scans use up
         a tick, the other consumers are served first in the queue's next one.
 Rule 5. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
-        it always delivers one. A queue with more messages stays dirty for the next tick, behind the others. At most
+        it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
         `budget` queues are visited, because a visit without a delivery costs time too.
 """
 
@@ -70,7 +70,7 @@ def dispatch(
             queue = result.state.queues[queue_id]
         if ring is not None:
             if queue is not None and not result.serve(queue, ring):
-                # The queue goes behind the others, else a queue with unlimited credit would use every tick.
+                # The queue is next after the others, else a queue with unlimited credit would use every tick.
                 demand.dirty[queue_id] = demand.dirty.pop(queue_id)
                 break
             for want in ring:
@@ -78,7 +78,7 @@ def dispatch(
                     result.drain(want)
         del demand.dirty[queue_id]
         if has_more:
-            # The queue goes behind the others, because all queues share `peeks_max`.
+            # The queue is next after the others, because all queues share `peeks_max`.
             demand.dirty[queue_id] = None
     return result
 

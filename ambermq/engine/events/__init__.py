@@ -14,7 +14,7 @@ How to add an event:
 
 1. Choose its family here. Write the class, with `offset` and `time_us` first, and add it to the family's union.
 2. Add an `EventType` to the family's `TYPES`: the next free number, a name, the layout. The codec is derived if
-   columns hold all fields; else write `meta` and `read` beside the class. Name the facts and the line.
+   columns hold all fields; else write `meta` and `read` next to the class. Name the facts and the story.
 3. Add its class to `APPLY` in fold/apply.py, with the function that returns the state after it.
 4. Return it from a decision in decide/.
 5. Add a sample of it to tests/engine/events/samples.py, with its line and its bytes, and a test of the decision.

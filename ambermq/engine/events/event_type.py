@@ -1,4 +1,4 @@
-"""A type of event: everything that describes it, beside its class. Each table by type is derived from these.
+"""A type of event: everything that describes it, except its class. Each table by type is derived from these.
 
 field          reader
 number, name   every record and every program: they are on the disk and on the wire, and never change
@@ -124,7 +124,7 @@ class EventType:
     """Returns the values of an event without type, offset, time and queue, which are the same for every event."""
     facts_text: str = ""
     """The facts and those of the queue, as docs/log-source.md lists them: names in backquotes, and conditions."""
-    line: LineTemplate = ()
-    """The event's line in a history; its fields are facts and `line_facts`."""
-    line_facts: Callable[[Any], Facts] = no_facts
-    """Returns the values that the line needs beside the facts."""
+    story: Story = ()
+    """The event's line in a history; its fields are facts and `story_facts`."""
+    story_facts: Callable[[Any], Facts] = no_facts
+    """Returns the values that the story needs besides the facts."""

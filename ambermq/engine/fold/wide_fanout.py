@@ -1,7 +1,7 @@
 """A fan-out to more queues than one tick takes: the message is on all of them or on none.
 
 Rule 1. The fold does it at once, the loop in parts. Both use the same function, `spread`.
-Rule 2. The state after the event is built beside the state before it. The old state stays valid until the last queue is
+Rule 2. The state after the event is built as a separate value. The old state stays valid until the last queue is
         reached, and must not change meanwhile: the loop decides and dispatches nothing.
 """
 

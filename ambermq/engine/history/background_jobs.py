@@ -1,4 +1,4 @@
-"""Jobs that take too long for the loop run in lanes beside it.
+"""Jobs that take too long for the loop run in lanes, which are threads of their own.
 
     submit(job)      queue a job; it is refused if the job queue is full
     take_ended()     the jobs that have ended, each with a value or an error; the descriptor of the workers signals them

@@ -1,4 +1,4 @@
-"""Queries that run beside the loop: queries of the past, and reads of pieces of the log.
+"""Queries that run on other threads than the loop: queries of the past, and reads of pieces of the log.
 
     past.queue(...)  past.log_start(...)  read(...)     begin a query and return its job
     fileno()                                            readable when completed() has jobs to return
@@ -23,7 +23,7 @@ _PIECES_MAX: Final = 1 << 20
 
 @final
 class BackgroundQueries:
-    """The lanes beside the loop of one engine. Only the thread of the loop calls the methods."""
+    """The worker threads of one engine, its lanes. Only the thread of the loop calls the methods."""
 
     def __init__(
         self, workers: Workers, directory: str, config: LogConfig, *, past_jobs_max: int, past_waiting_max: int

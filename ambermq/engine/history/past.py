@@ -1,4 +1,4 @@
-"""The past of a log at any moment, beside a running broker or without one.
+"""The past of a log at any moment, with or without a running broker.
 
     open_past(directory)   opens the log; the files that the manifest names now stay readable until `close`
     mode()                 the mode of the virtual host
@@ -262,7 +262,7 @@ class Past:
 def open_past(
     directory: str, config: LogConfig | None = None, *, now_us: int | None = None, storage: Storage | None = None
 ) -> Past:
-    """Return the history of the log in `directory`, beside a running broker or without one.
+    """Return the history of the log in `directory`, with or without a running broker.
 
     `now_us` is the clock's time if it is None. Raises LogError if there is no log, DamageError and ForeignError as
     recovery does.

@@ -1,4 +1,4 @@
-"""Queries of the past of a running broker's log, answered beside its loop.
+"""Queries of the past of a running broker's log, answered on other threads than its loop.
 
 Rule 1. The loop opens no file for them: a job opens the past, finds the answer, and closes the past.
 Rule 2. The past ends at the durable end of the loop, which is at or after the durable end in the files.

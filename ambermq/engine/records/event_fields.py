@@ -1,6 +1,6 @@
 """An event as values that a program can read: its type and its facts, named as docs/log-source.md lists them.
 
-Rule 1. An id is the offset of the record that created the object. The name of a queue is beside its id if it is known.
+Rule 1. An id is the offset of the record that created the object. The name of a queue follows its id if it is known.
 Rule 2. Values are int, float, bool, str and lists of those: each encoding has them.
 Rule 3. A run of any length is one set of facts: its entries are ranges [first, last] of consecutive offsets.
 """

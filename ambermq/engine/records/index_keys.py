@@ -7,7 +7,7 @@
 
 Rule 1. A run of consecutive words costs one key for each bucket. Each pair of key and record is yielded once.
 Rule 2. A bucket is a hint: a look-up reads the record and compares the words.
-Rule 3. Message records need no keys beside their own columns, so a batch of message records costs nothing.
+Rule 3. Message records need no keys besides their own columns, so a batch of message records costs nothing.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The index of a sealed segment: one immutable LMDB file beside it.
+"""The index of a sealed segment: one immutable LMDB file in the same directory.
 
 Rule 1. An index is derived from its segment: it is rebuilt if it is missing, and a log is complete without it.
 Rule 2. It is built in steps of about a millisecond, because the log may be busy.

@@ -1,4 +1,4 @@
-"""The index of a sealed segment: one immutable LMDB file beside it, derived from it and rebuilt if it is missing.
+"""The index of a sealed segment: one immutable LMDB file, derived from the segment and rebuilt if it is missing.
 
     batches   base offset u64 -> position u64               one entry per 16 KiB of the segment
     times     base timestamp u64 (us) -> base offset u64    of the same batches

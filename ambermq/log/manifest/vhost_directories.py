@@ -49,7 +49,7 @@ def load_root(storage: Storage, directory: str) -> VhostManifest:
     if not storage.exists(path):
         count = len(storage.listdir(below)) if storage.exists(below) else 0
         if count:
-            raise DamageError(path, 0, f"a root manifest beside {count} directories of virtual hosts", "no file")
+            raise DamageError(path, 0, f"a root manifest for {count} directories of virtual hosts", "no file")
         return EMPTY_ROOT
     file = storage.open(path)
     try:

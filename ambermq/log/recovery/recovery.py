@@ -286,7 +286,7 @@ def _manifest(storage: Storage, directory: str) -> Manifest:
         raise LogError(f"{directory} holds an unfinished restore: run the restore again, or delete the directory")
     segments = [name for name in storage.listdir(segments_path(directory)) if name.endswith(".log")]
     if segments:
-        raise DamageError(manifest_path(directory), 0, f"a manifest beside {len(segments)} segments", "no file")
+        raise DamageError(manifest_path(directory), 0, f"a manifest for {len(segments)} segments", "no file")
     manifest = manifests.create(secrets.token_bytes(16))
     manifests.store(storage, directory, manifest)
     return manifest

@@ -6,7 +6,7 @@
 Rule 1. Nothing is changed in place. A clean copy of a damaged segment is written under a new file id. Then the manifest
 is replaced. Then the damaged file moves unchanged to DIR/aside/<name>-<generation>. A damaged manifest is copied there
 before it is replaced.
-Rule 2. A repair can be interrupted anywhere and repeated. A damaged file that it leaves behind is named by no manifest.
+Rule 2. A repair can be interrupted anywhere and repeated. No manifest names a damaged file that it has left.
 Rule 3. The manifest lists the lost offsets until the log records them: a reference into them is no bug.
 Rule 4. A repair locks the directory. It raises LockedError if a broker runs.
 """

@@ -6,8 +6,8 @@ Rule 2. A full disk is a state, not a failure: publishing has no room, the balla
         every run tries again. Any other failed call ends the lane, which is fatal. So does every failed sync of the
         directory after the manifest was replaced.
 Rule 3. A spare is filled with zeros slowly, 4 MiB at a time and synced every 8 MiB, while the log is quiet. When the
-        log is busy the rest is only allocated (fallocate). A bulk writer in parallel raised the time of the log's
-        syncs from 3 ms to 105-365 ms.
+        log is busy the rest is only allocated (fallocate). A bulk writer in parallel raised the time of the log's syncs
+        from 3 ms to 105-365 ms.
 Rule 4. Sealed segments leave the page cache soon, so that the kernel reuses their pages. A write of 64 KiB into reused
         pages costs the loop 9 us. Into pages that the machine never used, or returned to its host, it costs 220 us.
 Rule 5. A file on the list `removed` is deleted (file_deletion.py) as soon as no reader's manifest names it. After a

@@ -15,7 +15,7 @@ __all__ = ["OpenFiles"]
 
 @dataclass(frozen=True, slots=True)
 class OpenFiles:
-    """A new active segment, synced and named by the manifest, and everything the log needs beside it."""
+    """A new active segment, synced and named by the manifest, and everything else that the log needs."""
 
     storage: Storage
     """The disk."""

@@ -1,7 +1,7 @@
 """The events of a connection: the closed list that `Connection.take_events` returns, in order.
 
 Rule 1. An event is a fact. The connection does not wait until an event is read, with two exceptions: a server answers
-        Authenticating and Opened by a call. Until then the connection keeps the input behind them.
+        Authenticating and Opened by a call. Until then the connection keeps the later input.
 Rule 2. The end of a scope is one event of that scope. SessionEnded stands for the end of all links of the session.
         ConnectionClosed stands for the end of everything, and is the last event.
 Rule 3. An error of the peer has the event of the scope that it ended, with the error that this end sent. So the event

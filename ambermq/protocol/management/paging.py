@@ -1,6 +1,6 @@
 """Pages of a QUERY: `attributeNames`, `results` and `total`, as in the AMQP management draft.
 
-Rule 1. A page is bounded in rows and in characters. A client asks for the next page behind the last row that it got.
+Rule 1. A page is bounded in rows and in characters. A client asks for the next page, after the last row that it got.
 Rule 2. A client may name the attributes of the page. A name that the type does not have gives null.
 """
 

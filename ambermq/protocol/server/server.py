@@ -1,4 +1,4 @@
-"""The server: one event loop, one port, and the virtual hosts behind it.
+"""The server: one event loop, one port, and the virtual hosts that share it.
 
     readable socket -> Connection.receive -> ConnectionGateway -> commands in the queue    connection_transport.py
     ticks, browsing links, and the ends of syncs and reads                                 vhost_runner.py

@@ -1,6 +1,6 @@
 """Export a backup: a snapshot of a log and the records of the messages that were live at its end.
 
-Rule 1. The export reads beside a running broker or without one, and pins the manifest. All that it reads lies below the
+Rule 1. The export reads with or without a running broker, and pins the manifest. All that it reads lies below the
 end of the snapshot, so it was durable before the snapshot had a name.
 Rule 2. A body with a wrong checksum ends the export: a backup holds all live messages, or there is none.
 Rule 3. Segments are copied one after the other. So the export needs memory for the state and a few batches.

@@ -22,7 +22,7 @@ class ChildBroker:
     """`ambermq serve` as a child process, on a free port of the loopback interface."""
 
     def __init__(self, directory: Path, *, arguments: Sequence[str] = ()) -> None:
-        """`directory` is the data directory; the broker's log lines go to the file `<name>.stderr` beside it."""
+        """`directory` is the data directory; the broker's log lines go to the file `<name>.stderr` next to it."""
         self.directory = directory
         self.url = ""
         """The URL of the broker after its start."""

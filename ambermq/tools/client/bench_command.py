@@ -108,6 +108,6 @@ def _cpu_seconds(pid: int | None) -> float | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError as error:
         raise ToolError("no such process", where=f"--pid {pid}", code=ExitCode.NOT_FOUND) from error
-    # The name in parentheses may hold anything; utime and stime are the 12th and 13th field behind it.
+    # The name in parentheses may hold anything; utime and stime are the 12th and 13th field after it.
     fields = text.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

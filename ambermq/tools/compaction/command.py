@@ -78,7 +78,7 @@ _RATE_MIB: Final = 32
     "--rate",
     type=click.IntRange(0),
     metavar="MIB",
-    help=f"Maximum MiB a second that each task reads; 0 is no limit. Default: {_RATE_MIB} beside a running broker.",
+    help=f"Maximum MiB a second that each task reads; 0 is no limit. Default: {_RATE_MIB} while a broker runs.",
 )
 @click.option(
     "--whole-segments",
@@ -111,8 +111,8 @@ def compact(
 ) -> None:
     """Rewrite the log without old history; live messages stay.
 
-    The command works beside a running broker, which adopts the new segments at the end, or without one. A compaction
-    that fails changes nothing. Offsets stay. Exits 5 if a segment is damaged.
+    The command works with or without a running broker. A running broker adopts the new segments at the end. A failed
+    compaction changes nothing. Offsets stay. Exits 5 if a segment is damaged.
     """
     token = "" if token_fd is None else read_token(token_fd)
     history, directory = parse_history(kept or ("7d",)), log_directory(data)

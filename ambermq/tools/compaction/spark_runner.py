@@ -100,7 +100,7 @@ class SparkRunner:
 
 
 class _Job:
-    """One stage as a Spark job, in a thread beside the one that waits for its results."""
+    """One stage as a Spark job, in another thread than the one that waits for its results."""
 
     def __init__(self, session: "SparkSession", work: "_Work", tasks: Sequence[Any]) -> None:
         self._context = session.sparkContext

@@ -79,7 +79,7 @@ class ArchivePart:
 
 
 def store_archive(archive: Archive, target: str, *, attempt: str) -> str:
-    """Write the listing of an archive beside its files; return the path or URL for the manifest."""
+    """Write the listing of an archive to the directory of its files; return the path or URL for the manifest."""
     listing = joined(target, f"{attempt}{_SUFFIX}")
     content = with_crc_line(msgspec.json.format(msgspec.json.encode(archive), indent=1) + b"\n")
     place = place_of(target)

@@ -3,7 +3,7 @@
 Rule 1. A line has time, offset, type, and a text that describes the event. `facts` are the same as values for JSON, the
         values of engine/records/event_fields.py.
 Rule 2. Times are UTC in ISO 8601 with microseconds, in any time zone of the machine.
-Rule 3. The template of the text is beside each event, in engine/events. This module has the forms of the fields: names,
+Rule 3. The template of the text is with each event, in engine/events. This module has the forms of the fields: names,
         units, ranges.
 """
 

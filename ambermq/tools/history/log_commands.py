@@ -1,6 +1,6 @@
 """`ambermq log`: read, verify, repair and compact the log in a data directory.
 
-Rule 1. All commands but `repair` and `compact` only read. They are safe beside a running broker, and read what it has
+Rule 1. All commands but `repair` and `compact` only read. They are safe while a broker runs, and read what it has
         written until then. `compact` asks the broker to adopt the new segments.
 Rule 2. `repair` needs the directory without a broker. With --dry-run it only prints its steps.
 """

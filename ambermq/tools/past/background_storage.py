@@ -2,7 +2,7 @@
 
 Rule 1. While the broker is busy, reads are limited in bytes a second and in processor time. The broker's syncs wait for
 a disk that is busy with reads, and niceness does not help them. `python -m bench --only beside` measures the broker
-beside a reader; AMBERMQ_READ_RATE=0 removes the limit.
+while a reader runs; AMBERMQ_READ_RATE=0 removes the limit.
 Rule 2. Beside an idle broker reads have no limit.
 Rule 3. Writes through this storage have no limit.
 """
@@ -24,7 +24,7 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 __all__ = ["BackgroundStorage", "BrokerLoad", "open_log", "storage_of"]
 
 _PROCESSOR_SHARE: Final = 0.25
-"""The share of one processor that a reader may use beside a busy broker."""
+"""The share of one processor that a reader may use while the broker is busy."""
 _RATE_VARIABLE: Final = "AMBERMQ_READ_RATE"
 _READ_MIB_PER_S: Final = 32
 _BUSY_SHARE: Final = 0.1

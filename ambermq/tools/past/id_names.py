@@ -1,4 +1,4 @@
-"""The names behind the ids in events. An id is the offset of the record that created the object, and never changes.
+"""The names for the ids in events. An id is the offset of the record that created the object, and never changes.
 
 Rule: names come from the events that were added. An object without such an event is shown by its id.
 """

@@ -1,4 +1,4 @@
-"""A limit of bytes a second and of processor time, for work beside a running broker.
+"""A limit of bytes a second and of processor time, for work while a broker runs.
 
 Rule: delays below 5 ms are added up, so that a small read costs no wake-up.
 """

@@ -130,7 +130,7 @@ def test_a_root_manifest_that_is_missing_beside_virtual_hosts_is_damage() -> Non
     assert (vhosts.names(), vhosts.root) == (["default"], EMPTY_ROOT)
     made(storage, vhosts, "orders")
     storage.unlink(f"{DATA}/VHOSTS")
-    with pytest.raises(DamageError, match="a root manifest beside 1 directories of virtual hosts"):
+    with pytest.raises(DamageError, match="a root manifest for 1 directories of virtual hosts"):
         load_root(storage, DATA)
 
 

@@ -2,8 +2,8 @@
 
 Rule 1. `receive` never raises. A fault ends the scope that it belongs to: link, session or connection. The event of
         that end reports it.
-Rule 2. A server asks two questions, Authenticating and Opened. The input behind a question is held until the answer, so
-        a peer may pipeline everything and still be refused.
+Rule 2. The caller of a server decides about two events, Authenticating and Opened. Later input is held until then, so a
+        peer may pipeline everything and still be refused.
 Rule 3. After a close or a fault no input is processed. ConnectionClosed is the last event.
 """
 
@@ -329,7 +329,7 @@ class Connection:
     # Frames of the peer
 
     def receive_frame(self, frame: Frame) -> int:
-        """Process a whole frame, and the frames like it behind; return the position after them.
+        """Process a whole frame, and the later frames like it; return the position after them.
 
         Only the input stage calls it. Raises AmqpError if the connection cannot go on.
         """
@@ -463,7 +463,7 @@ class Connection:
         self._finish(Error(condition=condition, description=description))
 
     def _finish(self, error: Error | None) -> None:
-        """End all sessions, drop the output behind SASL, and append ConnectionClosed."""
+        """End all sessions, drop the output after SASL, and append ConnectionClosed."""
         self.state = ConnectionState.END
         self.is_ended = True
         self.output.drop_gated()

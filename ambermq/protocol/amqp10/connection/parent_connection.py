@@ -31,7 +31,7 @@ class ParentConnection(SessionConnection, Protocol):
         """Change the state as the table says. Raises FramingError for an input that the table does not list."""
 
     def receive_frame(self, frame: Frame) -> int:
-        """Process a whole frame and the frames like it behind; return the position after them. Raises AmqpError."""
+        """Process a whole frame and the later frames like it; return the position after them. Raises AmqpError."""
 
     def report_reopened(self) -> None:
         """Append CreditChanged for the senders whose window opened in this read."""

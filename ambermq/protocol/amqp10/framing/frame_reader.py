@@ -3,7 +3,7 @@
 Rule 1. A read is processed whole before the next one. So one chunk serves any number of connections, and an idle
         connection holds none. A partial frame is copied into its connection; the copy grows with the input, never by
         the size that the frame claims.
-Rule 2. Large payloads in events are views of a chunk. Their bytes are never overwritten: the next read goes behind
+Rule 2. Large payloads in events are views of a chunk. Their bytes are never overwritten: the next read goes after
         them, or to another chunk.
 Rule 3. Small frames are cut from bytes: one copy of a read is cheaper than a copy of each payload.
 """
@@ -82,7 +82,7 @@ frame_end for a heartbeat), frame_end, end (of the buffer), type, channel. A pla
 
 
 class FrameReader:
-    """The unread input of one connection: a partial frame between reads, or the input behind a question."""
+    """The unread input of one connection: a partial frame between reads, or the input that waits for a decision."""
 
     __slots__ = ("_data", "_large_bytes", "_rest", "end", "position")
 

@@ -59,14 +59,14 @@ def decode_frame_body(buffer: Buffer, start: int, end: int, frame_type: int = AM
     """Return a frame's performative, and the position of its payload.
 
     The body is buffer[start:end], without the header and the extended header. It is not empty: the caller handles a
-    heartbeat. Raises DecodeError, also for a performative of the other type of frame, and for a payload behind any
+    heartbeat. Raises DecodeError, also for a performative of the other type of frame, and for a payload after any
     performative but a transfer.
     """
     performative, payload_start = decode_composite(buffer, start, end)
     if performative.CODE not in _PERFORMATIVES[frame_type]:
         raise DecodeError(f"{performative.NAME} in a frame of type {frame_type}")
     if payload_start != end and type(performative) is not Transfer:
-        raise DecodeError(f"{end - payload_start} bytes behind {performative.NAME}, which has no payload")
+        raise DecodeError(f"{end - payload_start} bytes after {performative.NAME}, which has no payload")
     return performative, payload_start
 
 

@@ -1,7 +1,7 @@
 """The outgoing bytes of a connection, in order.
 
 Rule 1. Consecutive small pieces are joined; a large piece leaves as it is.
-Rule 2. While a client negotiates SASL, only the lead leaves: the pipelined frames behind it wait.
+Rule 2. While a client negotiates SASL, only the lead leaves: the pipelined frames after it wait.
 """
 
 from typing import Final
@@ -43,7 +43,7 @@ class OutputBuffer:
             self.add(piece)
 
     def ungate(self) -> None:
-        """Open the gate: the gated output leaves behind the lead."""
+        """Open the gate: the gated output leaves after the lead."""
         self.is_gated = False
         if self._lead:
             self.pieces.insert(0, self._lead)

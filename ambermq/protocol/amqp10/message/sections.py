@@ -6,7 +6,7 @@
 Rule 1. A section is a descriptor and a list, map, binary or value; the scanner skips it by its size.
 Rule 2. Order and number of sections are those of the specification; anything else is a DecodeError. A missing body is
         accepted if no footer follows: some clients omit an empty one.
-Rule 3. The scanner reads only as far as its caller asks. The bytes behind may be cut off, or not be a section.
+Rule 3. The scanner reads only as far as its caller asks. Later bytes may be missing, or not be a section.
 Rule 4. For any bytes the result is that of the codec, or a DecodeError if the codec raises one.
 
 `SectionScanner` is for callers that read several sections or their values. publish_outline.py reads each published

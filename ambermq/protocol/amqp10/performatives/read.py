@@ -7,7 +7,7 @@ Rule 2. A field has one of the types that its class names. An unknown descriptor
 Rule 3. Composites nest only as in the classes (attach, source, rejected, error). So the depth of calls is bounded.
 
 The list must end before `end`, every reader moves forward, and the last one must stop at the end of the list. So a read
-behind the list is found there at the latest. Until then it has only copied bytes that exist.
+past the list is found there at the latest. Until then it has only copied bytes that exist.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class _Shape:
 
 
 def decode_composite(buffer: Buffer, position: int, end: int) -> tuple[Composite, int]:
-    """Return the composite value at `position` and the position behind it. DecodeError is the only error."""
+    """Return the composite value at `position` and the position after it. DecodeError is the only error."""
     try:
         shape, position = _read_descriptor(buffer, position, end)
         return _read_list(shape, buffer, position, end)
@@ -74,7 +74,7 @@ def _read_list(shape: _Shape, buffer: Buffer, position: int, end: int) -> tuple[
     else:
         raise DecodeError(f"{shape.name}: expected a list, found 0x{code:02x}")
     if stop > end:
-        raise DecodeError(f"{shape.name}: the list ends at byte {stop}, behind the end at byte {end}")
+        raise DecodeError(f"{shape.name}: the list ends at byte {stop}, past the end at byte {end}")
     if count > len(shape.names):
         raise DecodeError(f"{shape.name}: expected at most {len(shape.names)} fields, found {count}")
     values: dict[str, Any] = {}

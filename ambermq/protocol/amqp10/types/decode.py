@@ -6,9 +6,9 @@ Rule 2. The decoder allocates nothing for a claim. It checks a size against the 
 Rule 3. Nesting is on a list, never on Python's stack, and is bounded.
 Rule 4. A value owns its bytes: it stays valid when the buffer is reused.
 
-A reader takes (buffer, position, end), with the position behind the format code. It returns (value, position behind
-the value). A reader of a fixed width does not check `end`: a read behind the buffer raises, and the caller finds a read
-behind `end` with one check. A reader of a size checks `end`, so that it copies no bytes that belong to other values.
+A reader takes (buffer, position, end), with the position after the format code. It returns (value, position after
+the value). A reader of a fixed width does not check `end`: a read past the buffer raises, and the caller finds a read
+past `end` with one check. A reader of a size checks `end`, so that it copies no bytes that belong to other values.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ Buffer = bytes | bytearray | memoryview
 """An object that bytes are read from."""
 
 Reader = Callable[[Buffer, int, int], tuple[Any, int]]
-"""Buffer, position behind the format code, end -> value, position behind it."""
+"""Buffer, position after the format code, end -> value, position after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ LIMITS: Final = Limits()
 
 
 def decode(buffer: Buffer, position: int = 0, end: int | None = None, limits: Limits = LIMITS) -> tuple[Any, int]:
-    """Return the value at `position` and the position behind it. DecodeError is the only error."""
+    """Return the value at `position` and the position after it. DecodeError is the only error."""
     try:
         return _decode(buffer, position, len(buffer) if end is None else end, limits)
     except (error, IndexError, ValueError, LocalError) as failure:
@@ -120,7 +120,7 @@ def _decode(buffer: Buffer, position: int, end: int, limits: Limits) -> tuple[An
         elif code in READERS:
             value, position = READERS[code](buffer, position, end)
             if position > end:
-                raise DecodeError(f"a value extends {position - end} bytes behind the end at byte {end}")
+                raise DecodeError(f"a value extends {position - end} bytes past the end at byte {end}")
         else:
             opened, position = _open(buffer, position, end, code)
             if opened.remaining or opened.kind == "array":
@@ -221,7 +221,7 @@ def constant_reader(value: Any) -> Reader:
 
 
 def read_byte(buffer: Buffer, position: int, _end: int) -> tuple[int, int]:
-    """Return a number of one byte as a plain int, and the position behind it."""
+    """Return a number of one byte as a plain int, and the position after it."""
     return buffer[position], position + 1
 
 

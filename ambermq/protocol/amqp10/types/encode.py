@@ -157,7 +157,7 @@ def _array_contents(value: Array, depth: int) -> tuple[int, bytes]:
 
 
 def _elements(kind: str, items: tuple[Any, ...], depth: int) -> bytes:
-    """Return the elements of an array behind their common format code."""
+    """Return the elements of an array, after their common format code."""
     if depth < 0:
         raise LocalError(f"AMQP values nest at most {_DEPTH_MAX} deep")
     if kind in _FIXED:

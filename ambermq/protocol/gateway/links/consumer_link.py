@@ -177,5 +177,5 @@ def redelivered(body: Buffer, entry: Entry | None) -> Buffer:
         annotations = {decode(key)[0]: decode(value)[0] for key, value in entry.annotations}
         return with_header(body, delivery_count=entry.count, annotations=annotations or None)
     except DecodeError:
-        # The header behind its durable flag was never decoded: an invalid one is sent as it was received.
+        # The header after its durable flag was never decoded: an invalid one is sent as it was received.
         return body

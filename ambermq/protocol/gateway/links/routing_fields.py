@@ -6,7 +6,7 @@
     header.NAME         header                          likewise, except for the defaults of the specification (3.2.1)
 
 Rule 1. A section is located at the first look-up, decoded at the first look-up of one of its names, and never twice.
-Rule 2. A section that cannot be decoded counts as absent. If its end is unknown, so do the sections behind it. No call
+Rule 2. A section that cannot be decoded counts as absent. If its end is unknown, so do the sections after it. No call
         raises.
 Rule 3. Delivery annotations are skipped: they are for the broker alone, and are not stored.
 """

@@ -73,7 +73,7 @@ class EventSource:
         self._job = job
 
     def begin(self, offset: int) -> None:
-        """Answer the attach: the first event is the one at `offset`, or the next one behind it."""
+        """Answer the attach: the first event is the one at `offset`, or the next one."""
         self._job = None
         self._next = offset
         self.link.accept(source=self.terms.source, target=self.terms.target)
