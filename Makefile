@@ -1,4 +1,4 @@
-# One word each; every target installs what it needs, and nothing that is there already.
+# Every target installs what it needs, and nothing that is installed already.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,13 +14,13 @@ RHEA := tests/interop/rhea/node_modules/.installed
 
 .PHONY: help run demo test test-fast test-interop spark lint bench crash fuzz spec rhea clean
 
-help: ## lists these words; so does make alone
+help: ## lists these targets; so does make alone
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: $(BASE) ## serves ./data on 127.0.0.1:5672
 	$(BIN)/ambermq serve --data ./data
 
-demo: $(BASE) ## shows a kill in which no message is lost, a snapshot, the story of one message and a compaction
+demo: $(BASE) ## shows a SIGKILL that loses no message, a snapshot, the story of one message and a compaction
 	$(BIN)/python -m ambermq.tools.demo
 
 # The tests of Spark share one session in one process. They run beside the others, which often wait for a clock.
@@ -32,7 +32,7 @@ test: lint rhea ## style, types, layers, links and all tests
 	wait $$spark || code=1; \
 	echo "the tests of Spark:"; cat $$told; exit $$code
 
-test-fast: $(DEV) ## what a change to one package needs, in 90 s; PACKAGE=engine/decide, else what differs from main
+test-fast: $(DEV) ## the tests of changed packages, in 90 s; PACKAGE=engine/decide, else those that differ from main
 	$(BIN)/python -m tests.fast $(PACKAGE)
 
 # Real clients, each where its toolchain is; the page shows the results.
@@ -49,21 +49,21 @@ lint: $(DEV) ## style, types, layers and links alone
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.docs.links
 
-bench: $(DEV) ## measures, beside RabbitMQ where that is installed
+bench: $(DEV) ## measures the broker, and RabbitMQ too if it is installed
 	$(BIN)/python -m bench
 
-crash: $(DEV) ## kills brokers under load, and checks every promise; SEED=N does it again
+crash: $(DEV) ## kills brokers under load, and checks every promise; SEED=N repeats a run
 	$(BIN)/python -m tests.crash $(if $(SEED),--seed $(SEED))
 
-# The laws with other examples than those of `make test`; a failure is printed with the line that repeats it.
-fuzz: $(DEV) ## the laws with other examples; ROUNDS=N times
+# The property tests with other examples than those of `make test`. A failure is printed with a line that repeats it.
+fuzz: $(DEV) ## the property tests with other examples; ROUNDS=N times
 	for round in $$(seq $(ROUNDS)); do AMBERMQ_HYPOTHESIS=fuzz $(BIN)/pytest -n 2 --dist worksteal -m hypothesis || exit 1; done
 
 spec: $(BASE) ## checks the generated AMQP tables against the OASIS XML
 	$(BIN)/python -m ambermq.tools.spec --check
 
 # The rhea tests run where Node.js is; without it they are shown as skipped.
-rhea: ## fetches what the rhea tests need, where npm is
+rhea: ## installs what the rhea tests need, if npm is installed
 	@if command -v npm >/dev/null 2>&1; then $(MAKE) --no-print-directory $(RHEA); else echo "npm not found: the rhea tests will be skipped"; fi
 
 $(RHEA): tests/interop/rhea/package.json
@@ -94,5 +94,5 @@ ours="$$($(PYTHON) $(WHICH))" || exit 1; theirs="$$($(BIN)/python $(WHICH) 2>/de
 	[ -e $(VENV) ] || $(PYTHON) -m venv $(VENV)
 endef
 
-clean: ## removes the environment and what was built
+clean: ## removes the environment and the built files
 	rm -rf $(VENV) build dist *.egg-info tests/interop/rhea/node_modules

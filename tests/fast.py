@@ -26,7 +26,7 @@ SMOKE: Final = (
     "tests/model",
     "tests/docs/test_pages.py",
     "tests/test_layers.py",
-    "tests/test_rooms.py",
+    "tests/test_packages.py",
 )
 PYTEST: Final = (sys.executable, "-m", "pytest", "-p", "tests.deadline")
 """By -m, which lets pytest find the plugin: the command `pytest` does not look for modules in the working directory."""

@@ -20,51 +20,51 @@ ALONE: Final = "pure by themselves: no clock, chance, file, socket or thread"
 NO_CYCLES: Final = "no cycles between siblings"
 
 UPWARD: Final = {
-    "ambermq/log/errors.py": ("ambermq.engine.errors", "the house: one way down"),
-    "ambermq/log/format/record.py": ("ambermq.log.write.draft", "log: floors"),
-    "ambermq/engine/address.py": ("ambermq.engine.loop.durable_loop", "engine: floors"),
+    "ambermq/log/errors.py": ("ambermq.engine.errors", "packages: one way down"),
+    "ambermq/log/format/record.py": ("ambermq.log.write.draft", "log: layers"),
+    "ambermq/engine/address.py": ("ambermq.engine.loop.durable_loop", "engine: layers"),
     "ambermq/engine/model/entry.py": ("ambermq.engine.model.queue", "engine/model: order of modules"),
-    "ambermq/protocol/server_limits.py": ("ambermq.protocol.server.server", "protocol: floors"),
-    "ambermq/protocol/amqp10/errors.py": ("ambermq.protocol.amqp10.link.link", "amqp10: floors"),
-    "ambermq/protocol/gateway/container_ids.py": ("ambermq.protocol.gateway.gateway", "gateway: floors"),
-    "ambermq/tools/terminal/sizes.py": ("ambermq.tools.client.publisher", "tools: floors"),
+    "ambermq/protocol/server_limits.py": ("ambermq.protocol.server.server", "protocol: layers"),
+    "ambermq/protocol/amqp10/errors.py": ("ambermq.protocol.amqp10.link.link", "amqp10: layers"),
+    "ambermq/protocol/gateway/container_ids.py": ("ambermq.protocol.gateway.gateway", "gateway: layers"),
+    "ambermq/tools/terminal/sizes.py": ("ambermq.tools.client.publisher", "tools: layers"),
     "ambermq/tools/wiring/rows.py": ("ambermq.tools.wiring.client", NO_CYCLES),
     "ambermq/tools/cli.py": ("bench.load", "bench above the package"),
-    "bench/interpreter.py": ("bench.report", "bench: floors"),
+    "bench/interpreter.py": ("bench.report", "bench: layers"),
 }
-"""A module, what it imports against its floor, and the contract that says so."""
+"""A module, what it imports against its layer, and the contract that says so."""
 
 TYPE_ONLY: Final = {
-    "ambermq/protocol/amqp10/events.py": ("ambermq.protocol.amqp10.link.link", "amqp10: floors"),
+    "ambermq/protocol/amqp10/events.py": ("ambermq.protocol.amqp10.link.link", "amqp10: layers"),
     "ambermq/protocol/amqp10/session/dispositions.py": (
         "ambermq.protocol.amqp10.session.session",
         "protocol/amqp10/session: order of modules",
     ),
     "ambermq/protocol/gateway/links/consumer_link.py": (
         "ambermq.protocol.gateway.connection_gateway",
-        "gateway: floors",
+        "gateway: layers",
     ),
-    "ambermq/protocol/management/vhosts.py": ("ambermq.protocol.gateway.gateway", "protocol: floors"),
+    "ambermq/protocol/management/vhosts.py": ("ambermq.protocol.gateway.gateway", "protocol: layers"),
     "ambermq/protocol/server/vhost_runner.py": (
         "ambermq.protocol.server.server",
         "protocol/server: order of modules",
     ),
     "ambermq/engine/events/event_type.py": ("ambermq.engine.events.registry", NO_CYCLES),
-    "ambermq/engine/errors.py": ("ambermq.tools.terminal.errors", "the house: one way down"),
+    "ambermq/engine/errors.py": ("ambermq.tools.terminal.errors", "packages: one way down"),
 }
 """As UPWARD, below TYPE_CHECKING: among them one arrow of each circle that protocol/ once had."""
 
 NEWCOMERS: Final = {
-    "ambermq": "the house: one way down",
-    "ambermq/engine": "engine: floors",
-    "ambermq/log": "log: floors",
-    "ambermq/protocol": "protocol: floors",
-    "ambermq/protocol/amqp10": "amqp10: floors",
-    "ambermq/protocol/gateway": "gateway: floors",
-    "ambermq/tools": "tools: floors",
-    "bench": "bench: floors",
+    "ambermq": "packages: one way down",
+    "ambermq/engine": "engine: layers",
+    "ambermq/log": "log: layers",
+    "ambermq/protocol": "protocol: layers",
+    "ambermq/protocol/amqp10": "amqp10: layers",
+    "ambermq/protocol/gateway": "gateway: layers",
+    "ambermq/tools": "tools: layers",
+    "bench": "bench: layers",
 }
-"""Folders in which a new package has no floor yet, and the contract that says so."""
+"""Folders in which a new package has no layer yet, and the contract that says so."""
 
 
 def packages(root: str) -> Iterator[str]:
@@ -90,7 +90,7 @@ def a_file_of(source: str) -> Iterator[str]:
 
 
 def reports(directory: Path, planted: Mapping[str, str]) -> dict[str, str]:
-    """Return what is said of each broken contract where these lines end these files of a copy of the house."""
+    """Return what is said of each broken contract where these lines end these files of a copy of the project."""
     for package in ("ambermq", "bench"):
         shutil.copytree(ROOT / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", directory)
@@ -110,14 +110,14 @@ def reports(directory: Path, planted: Mapping[str, str]) -> dict[str, str]:
 
 
 def assert_reported(found: Mapping[str, str], plants: Mapping[str, tuple[str, str]]) -> None:
-    """Check that each planted import stands in the report of its contract; a cycle is told by its room alone."""
+    """Check that each planted import stands in the report of its contract; a cycle names only its package."""
     for file, (imported, name) in plants.items():
         module = module_of(file)
         told = f"in {module.rpartition('.')[0]}." if name == NO_CYCLES else f"{module} -> {imported} ("
         assert told in found.get(name, ""), (file, name)
 
 
-def test_the_house_breaks_no_contract(tmp_path: Path) -> None:
+def test_the_project_breaks_no_contract(tmp_path: Path) -> None:
     """As it stands, nothing is reported."""
     assert reports(tmp_path, {}) == {}
 
@@ -133,7 +133,7 @@ def test_a_clock_in_any_pure_package_is_reported(tmp_path: Path, name: str) -> N
 
 
 def test_an_upward_import_is_reported(tmp_path: Path) -> None:
-    """On each floor, and between the modules of a room."""
+    """In each layer, and between the modules of a package."""
     assert_reported(reports(tmp_path, {file: f"import {plant}" for file, (plant, _) in UPWARD.items()}), UPWARD)
 
 
@@ -143,15 +143,15 @@ def test_an_upward_import_for_types_alone_is_reported(tmp_path: Path) -> None:
     assert_reported(reports(tmp_path, {file: block.format(plant) for file, (plant, _) in TYPE_ONLY.items()}), TYPE_ONLY)
 
 
-def test_a_package_without_a_floor_is_reported(tmp_path: Path) -> None:
+def test_a_package_without_a_layer_is_reported(tmp_path: Path) -> None:
     """A new package breaks the contract of the folder that it lies in."""
     found = reports(tmp_path, dict.fromkeys((f"{folder}/newcomer/__init__.py" for folder in NEWCOMERS), '"""New."""'))
     assert {name for name, told in found.items() if "newcomer" in told} == set(NEWCOMERS.values())
 
 
-def test_every_package_has_its_floor() -> None:
+def test_every_package_has_its_layer() -> None:
     """Each package of ambermq is a layer of its folder, in a contract that is exhaustive."""
-    floors = {
+    layers = {
         f"{container}.{name}"
         for one in CONTRACTS
         if one.get("exhaustive")
@@ -159,7 +159,7 @@ def test_every_package_has_its_floor() -> None:
         for layer in one["layers"]
         for name in re.findall(r"\w+", layer)
     }
-    assert [name for root in ("ambermq", "bench") for name in packages(root) if name not in {*floors, root}] == []
+    assert [name for root in ("ambermq", "bench") for name in packages(root) if name not in {*layers, root}] == []
 
 
 def test_all_layers_are_exhaustive() -> None:

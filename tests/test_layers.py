@@ -1,4 +1,4 @@
-"""The rules of the house that a tool can check."""
+"""The rules of the architecture that a tool can check."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The words of make: what each needs, and that an environment which holds it is not installed again."""
+"""The targets of make: what each needs, and that an environment that has it is not installed again."""
 
 import re
 import runpy
@@ -28,8 +28,8 @@ def _prerequisites() -> dict[str, set[str]]:
     return {target: set(needed.split()) for target, needed in rules}
 
 
-def test_make_alone_lists_its_words() -> None:
-    """Each word with what it does, a line each; nothing is run."""
+def test_make_alone_lists_its_targets() -> None:
+    """Each target with what it does, a line each; no target runs."""
     words = re.findall(r"^\.PHONY: (.*)$", text_of("Makefile"), re.MULTILINE)[0].split()
     command = ["make", "--no-print-directory", "-C", str(ROOT)]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()

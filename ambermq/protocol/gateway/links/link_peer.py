@@ -1,6 +1,6 @@
 """What a link needs of the gateway's side of its connection, and by way of that of the gateway.
 
-Rule 1: a link knows no more of its connection than this, so both gateways lie above the links' room.
+Rule 1: a link knows no more of its connection than this, so both gateways are in layers above the links.
 Rule 2: the protocols are for the type checker alone: attributes are read as they stand, and no call is added.
 """
 
