@@ -71,7 +71,7 @@ class Publish(Struct):
     """The sender has settled the messages and needs no outcome."""
 
     def join(self, other: "Publish", *, bytes_max: int) -> bool:
-        """Append the next run if both are alike and fit into `bytes_max`; return whether it was done."""
+        """Append the next run if it is alike and both fit into `bytes_max`; return whether it did."""
         if (
             other.link is not self.link
             or other.first_id != (self.first_id + len(self.bodies)) & 0xFFFFFFFF
@@ -115,7 +115,7 @@ class Settle(Struct):
     """OutcomeApplied carries it when the outcome is durable; None if the consumer needs no answer."""
 
     def join(self, other: "Settle", *, bytes_max: int) -> bool:
-        """Append another run if both are alike, need no answer and fit into `bytes_max`; return whether it was done."""
+        """Append another run if it is alike, neither needs an answer, and both fit; return whether it did."""
         if (
             other.consumer != self.consumer
             or (other.outcome is not self.outcome and other.outcome != self.outcome)
@@ -126,7 +126,7 @@ class Settle(Struct):
         return self.take(other.words, bytes_max=bytes_max)
 
     def take(self, words: bytes, *, bytes_max: int) -> bool:
-        """Append deliveries with the same outcome if they fit into `bytes_max`; return whether it was done."""
+        """Append deliveries with the same outcome if they fit into `bytes_max`; return whether it did."""
         if len(self.words) + len(words) > bytes_max:
             return False
         self.words += words
@@ -197,7 +197,7 @@ class DeclareQueue(Struct):
 class UpdateQueue(Struct):
     """Change settings of a queue. A setting that is None stays.
 
-    The answer leaves when the change is durable. It is the map that `read` makes of the state after the change, with
+    The answer leaves when the change is durable. It is the map that `read` returns for the state after the change, with
     `updated`: whether anything changed.
     """
 
@@ -277,11 +277,11 @@ class EndNodes(Struct):
 
     nodes: tuple[int, ...]
     closed: tuple[int, ...]
-    """Nodes whose creating link is gone."""
+    """Nodes whose creating link has ended."""
     deleted: tuple[int, ...]
     """Nodes to delete in any case."""
     then: tuple[Effect, ...]
-    """The effects that leave when all is done."""
+    """The effects that leave when every node has ended."""
 
 
 @final

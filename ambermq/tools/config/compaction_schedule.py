@@ -27,7 +27,7 @@ class CompactionConfig:
     keep_history_s: int = 7 * 24 * 3600
     """History younger than this stays; 0 keeps none."""
     keep_history_bytes: int = 0
-    """Maximum bytes of kept history, the newest segments; 0: no limit."""
+    """The least bytes of the newest history to keep; older history is removed, whatever its age. 0: no limit."""
     pause_s: int = 60
     """Between the end of a compaction and the start of the next."""
     check_s: int = 10

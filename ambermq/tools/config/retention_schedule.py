@@ -25,7 +25,7 @@ class RetentionConfig:
     age_s: int = 0
     """Maximum age of history; 0: no limit."""
     size_bytes: int = 0
-    """Maximum size of history, in bytes of the newest segments; 0: no limit."""
+    """The least bytes of the newest segments to keep; older segments are removed, whatever their age. 0: no limit."""
     room_bytes_min: int = 512 << 20
     """Minimum free disk space; below it a run is due at once. 0: free space is not checked."""
     pause_s: int = 10
