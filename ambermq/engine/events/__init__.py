@@ -4,7 +4,7 @@ Rule 1. An event is a fact: applying it never fails, and needs only the state be
 Rule 2. A run of n similar records is one object with columns; n = 1 is no special case.
 Rule 3. `offset` is that of the run's first record: it is the identity of what the record creates.
 Rule 4. A family's module holds everything about its events: class, number, name, record layout, codec, index keys,
-        facts, story line. It is pure. It imports the model and `log`'s draft, never records, fold or tools.
+        facts, line. It is pure. It imports the model and `log`'s draft, never records, fold or tools.
 
 Imports: engine, engine/model, log.
 Imported by: the packages of engine above it, protocol/gateway, tools.
@@ -14,7 +14,7 @@ How to add an event:
 
 1. Choose its family here. Write the class, with `offset` and `time_us` first, and add it to the family's union.
 2. Add an `EventType` to the family's `TYPES`: the next free number, a name, the layout. The codec is derived if
-   columns hold all fields; else write `meta` and `read` next to the class. Name the facts and the story.
+   columns hold all fields; else write `meta` and `read` next to the class. Name the facts and the line.
 3. Add its class to `APPLY` in fold/apply.py, with the function that returns the state after it.
 4. Return it from a decision in decide/.
 5. Add a sample of it to tests/engine/events/samples.py, with its line and its bytes, and a test of the decision.

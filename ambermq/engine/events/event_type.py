@@ -124,7 +124,7 @@ class EventType:
     """Returns the values of an event without type, offset, time and queue, which are the same for every event."""
     facts_text: str = ""
     """The facts and those of the queue, as docs/log-source.md lists them: names in backquotes, and conditions."""
-    story: Story = ()
-    """The event's line in a history; its fields are facts and `story_facts`."""
-    story_facts: Callable[[Any], Facts] = no_facts
-    """Returns the values that the story needs besides the facts."""
+    line: LineTemplate = ()
+    """The event's line in a history; its fields are facts and `line_facts`."""
+    line_facts: Callable[[Any], Facts] = no_facts
+    """Returns the values that the line needs besides the facts."""

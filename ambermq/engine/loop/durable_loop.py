@@ -362,21 +362,42 @@ class DurableLoop:
         self.demand.touch(queue.id)
         return queue.held_by(consumer).count
 
-    def _log_and_apply(self, event: Event, after: State | None = None) -> None:
-        """Log and apply an event; `after` is the state after it, if it is known."""
-        offset = WRITE[type(event)](self.log.draft, event)
-        assert offset == event.offset, (offset, event)
-        self.state = APPLY[type(event)](self.state, event) if after is None else after
-        if type(event) is Published:
-            if not event.durable:
-                self._pending.volatile.add(offset, len(event.bodies))
-            for queue in event.queues:
-                self.demand.touch(queue)
-        elif type(event) is Settled:
-            if event.outcome.kind in _RETURN_OUTCOMES:
-                self.demand.touch(event.queue)
-        elif isinstance(event, WIRING):
-            self.router.apply_event(event, self.state)
+    def _log_and_apply(
+        self, events: list[Event], *, ends_each: bool = False, after: State | None = None
+    ) -> tuple[int, tuple[Published, list[Event]] | None]:
+        """Log and apply the events of a command, up to one for more queues than a tick takes.
+
+        Return the number of changes, and that event with the events after it. With `ends_each` each event ends a
+        command. `after` is the state after the only event, if it is known; then the event is not too wide.
+        """
+        draft, changes_max, changes = self.log.draft, self.config.tick_changes_max, 0
+        for index, event in enumerate(events):
+            if type(event) is not Published:
+                changes += 1
+            elif after is None and len(event.queues) > changes_max:
+                return changes, (event, events[index + 1 :])
+            else:
+                changes += len(event.queues)
+            offset = WRITE[type(event)](draft, event)
+            assert offset == event.offset, (offset, event)
+            self.state = APPLY[type(event)](self.state, event) if after is None else after
+            if type(event) is Published:
+                if not event.durable:
+                    self._pending.volatile.add(offset, len(event.bodies))
+                for queue in event.queues:
+                    self.demand.touch(queue)
+            elif type(event) is Settled:
+                if event.outcome.kind in _RETURN_OUTCOMES:
+                    self.demand.touch(event.queue)
+            elif isinstance(event, WIRING):
+                self.router.apply_event(event, self.state)
+            if ends_each or event is events[-1]:
+                # Each message ends a command, since a large one may exceed a batch.
+                draft.end_command()
+            else:
+                # The events of a command may exceed a batch, as the deletion of a muxer with its attachments.
+                draft.end_part()
+        return changes, None
 
     def _withdraw(self, consumer: int) -> bytes:
         """Remove a consumer's demand; return the packed words of its deliveries that have not left."""
