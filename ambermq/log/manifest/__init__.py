@@ -7,5 +7,5 @@ Rule 4. A file that a reader's generation names is not deleted.
 
 Imports: log, log/format, log/storage.
 Imported by: the packages of log above it, engine, protocol/server, tools.
-Names: Manifest, VhostManifest, VhostDirectories, PinnedGenerations, FileDeletion, place.
+Names: Manifest, VhostManifest, VhostDirectories, GenerationPins, FileDeletion, place.
 """
