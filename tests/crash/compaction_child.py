@@ -11,7 +11,7 @@ from contextlib import closing
 import psutil  # type: ignore[import-untyped]  # its types are a package of their own
 
 from ambermq.engine.compaction.plan import History
-from ambermq.tools.client.broker_option import holder_of
+from ambermq.tools.client.broker_option import broker_of_directory
 from ambermq.tools.compaction.commit_target import broker_for
 from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.runner import Runner
@@ -24,7 +24,7 @@ __all__ = ["compact_once"]
 def compact_once(directory: str, runner: Runner) -> str:
     """Compact the log of a running broker, and keep no history; return the error in one line, if there is one."""
     try:
-        holder = holder_of(directory)
+        holder = broker_of_directory(directory)
         with broker_for(directory, None if holder is None else holder.url) as broker:
             run_compaction(directory, History(age_us=0), runner, broker, now_us=time.time_ns() // 1000)
     except Exception as error:  # noqa: BLE001 - what a person would be told is told

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from ambermq.protocol.amqp10.limits import UINT_MAX
-from ambermq.tools.client.broker_option import broker_options, broker_url, holder_of
+from ambermq.tools.client.broker_option import broker_of_directory, broker_options, broker_url
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.load_generator import BODY_BYTES_MIN, Load, Timings
@@ -96,7 +96,7 @@ def _figures(timings: Timings, count: int) -> dict[str, Any]:
 def _pid_of(url: str | None, data: str | None) -> int | None:
     """Return the broker's process id, if the options or the environment name its directory."""
     directory = data or (None if url else os.environ.get("AMBERMQ_DATA"))
-    holder = holder_of(directory) if directory else None
+    holder = broker_of_directory(directory) if directory else None
     return None if holder is None else holder.pid
 
 

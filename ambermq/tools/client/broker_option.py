@@ -30,14 +30,14 @@ from ambermq.tools.terminal.exit_codes import ExitCode
 __all__ = [
     "DATA_VARIABLE",
     "URL_VARIABLE",
-    "Holder",
+    "RunningBroker",
+    "broker_of_directory",
     "broker_options",
     "broker_url",
     "current_vhost",
     "data_directory",
     "data_option",
     "directory_option",
-    "holder_of",
     "log_directory",
     "log_of_vhost",
     "place_options",
@@ -54,7 +54,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class RunningBroker:
     """The running broker of a directory, from its lock file."""
 
     pid: int
@@ -174,12 +174,12 @@ def log_directory(data: str | None) -> str:
     return directory
 
 
-def running_broker(directory: str, *, served: str | None = None) -> Holder:
+def running_broker(directory: str, *, served: str | None = None) -> RunningBroker:
     """Return the running broker of a directory; raise ToolError if there is none.
 
     `served` is the data directory, if `directory` is that of another virtual host.
     """
-    holder = holder_of(data_directory(directory))
+    holder = broker_of_directory(data_directory(directory))
     if holder is None:
         raise ToolError(
             "no broker runs on this directory",
@@ -190,10 +190,10 @@ def running_broker(directory: str, *, served: str | None = None) -> Holder:
     return holder
 
 
-def holder_of(directory: str) -> Holder | None:
+def broker_of_directory(directory: str) -> RunningBroker | None:
     """Return the running broker in the lock file of a directory, None if there is none."""
     try:
-        return msgspec.convert(read_holder(directory), Holder | None)
+        return msgspec.convert(read_holder(directory), RunningBroker | None)
     except msgspec.ValidationError:
         return None
 

@@ -18,7 +18,13 @@ import click
 
 from ambermq.engine.compaction.plan import History
 from ambermq.engine.history.timestamps import iso_time
-from ambermq.tools.client.broker_option import URL_VARIABLE, current_vhost, data_option, holder_of, log_directory
+from ambermq.tools.client.broker_option import (
+    URL_VARIABLE,
+    broker_of_directory,
+    current_vhost,
+    data_option,
+    log_directory,
+)
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.token_option import read_token, token_option
 from ambermq.tools.compaction.commit_target import broker_for
@@ -122,7 +128,7 @@ def compact(
         _check_reach(archive)
     began, now_us = time.monotonic(), time.time_ns() // 1000
     if rate is None:
-        rate = 0 if holder_of(directory) is None else _RATE_MIB
+        rate = 0 if broker_of_directory(directory) is None else _RATE_MIB
     # Segments that are deleted whole are not read: a session is not worth its start.
     kind = "local" if whole_segments else kind
     with (
@@ -196,7 +202,7 @@ def parse_history(texts: tuple[str, ...]) -> History:
 
 def _url(directory: str, url: str | None) -> str | None:
     """Return the URL of the broker that runs on the directory, None if none does."""
-    holder = holder_of(directory)
+    holder = broker_of_directory(directory)
     if holder is None:
         return None
     own = url or os.environ.get(URL_VARIABLE)

@@ -36,10 +36,10 @@ from ambermq.log.recovery.recovery import lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.client.broker_option import (
     DATA_VARIABLE,
+    broker_of_directory,
     broker_options,
     broker_url,
     data_option,
-    holder_of,
     log_directory,
 )
 from ambermq.tools.client.broker_url import BrokerUrl
@@ -158,7 +158,7 @@ def delete(name: str, url: str | None, data: str | None, output: str) -> None:
     Exits 6 if there is no such snapshot, and 1 if the history begins with it.
     """
     directory = data or (None if url else os.environ.get(DATA_VARIABLE))
-    if directory and not url and holder_of(directory) is None:
+    if directory and not url and broker_of_directory(directory) is None:
         _delete_stopped(log_directory(directory), name)
     else:
         with _management(url, data) as management:

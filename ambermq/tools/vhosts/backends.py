@@ -28,7 +28,7 @@ from ambermq.log.recovery.recovery import Recovery, lock_path
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.protocol.management.vhosts import VHOST_TYPE
 from ambermq.tools.broker.offline_engine import ask, offline_engine
-from ambermq.tools.client.broker_option import holder_of, log_of_vhost
+from ambermq.tools.client.broker_option import broker_of_directory, log_of_vhost
 from ambermq.tools.client.broker_url import BrokerUrl
 from ambermq.tools.client.link_client import LinkClient
 from ambermq.tools.client.management_client import Management, RequestRefused, SnapshotManagement
@@ -247,7 +247,7 @@ class StoppedVhosts:
 
 def backend_of(directory: str) -> VhostBackend:
     """Return the backend for the virtual hosts of a data directory."""
-    holder = holder_of(directory)
+    holder = broker_of_directory(directory)
     return StoppedVhosts(directory) if holder is None else RunningVhosts(holder.url, directory)
 
 

@@ -8,7 +8,13 @@ import click
 
 from ambermq.engine.errors import EngineError
 from ambermq.engine.model.condition_text import parse_condition
-from ambermq.tools.client.broker_option import DATA_VARIABLE, URL_VARIABLE, broker_options, holder_of, vhost_directory
+from ambermq.tools.client.broker_option import (
+    DATA_VARIABLE,
+    URL_VARIABLE,
+    broker_of_directory,
+    broker_options,
+    vhost_directory,
+)
 from ambermq.tools.config.attachment_options import member_text, options_of, options_text
 from ambermq.tools.past.low_priority import lower_priority
 from ambermq.tools.past.moment_option import at_option
@@ -98,7 +104,7 @@ def _is_stopped(url: str | None, data: str | None) -> bool:
     """Return whether the options or the environment name a directory without a running broker."""
     if not url and not data and not os.environ.get(URL_VARIABLE):
         data = os.environ.get(DATA_VARIABLE)
-    return bool(data) and not url and holder_of(vhost_directory(data)) is None
+    return bool(data) and not url and broker_of_directory(vhost_directory(data)) is None
 
 
 def _lines(result: Mapping[str, Any], *, has_default_config: bool) -> Iterator[str]:

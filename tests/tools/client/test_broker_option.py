@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 import pytest
 
-from ambermq.tools.client.broker_option import broker_url, data_directory, holder_of, running_broker, write_holder
+from ambermq.tools.client.broker_option import (
+    broker_of_directory,
+    broker_url,
+    data_directory,
+    running_broker,
+    write_holder,
+)
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
@@ -91,7 +97,7 @@ def test_an_unreadable_lock_file_is_not_taken_for_a_free_one(monkeypatch: pytest
 def test_the_text_of_a_dead_broker_names_no_broker(tmp_path: Path) -> None:
     """A lock file outlives a SIGKILL; its pid tells."""
     directory = held(tmp_path, pid=dead_pid())
-    assert holder_of(directory) is None
+    assert broker_of_directory(directory) is None
     with pytest.raises(ToolError, match="no broker runs") as caught:
         broker_url(None, directory)
     assert caught.value.exit_code == ExitCode.CANNOT_CONNECT
@@ -111,15 +117,15 @@ def test_the_copy_of_a_locked_directory_is_not_locked(tmp_path: Path) -> None:
     original.mkdir()
     held(original, pid=os.getpid())
     shutil.copytree(original, copy)
-    assert holder_of(str(original)) is not None
-    assert holder_of(str(copy)) is None
+    assert broker_of_directory(str(original)) is not None
+    assert broker_of_directory(str(copy)) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"pid": "x"}', "[]"])
 def test_a_malformed_lock_file_names_no_broker(tmp_path: Path, text: str) -> None:
     """A broker that is starting has not written yet."""
     (tmp_path / "lock").write_text(text)
-    assert holder_of(str(tmp_path)) is None
+    assert broker_of_directory(str(tmp_path)) is None
 
 
 def test_a_missing_directory_is_not_found() -> None:

@@ -70,7 +70,7 @@ def refused(run: Run, broker: ChildBroker, *arguments: str, code: ExitCode) -> s
     ("make", "code", "words"),
     [
         (Path.mkdir, ExitCode.NOT_FOUND, "no log here"),
-        (Path.touch, ExitCode.NOT_FOUND, "no such directory"),
+        (Path.touch, ExitCode.NOT_FOUND, "not a directory"),
         (lambda _: None, ExitCode.NOT_FOUND, "no such directory"),
     ],
 )
