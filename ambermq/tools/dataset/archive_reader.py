@@ -1,7 +1,7 @@
 """Read archives: the ones that the manifest of a log names, and their files as parts of its history.
 
     TARGET/<attempt>.archive    JSON and a CRC line: log, offsets, and the Parquet files with rows, bytes and CRC-32C
-    TARGET/date=.../queue=...   the files; see parquet_files.py
+    TARGET/date=.../...         the files; see parquet_files.py
 
 Rule: only archives that the manifest names are read. The files of a compaction without a commit are never read.
 """
@@ -176,6 +176,7 @@ def _selected(batch: pa.RecordBatch, selection: Selection) -> pa.RecordBatch:
 def _column(batch: pa.RecordBatch, field: pa.Field, queue: str | None) -> pa.Array:
     if field.name in batch.schema.names:
         return batch.column(field.name).cast(field.type)
+    # The files of version 0.1.0 have the queue only in their paths.
     value = queue if field.name == "queue" else None
     return pa.repeat(pa.scalar(value, field.type), batch.num_rows)
 

@@ -1,11 +1,12 @@
 """Write events as Parquet files by date and queue, for archives and exports.
 
-    TARGET/date=2026-11-22/queue=orders/<attempt>-0.parquet
+    TARGET/date=2026-11-22/queue_partition=orders/<attempt>-0.parquet
 
 Rule 1. The names of files begin with the attempt that wrote them: two attempts never write to the same file, and the
 files of a dead attempt are recognised by their names.
-Rule 2. The files do not have the columns of the path. An event without a queue is in
-`queue=__HIVE_DEFAULT_PARTITION__`; names are percent-encoded if a path needs it. Dates are UTC.
+Rule 2. The files have every column, `queue` too. A path adds `date` and `queue_partition`, which no file has: pyarrow and
+pandas refuse a column that is in both. An event without a queue is in `queue_partition=no-queue`, its `queue` is null.
+Names are percent-encoded if a path needs it. Dates are UTC.
 Rule 3. On a disk, files and their names are synced before they are returned. Pages have checksums.
 """
 
@@ -26,10 +27,13 @@ from ambermq.tools.dataset.schema import schema_of
 
 __all__ = ["NO_QUEUE", "ParquetFile", "write_events"]
 
-NO_QUEUE: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The queue in the path of events without a queue."""
+NO_QUEUE: Final = "no-queue"
+"""The partition of events without a queue. Events of a queue of this name are there too."""
 
-_PARTITIONS: Final = pa.schema([("date", pa.string()), ("queue", pa.string())])
+_PARTITION: Final = "queue_partition"
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The partition of events without a queue in archives of version 0.1.0, whose files do not have the queue."""
+_PARTITIONS: Final = pa.schema([("date", pa.string()), (_PARTITION, pa.string())])
 _OPEN_FILES_MAX: Final = 128
 _PARTITIONS_MAX: Final = 1 << 20
 _ROWS_A_GROUP: Final = 131_072
@@ -60,9 +64,9 @@ class ParquetFile:
 
     @property
     def queue(self) -> str | None:
-        """The queue of its events, None if they have none."""
-        name = self.path.split("/")[-2].removeprefix("queue=")
-        return None if name == NO_QUEUE else unquote(name)
+        """The queue in its path: NO_QUEUE for events without one. None only in archives of version 0.1.0."""
+        name = self.path.split("/")[-2].partition("=")[2]
+        return None if name == _NULL else unquote(name)
 
 
 def write_events(
@@ -74,13 +78,13 @@ def write_events(
     """
     place = place_of(target)
     paths: list[str] = []
-    schema = pa.unify_schemas([schema_of(columns), pa.schema([("date", pa.string())])])
+    schema = pa.unify_schemas([schema_of(columns), _PARTITIONS])
     form = ds.ParquetFileFormat()
     if place.filesystem is None:
         Path(place.path).mkdir(parents=True, exist_ok=True)
     with os_errors():
         ds.write_dataset(
-            _dated(batches, schema),
+            _with_partitions(batches, schema),
             place.path,
             schema=schema,
             filesystem=place.filesystem,
@@ -102,10 +106,11 @@ def write_events(
     return sorted((_file(place, path) for path in paths), key=lambda one: one.path)
 
 
-def _dated(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _with_partitions(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         dates = batch.column("timestamp").cast(pa.date32()).cast(pa.string())
-        yield pa.RecordBatch.from_arrays([*batch.columns, pc.fill_null(dates, "1970-01-01")], schema=schema)
+        partitions = (pc.fill_null(dates, "1970-01-01"), pc.fill_null(batch.column("queue"), NO_QUEUE))
+        yield pa.RecordBatch.from_arrays([*batch.columns, *partitions], schema=schema)
 
 
 def _file(place: Any, path: str) -> ParquetFile:

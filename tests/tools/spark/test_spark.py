@@ -331,7 +331,10 @@ def test_an_export_is_the_events_by_date_and_queue(
     table = ds.dataset(target, partitioning="hive").to_table(columns=list(_COLUMNS))
     rows = [tuple(row.values()) for row in table.to_pylist()]
     assert _comparable(rows) == _comparable(told(life.directory))
-    assert {path.parent.name for path in target.rglob("*.parquet")} >= {"queue=one", "queue=two"}
+    assert {path.parent.name for path in target.rglob("*.parquet")} >= {
+        "queue_partition=one",
+        "queue_partition=two",
+    }
 
 
 def test_an_export_into_something_is_refused(run: Callable[..., Result], life: Lived, tmp_path: Path) -> None:
