@@ -77,6 +77,8 @@ class LocalRunner:
     def _open(self) -> Executor:
         if self._processes == 1:
             return ThreadPoolExecutor(1, initializer=_lower_priority)
+        # A spawned worker is `python -c`, which would import modules of the directory that the command runs in.
+        os.environ["PYTHONSAFEPATH"] = "1"
         # No fork: this process may run a broker's engine with its threads.
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_lower_priority)

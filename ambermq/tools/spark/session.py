@@ -36,6 +36,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _LOCAL: Final = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?")
 _STANDALONE: Final = re.compile(r"spark://(?P<host>[^:/,]+):(?P<port>\d+)(,[^:/,]+:\d+)*")
 _OTHERS: Final = re.compile(r"yarn|k8s://.+|local-cluster\[.+\]")
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
+"""Spark starts its workers with `python -m`, which would import modules of the directory that the command runs in."""
 _EXCEPTION: Final = re.compile(r"[\w.$]+(Exception|Error): ")
 _CONNECT_SECONDS: Final = 3.0
 _STOP_SECONDS: Final = 20.0
@@ -127,6 +129,7 @@ def _environment(scratch: Path, *, is_local: bool) -> dict[str, str]:
         # On other machines the path of Python may differ: the user sets the variable.
         "PYSPARK_PYTHON": sys.executable if is_local else os.environ.get("PYSPARK_PYTHON", sys.executable),
         "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
+        _SAFE_PATH: "1",
     }
     return environment | ({"SPARK_LOCAL_IP": _LOOPBACK} if is_local else {})
 
@@ -138,6 +141,8 @@ def _settings(scratch: Path, master: str, name: str, driver_memory: str, java_op
         "spark.master": master,
         "spark.app.name": name,
         "spark.driver.memory": driver_memory,
+        # On a cluster the workers do not inherit the environment of this process.
+        f"spark.executorEnv.{_SAFE_PATH}": "1",
         "spark.driver.extraJavaOptions": java_options,
         "spark.local.dir": str(scratch / "local"),
         "spark.log.level": "ERROR",
