@@ -4,8 +4,8 @@
 
 Rule 1. The names of files begin with the attempt that wrote them: two attempts never write to the same file, and the
 files of a dead attempt are recognised by their names.
-Rule 2. The files have every column, `queue` too. A path adds `date` and `queue_partition`, which no file has: pyarrow and
-pandas refuse a column that is in both. An event without a queue is in `queue_partition=no-queue`, its `queue` is null.
+Rule 2. The files have every column, `queue` too. A path adds `date` and `queue_partition`, which no file has: pyarrow
+and pandas refuse a column that is in both. An event without a queue is in `queue_partition=no-queue`.
 Names are percent-encoded if a path needs it. Dates are UTC.
 Rule 3. On a disk, files and their names are synced before they are returned. Pages have checksums.
 """

@@ -9,6 +9,7 @@
     since, until    only events from a moment on, or before one: an offset, a time, `10m ago`     all
     filters         `spark`, or `push`: filters skip segments and records (rule 3)                spark
     events_max      of a stream: the maximum number of records in a micro-batch                   no limit
+    failOnDataLoss  of a stream: `true` ends it if unread events are gone, `false` warns          true
 
 Rule 1. A partition is a segment, or a file of an archive. Tasks open the files themselves, by name.
 Rule 2. Spark does not prune columns: without a schema all columns but the contents of messages are built, with
@@ -36,6 +37,7 @@ from ambermq.tools.dataset.arrow_table import Selection, selection_between
 from ambermq.tools.dataset.file_systems import is_remote, place_of
 from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, columns_named, schema_of
+from ambermq.tools.spark.data_loss import HistoryWarning
 from ambermq.tools.spark.filters import is_possible, selection_of
 from ambermq.tools.spark.part_reader import PlannedLog, SourceOptions, read_part
 from ambermq.tools.spark.stream_source import EventStreamReader
@@ -54,13 +56,19 @@ __all__ = [
 
 _NAME: Final = "ambermq"
 _BELOW_HORIZON: Final = ("archive", "nothing", "log")
-OPTION_NAMES: Final = ("path", "vhost", "since", "until", "below_horizon", "damaged", "filters", "events_max")
+OPTION_NAMES: Final = (
+    "path",
+    "vhost",
+    "since",
+    "until",
+    "below_horizon",
+    "damaged",
+    "filters",
+    "events_max",
+    "failOnDataLoss",
+)
 """The options of a read."""
 _CHOICES: Final = {"damaged": ("error", "rows"), "below_horizon": _BELOW_HORIZON, "filters": ("spark", "push")}
-
-
-class HistoryWarning(UserWarning):
-    """The log was compacted: a read does not have all events."""
 
 
 class HistoryPartition(InputPartition):
@@ -181,11 +189,16 @@ def _options_of(options: Any) -> SourceOptions:
     events_max = given.pop("events_max", "0")
     if not events_max.isdigit():
         raise _wrong("events_max", "a number", events_max)
+    fails = given.pop("failondataloss", "true").lower()
+    if fails not in {"true", "false"}:
+        raise _wrong("failOnDataLoss", "true or false", fails)
     vhost = given.pop("vhost", DEFAULT_VHOST)
     selection = selection_between(given.pop("since", ""), given.pop("until", ""), now_us=time.time_ns() // 1000)
     if given:
         raise _wrong(next(iter(given)), ", ".join(OPTION_NAMES), "an unknown option")
-    return SourceOptions(path, vhost, selection=selection, events_max=int(events_max), **values)
+    return SourceOptions(
+        path, vhost, selection=selection, events_max=int(events_max), fails_on_data_loss=fails == "true", **values
+    )
 
 
 def _wrong(name: str, expected: str, found: str) -> ToolError:

@@ -34,6 +34,8 @@ class SourceOptions:
     """The events between two moments."""
     events_max: int = 0
     """The maximum number of records in a micro-batch, 0 for no limit."""
+    fails_on_data_loss: bool = True
+    """Whether a stream ends with an error if events that it has not read are gone."""
 
 
 @dataclass(frozen=True, slots=True)

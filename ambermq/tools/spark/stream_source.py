@@ -5,7 +5,8 @@ Spark writes it to its checkpoint, so a query reads each event once, also after 
 Rule 2. `events_max` limits the records of a micro-batch; a record that settles a thousand messages is one record.
 Without it a micro-batch reads all events up to the durable end.
 Rule 3. With the trigger availableNow the query ends at the durable end at its start.
-Rule 4. Events that were compacted before they were read are skipped: the stream continues at the horizon.
+Rule 4. A stream never skips an unread event without a word: data_loss.py raises or warns. Then it continues at the
+horizon.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 
 from ambermq.tools.dataset.arrow_table import EVERYTHING
 from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories, open_segment
+from ambermq.tools.spark.data_loss import DataLoss
 from ambermq.tools.spark.part_reader import PlannedLog, SourceOptions, read_part
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
@@ -58,6 +60,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = columns
         self._target: _Ends | None = None
+        self._loss = DataLoss(fails=options.fails_on_data_loss, reads_live_messages=options.below_horizon == "log")
 
     def initialOffset(self) -> _Ends:  # noqa: N802 - Spark's name
         """Return the offset at which a new query begins."""
@@ -77,6 +80,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         ends = {}
         with self._opened() as logs:
+            self._loss.check(logs, start)
             for log in logs:
                 first = self._first(log, int(start.get(log.vhost, 0)))
                 end = log.end if self._target is None else min(log.end, int(self._target.get(log.vhost, 0)))
@@ -93,6 +97,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the parts of the segments between two offsets of the stream."""
         parts: list[InputPartition] = []
         with self._opened() as logs:
+            self._loss.check(logs, start, end)
             for log in logs:
                 first, last = self._first(log, int(start.get(log.vhost, 0))), int(end.get(log.vhost, 0))
                 planned = PlannedLog(log.segments, log.known(), ())
@@ -106,7 +111,11 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(partition.log, partition.segment, self._columns, EVERYTHING, self._options)
 
     def _first(self, log: HistoryLog, offset: int) -> int:
-        """Return the offset to continue at: it skips compacted events, unless `below_horizon` is `log`."""
+        """Return the offset to continue at: it skips compacted events, unless `below_horizon` is `log`.
+
+        A log that ends below `offset` is another one, and is read from its beginning.
+        """
+        offset = 0 if offset > log.end else offset
         return offset if self._options.below_horizon == "log" else max(offset, log.horizon)
 
     def _opened(self) -> Any:
