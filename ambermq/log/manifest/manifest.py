@@ -18,9 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from ambermq.log.errors import DamageError, LogError, LogFailed
 from ambermq.log.format.crc_document import json_with_crc_line, read_document
 from ambermq.log.format.segment import Segment, segment_path
+from ambermq.log.format.time_range import TimeRange
 from ambermq.log.storage.interface import FileLock, Storage
 
 __all__ = [
@@ -60,8 +63,7 @@ MANIFEST_NAME: Final = "MANIFEST"
 _TEMPORARY_NAME: Final = "MANIFEST.new"
 
 
-@dataclass(frozen=True, slots=True)
-class SealedSegment:
+class SealedSegment(msgspec.Struct, frozen=True, omit_defaults=True):
     """A segment that never grows again."""
 
     file_id: int
@@ -72,6 +74,8 @@ class SealedSegment:
     """The first offset after the range; the next segment begins there."""
     size: int
     """Valid bytes, header included. The file may be longer: the rest is unused or ignored."""
+    times: TimeRange | None = None
+    """The times of its records. None if unknown: version 0.1.0 or a compaction wrote it. Left out of the file then."""
 
     def at(self, directory: str) -> Segment:
         """Return the segment of the log in `directory`, with its path."""
@@ -287,15 +291,17 @@ def name_spare(manifest: Manifest) -> Manifest:
     return _next(manifest, spare=manifest.next_file_id, next_file_id=manifest.next_file_id + 1)
 
 
-def roll(manifest: Manifest, *, base_offset: int, size: int) -> Manifest:
+def roll(manifest: Manifest, *, base_offset: int, size: int, times: TimeRange | None = None) -> Manifest:
     """Return the manifest with the active segment sealed at `size` and the spare active from `base_offset` on.
+
+    `times` are those of the sealed records.
 
     The active segment must be synced. The same edit names the next spare, because each edit costs two syncs.
     """
     active, spare = manifest.active, manifest.spare
     assert active is not None
     assert spare is not None
-    sealed = SealedSegment(active.file_id, active.base_offset, base_offset, size)
+    sealed = SealedSegment(active.file_id, active.base_offset, base_offset, size, times)
     return _next(
         manifest,
         sealed=(*manifest.sealed, sealed),

@@ -26,6 +26,7 @@ from ambermq.log.format.batch import Batch, Mismatch
 from ambermq.log.format.compression import plain_bodies
 from ambermq.log.format.record import Record
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
+from ambermq.log.format.time_range import TimeRange
 from ambermq.log.manifest.manifest import Manifest, SealedSegment, decode, manifest_path
 from ambermq.log.manifest.writer_lock import is_written
 from ambermq.log.read.batch_lookup import BatchLookup
@@ -65,6 +66,8 @@ class SegmentInfo:
     """The first offset after its range."""
     size: int
     """Valid bytes, header included; of a spare the allocated bytes."""
+    times: TimeRange | None = None
+    """The times of its records; None if it has none, or if the manifest does not name the times of a sealed segment."""
 
 
 class ReadableBatch:
@@ -138,6 +141,7 @@ class LogReader:
                 one.base_offset,
                 one.next_offset,
                 one.size,
+                one.times,
             )
             for one in self.manifest.sealed
         ]
@@ -145,8 +149,10 @@ class LogReader:
             is_last = index == len(parts) - 1
             next_offset = self.survey.valid_end if is_last else parts[index + 1].header.base_offset
             state = SegmentState.ACTIVE if is_last else SegmentState.SEALED
-            header = part.header
-            infos.append(SegmentInfo(header.file_id, part.path, state, header.base_offset, next_offset, part.end))
+            header, times = part.header, part.times
+            infos.append(
+                SegmentInfo(header.file_id, part.path, state, header.base_offset, next_offset, part.end, times)
+            )
         spare = self.manifest.spare
         if spare is not None and spare not in {info.file_id for info in infos}:
             path, end = segment_path(directory, spare), self.survey.valid_end

@@ -24,6 +24,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.errors import DamageError, LogError, LogFailed
 from ambermq.log.format.batch import KEPT, Batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.format.time_range import union
 from ambermq.log.index.tables import TouchesOf, no_touches
 from ambermq.log.manifest import manifest as manifests
 from ambermq.log.manifest.manifest import Manifest, manifest_path, segments_path
@@ -254,6 +255,7 @@ class Recovery:
             now_us=self._now_us,
             bodies=bodies,
             touches_of=touches_of,
+            times=union(*(part.times for part in found.parts)) if found.valid_end > found.durable_end else None,
         )
 
     def _copy(self, header: SegmentHeader, bodies: BodyStore) -> tuple[File, int]:

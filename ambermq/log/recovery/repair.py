@@ -165,11 +165,11 @@ def _apply(repair: Repair, storage: Storage, config: LogConfig) -> None:
         if not one.runs:
             removed += [] if one.faults else [one.claim.file_id]
         elif not one.faults:
-            sealed.append(SealedSegment(one.claim.file_id, one.claim.base_offset, end_offset, one.end))
+            sealed.append(SealedSegment(one.claim.file_id, one.claim.base_offset, end_offset, one.end, one.times))
         else:
             file_id = free_file_id(storage, directory, next_file_id)
             size = _write_copy(repair, one, storage, config, file_id)
-            sealed.append(SealedSegment(file_id, one.claim.base_offset, end_offset, size))
+            sealed.append(SealedSegment(file_id, one.claim.base_offset, end_offset, size, one.times))
             next_file_id = file_id + 1
     storage.sync_directory(segments_path(directory))
     manifests.store(storage, directory, _new_manifest(repair, tuple(sealed), tuple(removed), next_file_id))

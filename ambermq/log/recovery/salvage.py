@@ -15,8 +15,9 @@ from typing import Final
 from ambermq.log.errors import DamageError, ForeignError, LogError
 from ambermq.log.format.batch import KEPT, check_bodies
 from ambermq.log.format.segment import COMPRESSIBLE_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.format.time_range import TimeRange, union
 from ambermq.log.manifest.manifest import VERSION, LostRange, Manifest, segments_path
-from ambermq.log.segments.batch_walk import BatchWalk, find_later
+from ambermq.log.segments.batch_walk import BatchWalk, find_later, times_of
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import EPOCH_OFFSETS
 from ambermq.log.storage.interface import Storage
@@ -63,6 +64,8 @@ class Salvage:
     """The number of kept batches."""
     next_offset: int = 0
     """The offset after the last kept batch."""
+    times: TimeRange | None = None
+    """The times of the records in the kept batches; None if they have none."""
 
     @property
     def end(self) -> int:
@@ -79,6 +82,7 @@ class Salvage:
             self.runs.append((walk.position, end))
         self.batch_count += 1
         self.next_offset = walk.next_offset()
+        self.times = union(self.times, times_of(walk))
 
 
 @dataclass(slots=True)

@@ -26,9 +26,10 @@ from ambermq.log.format.batch import (
 )
 from ambermq.log.format.checksum import crc32c
 from ambermq.log.format.record import RECORD
+from ambermq.log.format.time_range import TimeRange, range_of_records
 from ambermq.log.storage.interface import File
 
-__all__ = ["BatchWalk", "find_later"]
+__all__ = ["BatchWalk", "find_later", "times_of"]
 
 _PIECE_BYTES: Final = 4 << 20
 _FIRST_PIECE_BYTES: Final = 64 << 10
@@ -161,6 +162,13 @@ class BatchWalk:
         return check(self.salt_crc, head, batch_bytes_max=self.batch_bytes_max) or Mismatch(
             "the same bytes in two reads of a batch", "other bytes"
         )
+
+
+def times_of(walk: BatchWalk) -> TimeRange | None:
+    """Return the times of the current batch's records; None if it has none."""
+    header = walk.header
+    assert header is not None
+    return range_of_records(header.base_timestamp_us, walk.parts()[0]) if header.count else None
 
 
 def find_later(walk: BatchWalk) -> Iterator[BatchWalk]:

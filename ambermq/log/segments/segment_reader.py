@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ambermq.log.errors import DamageError
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
 from ambermq.log.format.sparse_positions import SparsePositions
+from ambermq.log.format.time_range import TimeRange
 from ambermq.log.manifest.manifest import Manifest, SealedSegment
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.storage.interface import File, Storage
@@ -31,6 +32,8 @@ class SegmentReader:
     """The position after the last batch that is known to belong to the log."""
     positions: SparsePositions = field(init=False)
     """The positions of batches that are known to belong to the log, as far as they were added."""
+    times: TimeRange | None = None
+    """The times of the records in these batches; None if they have none."""
 
     def __post_init__(self) -> None:
         self.positions = SparsePositions(self.header.salt_crc)

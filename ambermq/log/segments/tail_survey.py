@@ -19,8 +19,9 @@ from typing import Final
 from ambermq.log.errors import DamageError
 from ambermq.log.format.batch import BatchHeader, Mismatch, check_bodies
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, segment_path
+from ambermq.log.format.time_range import union
 from ambermq.log.manifest.manifest import Manifest, SealedSegment
-from ambermq.log.segments.batch_walk import BatchWalk, find_later
+from ambermq.log.segments.batch_walk import BatchWalk, find_later, times_of
 from ambermq.log.segments.segment_reader import SegmentReader, open_segment
 from ambermq.log.storage.interface import Storage
 
@@ -72,7 +73,8 @@ class TailSurvey:
             later_parts = self.parts[index + 1 :]
             next_offset = min([self.durable_end] + [other.header.base_offset for other in later_parts])
             if size > SEGMENT_HEADER_BYTES:
-                sealed.append(SealedSegment(part.header.file_id, part.header.base_offset, next_offset, size))
+                header = part.header
+                sealed.append(SealedSegment(header.file_id, header.base_offset, next_offset, size, part.times))
         return tuple(sealed)
 
 
@@ -175,6 +177,7 @@ def _follow(found: TailSurvey, manifest: Manifest, part: SegmentReader, walk: Ba
             return Mismatch(f"base offset {found.valid_end}", f"{base_offset}")
         found.valid_end = _count_batch(found, walk, header)
         part.positions.add(base_offset, walk.position)
+        part.times = union(part.times, times_of(walk))
         part.end = walk.position + header.length
     return None
 

@@ -18,6 +18,7 @@ from ambermq.log.buffer import Buffer
 from ambermq.log.config import LogConfig
 from ambermq.log.format.batch import BATCH_ALIGNMENT, BATCH_HEADER_BYTES, DraftBatch
 from ambermq.log.format.record import RECORD, RECORD_HEAD, RECORD_TAIL
+from ambermq.log.format.time_range import TIME_MAX_US
 
 __all__ = ["Draft"]
 
@@ -40,6 +41,9 @@ class Draft:
         "_open_start_bytes",
         "byte_count",
         "next_offset",
+        "time_max_us",
+        "time_min_us",
+        "time_us",
     )
 
     def __init__(self, config: LogConfig, *, next_offset: int) -> None:
@@ -54,6 +58,12 @@ class Draft:
         """The offset of the next record."""
         self.byte_count = self._command_end_bytes = BATCH_HEADER_BYTES
         """The approximate size in the log of the records that are not yet written."""
+        self.time_us: int | None = None
+        """The time of the last record; None if none was added since `Log.write` took the times."""
+        self.time_min_us = TIME_MAX_US
+        """The earliest time of the records that were added since then."""
+        self.time_max_us = -TIME_MAX_US
+        """The latest one."""
 
     @property
     def record_count(self) -> int:
@@ -79,6 +89,10 @@ class Draft:
         """Add one record and return its offset. Raises struct.error if a value does not fit its column (record.py)."""
         batch, offset = self._open_batch, self.next_offset
         delta = offset - batch.base_offset
+        if timestamp_us != self.time_us:
+            self.time_us = timestamp_us
+            self.time_min_us = min(self.time_min_us, timestamp_us)
+            self.time_max_us = max(self.time_max_us, timestamp_us)
         if not delta:
             batch.base_timestamp_us = timestamp_us
         body_length, meta_length = len(body), len(meta)
@@ -116,6 +130,10 @@ class Draft:
         batch, offset, length = self._open_batch, self.next_offset, len(bodies)
         assert length == len(id_hashes) > 0
         delta = offset - batch.base_offset
+        if timestamp_us != self.time_us:
+            self.time_us = timestamp_us
+            self.time_min_us = min(self.time_min_us, timestamp_us)
+            self.time_max_us = max(self.time_max_us, timestamp_us)
         if not delta:
             batch.base_timestamp_us = timestamp_us
         tail = _pack_tail(queue, ref, timestamp_us - batch.base_timestamp_us, 0, aux, record_type, flags)

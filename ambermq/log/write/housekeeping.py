@@ -27,6 +27,7 @@ from ambermq.log.compaction.adoption import Adoption, adopt
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import LogError, LogFailed
 from ambermq.log.format.segment import Segment, segment_path
+from ambermq.log.format.time_range import TimeRange
 from ambermq.log.index.background_builder import BackgroundBuilder
 from ambermq.log.index.tables import TouchesOf
 from ambermq.log.manifest.file_deletion import FileDeletion
@@ -134,7 +135,7 @@ class Housekeeper:
         self.faults = self._file_deletion.faults
         """Harmless faults: files that could not be deleted. The loop takes them from here."""
         self._written_bytes = written_bytes
-        self._rolls: deque[tuple[Segment, File]] = deque()
+        self._rolls: deque[tuple[Segment, File, TimeRange | None]] = deque()
         self._edits: deque[Callable[[Manifest], Manifest]] = deque()
         self._placements: deque[Placement] = deque()
         self._adoptions: deque[Adoption] = deque()
@@ -171,15 +172,18 @@ class Housekeeper:
 
         return size if self._succeeds(allocate) else position
 
-    def seal(self, segment: Segment, file: File) -> None:
-        """Request the edit that seals `segment`, which is durable; the lane closes its `file` afterwards."""
-        self._rolls.append((segment, file))
+    def seal(self, segment: Segment, file: File, times: TimeRange | None) -> None:
+        """Request the edit that seals `segment`, which is durable; the lane closes its `file` afterwards.
+
+        `times` are those of its records.
+        """
+        self._rolls.append((segment, file, times))
         self.lane.wake()
 
     def close(self) -> None:
         """Close the files that the loop has not taken. The thread has ended before."""
         self._index_builder.close()
-        for _, file in self._rolls:
+        for _, file, _ in self._rolls:
             file.close()
         for spare in self.spares:
             spare.file.close()
@@ -282,8 +286,8 @@ class Housekeeper:
 
     def _commit_rolls(self) -> None:
         while self._rolls:
-            segment, file = self._rolls[0]
-            self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size))
+            segment, file, times = self._rolls[0]
+            self._commit(partial(roll, base_offset=segment.next_offset, size=segment.size, times=times))
             self._rolls.popleft()
             file.close()
             self._has_spare = False

@@ -16,6 +16,7 @@ from ambermq.log.compaction.adoption import Adoption
 from ambermq.log.errors import LogFailed
 from ambermq.log.format.batch import DraftBatch, encode_batch
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, Segment, SegmentHeader, segment_path
+from ambermq.log.format.time_range import TIME_MAX_US, TimeRange
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.manifest.snapshot_placement import Placement
 from ambermq.log.read.tail_reader import TailReader
@@ -40,10 +41,26 @@ _DROP_BYTES = 1024 * 1024
 class _Active:
     """The segment to which the log writes."""
 
-    __slots__ = ("dropped_position", "file", "header", "old_us", "position", "salt_crc", "size")
+    __slots__ = (
+        "dropped_position",
+        "file",
+        "header",
+        "old_us",
+        "position",
+        "salt_crc",
+        "size",
+        "time_max_us",
+        "time_min_us",
+    )
 
-    def __init__(self, file: File, header: SegmentHeader, *, position: int, size: int) -> None:
-        """Continue at `position`, which is 0 if `header` is not written yet. `size` bytes are allocated."""
+    def __init__(
+        self, file: File, header: SegmentHeader, *, position: int, size: int, times: TimeRange | None = None
+    ) -> None:
+        """Continue at `position`, which is 0 if `header` is not written yet. `size` bytes are allocated.
+
+        `times` are those of the records before `position`.
+        """
+        self.time_min_us, self.time_max_us = times or (TIME_MAX_US, -TIME_MAX_US)
         self.old_us = 0
         """The time at which its age requires a roll; 0 until this process writes a record to it."""
         self.dropped_position = 0
@@ -54,6 +71,12 @@ class _Active:
         self.position = position
         self.size = size
 
+    @property
+    def times(self) -> TimeRange | None:
+        """The times of its records; None if it has none."""
+        low_us, high_us = self.time_min_us, self.time_max_us
+        return TimeRange(low_us, high_us) if low_us <= high_us else None
+
 
 class _UnsealedSegment(NamedTuple):
     """A segment that the log has rolled away from, and that is not yet durable."""
@@ -61,6 +84,7 @@ class _UnsealedSegment(NamedTuple):
     segment: Segment
     file: File
     written_bytes: int
+    times: TimeRange | None
 
 
 class Log:
@@ -147,7 +171,7 @@ class Log:
             touches_of=files.touches_of,
         )
         size = self._housekeeper.allocate_active(files.file, files.position)
-        self._active = _Active(files.file, files.header, position=files.position, size=size)
+        self._active = _Active(files.file, files.header, position=files.position, size=size, times=files.times)
         self._housekeeping_lane = workers.lane(
             "ambermq-housekeeping", self._housekeeper.run, period_s=_HOUSEKEEPING_PERIOD_S
         )
@@ -184,9 +208,12 @@ class Log:
         """
         if self._failure:
             raise self._failure
-        batches = self.draft.take()
+        draft = self.draft
+        batches = draft.take()
         if not batches:
             return False
+        low_us, high_us = draft.time_min_us, draft.time_max_us
+        draft.time_us, draft.time_min_us, draft.time_max_us = None, TIME_MAX_US, -TIME_MAX_US
         self._last_us = now_us
         active, bodies = self._active, self.bodies
         if now_us > active.old_us:
@@ -196,6 +223,9 @@ class Log:
         for batch in batches:
             if position + batch.size > active.size and self._can_roll(len(buffers)):
                 if buffers:
+                    # Also the times of the batches that follow: a range may be wider.
+                    active.time_min_us = min(active.time_min_us, low_us)
+                    active.time_max_us = max(active.time_max_us, high_us)
                     self._write_buffers(buffers, position, batch.base_offset)
                     buffers = []
                 active, position = self._roll(now_us), SEGMENT_HEADER_BYTES
@@ -204,7 +234,9 @@ class Log:
             if batch.runs or position >= bodies.next_position:
                 bodies.note_batch(batch.base_offset, position, batch.runs)
             position += batch.size
-        self._write_buffers(buffers, position, self.draft.next_offset)
+        active.time_min_us = min(active.time_min_us, low_us)
+        active.time_max_us = max(active.time_max_us, high_us)
+        self._write_buffers(buffers, position, draft.next_offset)
         return True
 
     def write_mark(self, now_us: int) -> bool:
@@ -262,7 +294,7 @@ class Log:
             self._drop_cached_pages(synced_bytes)
         while self._unsealed and self._unsealed[0].written_bytes <= synced_bytes:
             sealed = self._unsealed.popleft()
-            self._housekeeper.seal(sealed.segment, sealed.file)
+            self._housekeeper.seal(sealed.segment, sealed.file, sealed.times)
         if self._spare is None and self._housekeeper.spares:
             self._spare = self._housekeeper.spares.popleft()
         is_behind = self.written_bytes - synced_bytes >= self._unsynced_bytes_max
@@ -425,7 +457,7 @@ class Log:
         assert spare is not None
         path = segment_path(self.directory, old.header.file_id)
         segment = Segment(old.header.file_id, old.header.base_offset, self.log_end, old.position, path)
-        self._unsealed.append(_UnsealedSegment(segment, old.file, self.written_bytes))
+        self._unsealed.append(_UnsealedSegment(segment, old.file, self.written_bytes, old.times))
         header = SegmentHeader(draw_salt(), self.log_id, spare.file_id, self.log_end, self.epoch)
         self._active = _Active(spare.file, header, position=0, size=spare.size)
         self._active.old_us = now_us + 1000 * self.config.segment_age_ms_max

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ambermq.log.config import LogConfig
 from ambermq.log.format.segment import SegmentHeader
+from ambermq.log.format.time_range import TimeRange
 from ambermq.log.index.tables import TouchesOf
 from ambermq.log.manifest.manifest import Manifest
 from ambermq.log.read.body_store import BodyStore
@@ -45,3 +46,5 @@ class OpenFiles:
     """The bodies; it knows every segment, and the batches in the active one."""
     touches_of: TouchesOf
     """The function that yields the keys of a batch, for the indexes of sealed segments."""
+    times: TimeRange | None = None
+    """The times of the copied records; None if there are none. The range may be wider."""

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ambermq.log.errors import DamageError, ForeignError, LogError, LogFailed
+from ambermq.log.format.time_range import TimeRange
 from ambermq.log.manifest.manifest import (
     ActiveSegment,
     Horizon,
@@ -41,7 +43,8 @@ BEFORE_ARCHIVE = GOLDEN.with_name("manifest_before_archive.txt")
 BEFORE_SNAPSHOTS = GOLDEN.with_name("manifest_before_snapshots.txt")
 OFFSETS = st.integers(0, 1 << 62)
 SNAPSHOT = st.builds(Snapshot, OFFSETS, st.text(max_size=9), OFFSETS, OFFSETS, OFFSETS, OFFSETS, st.booleans())
-SEALED = st.builds(SealedSegment, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
+TIMES = st.none() | st.builds(TimeRange, OFFSETS, OFFSETS)
+SEALED = st.builds(SealedSegment, OFFSETS, OFFSETS, OFFSETS, OFFSETS, TIMES)
 MANIFESTS = st.builds(
     Manifest,
     version=st.just(1),
@@ -103,6 +106,14 @@ def test_a_manifest_without_snapshots_is_read() -> None:
 def test_a_manifest_without_archive_is_read() -> None:
     """One that was written before there were compactions has put nothing aside."""
     assert decode(BEFORE_ARCHIVE.read_bytes(), file="m") == replace(example(), archive=())
+
+
+def test_a_segment_has_its_times_if_they_are_known() -> None:
+    """Two times of a segment are an array; a segment without them is written as version 0.1.0 wrote it."""
+    first, second = example().sealed
+    timed = replace(example(), sealed=(first, structs.replace(second, times=TimeRange(-5, 1_700_000_000_000_000))))
+    assert encode(timed) == GOLDEN.with_name("manifest_with_times.txt").read_bytes()
+    assert decode(encode(timed), file="m") == timed
 
 
 @given(st.data())
