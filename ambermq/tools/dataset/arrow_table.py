@@ -160,7 +160,8 @@ class _Table:
             assert walk.header is not None
             if walk.header.base_offset < self._first and walk.next_offset() <= self._first:
                 continue
-            if walk.header.base_offset >= self._end or walk.header.base_timestamp_us >= self._selection.end_us:
+            # A later batch may have an earlier time, so only offsets end the walk.
+            if walk.header.base_offset >= self._end:
                 break
             self._add(builder, walk, damaged_rows=damaged_rows)
             if builder.count >= _ROWS_MAX or builder.bytes >= _BYTES_MAX:

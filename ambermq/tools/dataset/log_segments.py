@@ -16,8 +16,8 @@ from typing import Any, Final
 from ambermq.engine.snapshots.files import load_snapshot
 from ambermq.log.config import LogConfig
 from ambermq.log.errors import DamageError, LogError
-from ambermq.log.format.batch import BATCH_HEADER_BYTES, decode_header
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES, SegmentHeader, segment_path
+from ambermq.log.format.time_range import TIME_MAX_US, TimeRange
 from ambermq.log.manifest.manifest import Manifest, load, manifest_path
 from ambermq.log.manifest.vhost_directories import load_root
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
@@ -75,6 +75,10 @@ class HistorySegment:
     """Events below this offset are not read."""
     start: int = SEGMENT_HEADER_BYTES
     """The position of the first batch to read."""
+    times: TimeRange | None = None
+    """The times of its records; None if the manifest does not have them."""
+    is_compacted: bool = False
+    """Whether it lies below the horizon, where compactions write segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class HistoryLog:
     @property
     def horizon(self) -> int:
         """The offset at which history begins; below it the log has only live messages."""
-        return self.manifest.horizon.offset if self.manifest.horizon else 0
+        return _horizon_of(self.manifest)
 
     def known(self) -> Known:
         """Return the names of queues and links at the horizon; their events were compacted.
@@ -110,6 +114,10 @@ class HistoryLog:
         known: Known = {queue.id: (queue.name, queue.id) for queue in state.queues.values()}
         known |= {link.id: (link.container, link.queue) for link in state.consumers.values()}
         return known | {link.id: (link.container, 0) for link in state.producers.values()}
+
+
+def _horizon_of(manifest: Manifest) -> int:
+    return manifest.horizon.offset if manifest.horizon else 0
 
 
 @contextmanager
@@ -167,9 +175,19 @@ def open_history(directory: str, vhost: str = DEFAULT_VHOST) -> Iterator[History
         return
     path = place_of(directory).path
     with open_reader(path) as reader:
+        manifest, horizon = reader.manifest, _horizon_of(reader.manifest)
         segments = [
             HistorySegment(
-                path, vhost, reader.manifest.log_id, one.file_id, one.base_offset, one.next_offset, one.size, reader.end
+                path,
+                vhost,
+                manifest.log_id,
+                one.file_id,
+                one.base_offset,
+                one.next_offset,
+                one.size,
+                reader.end,
+                times=one.times,
+                is_compacted=one.next_offset <= horizon,
             )
             for one in reader.segments()
             if one.state is not SegmentState.SPARE and one.size > SEGMENT_HEADER_BYTES
@@ -184,14 +202,26 @@ def _remote(directory: str, vhost: str) -> HistoryLog:
         raise LogError(f"{directory} holds no log: {manifest_path(place.path)} is missing")
     found = survey(place.storage, place.path, manifest, batch_bytes_max=_BATCH_BYTES_MAX)
     end = found.valid_end
-    rows = [(one.file_id, one.base_offset, one.next_offset, one.size) for one in manifest.sealed]
+    rows = [(one.file_id, one.base_offset, one.next_offset, one.size, one.times) for one in manifest.sealed]
     for part, following in zip(found.parts, [*found.parts[1:], None], strict=True):
         next_offset = end if following is None else following.header.base_offset
-        rows.append((part.header.file_id, part.header.base_offset, next_offset, part.end))
+        rows.append((part.header.file_id, part.header.base_offset, next_offset, part.end, part.times))
         part.file.close()
+    horizon = _horizon_of(manifest)
     segments = [
-        HistorySegment(directory, vhost, manifest.log_id, file_id, base_offset, next_offset, size, end)
-        for file_id, base_offset, next_offset, size in rows
+        HistorySegment(
+            directory,
+            vhost,
+            manifest.log_id,
+            file_id,
+            base_offset,
+            next_offset,
+            size,
+            end,
+            times=times,
+            is_compacted=next_offset <= horizon,
+        )
+        for file_id, base_offset, next_offset, size, times in rows
         if size > SEGMENT_HEADER_BYTES
     ]
     return HistoryLog(directory, vhost, manifest, tuple(segments), end)
@@ -223,13 +253,15 @@ def open_segment(segment: HistorySegment) -> SegmentReader:
 
 
 def first_time_us(segment: HistorySegment) -> int:
-    """Return the time of a segment's first batch, from its header; 0 if the segment is too short."""
+    """Return the time of a segment's first batch with records; TIME_MAX_US if no batch has any.
+
+    In a log of version 0.1.0 no record of the segment is earlier, but a batch without records may be.
+    """
     part = open_segment(segment)
     try:
-        head = part.file.read(BATCH_HEADER_BYTES, SEGMENT_HEADER_BYTES)
+        return next((header.base_timestamp_us for header in part.walk() if header.count), TIME_MAX_US)
     finally:
         part.file.close()
-    return decode_header(head).base_timestamp_us if len(head) == BATCH_HEADER_BYTES else 0
 
 
 def limited(segment: HistorySegment, *, first: int = 0, end: int) -> HistorySegment:

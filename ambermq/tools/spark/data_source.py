@@ -37,8 +37,9 @@ from ambermq.tools.dataset.arrow_table import Selection, selection_between
 from ambermq.tools.dataset.file_systems import is_remote, place_of
 from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories
 from ambermq.tools.dataset.schema import CONTENT_COLUMNS, EVENT_COLUMNS, columns_named, schema_of
+from ambermq.tools.dataset.segment_selection import possible_segments
 from ambermq.tools.spark.data_loss import HistoryWarning
-from ambermq.tools.spark.filters import is_possible, selection_of
+from ambermq.tools.spark.filters import selection_of
 from ambermq.tools.spark.part_reader import PlannedLog, SourceOptions, read_part
 from ambermq.tools.spark.stream_source import EventStreamReader
 from ambermq.tools.terminal.errors import ToolError
@@ -127,8 +128,7 @@ class EventReader(DataSourceReader):
         return [
             HistoryPartition(number, part)
             for number, log in enumerate(self._logs)
-            for part in log.parts
-            if _is_possible(part, self._selection)
+            for part in _possible_parts(log, self._selection)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -155,8 +155,10 @@ def _warn(log: HistoryLog, what: str) -> None:
     warnings.warn(f"{log.directory} was compacted: {what}", HistoryWarning, stacklevel=4)
 
 
-def _is_possible(part: HistorySegment | ArchivePart, selection: Selection) -> bool:
-    return may_hold(part, selection) if isinstance(part, ArchivePart) else is_possible(part, selection)
+def _possible_parts(log: PlannedLog, selection: Selection) -> list[HistorySegment | ArchivePart]:
+    archived = [one for one in log.parts if isinstance(one, ArchivePart) and may_hold(one, selection)]
+    segments = [one for one in log.parts if isinstance(one, HistorySegment)]
+    return [*archived, *possible_segments(segments, selection)]
 
 
 class PushingReader(EventReader):

@@ -166,10 +166,10 @@ def _print_horizons(logs: Sequence[Any]) -> None:
 
 def _groups(segments: Sequence[Any], selection: Any) -> list[tuple[Any, ...]]:
     """Return the segments that may hold events of a selection, in groups of neighbours."""
+    from ambermq.tools.dataset.segment_selection import possible_segments  # noqa: PLC0415 - as in export_history
+
     groups: list[list[Any]] = []
-    for segment in segments:
-        if segment.next_offset <= selection.first or segment.base_offset >= selection.end:
-            continue
+    for segment in possible_segments(segments, selection):
         if groups and sum(one.size for one in groups[-1]) + segment.size <= _GROUP_BYTES:
             groups[-1].append(segment)
         else:

@@ -21,9 +21,8 @@ from pyspark.sql.datasource import (
 )
 
 from ambermq.tools.dataset.arrow_table import EVERYTHING, Selection
-from ambermq.tools.dataset.log_segments import HistorySegment, first_time_us
 
-__all__ = ["is_possible", "selection_of"]
+__all__ = ["selection_of"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _RANGES: Final = {"offset": ("first", "end"), "timestamp": ("begin_us", "end_us")}
@@ -78,11 +77,3 @@ def _number(value: Any) -> int | None:
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(microseconds=1)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def is_possible(segment: HistorySegment, selection: Selection) -> bool:
-    """Return whether a segment may hold events of a selection."""
-    first, end = max(selection.first, segment.first), min(selection.end, segment.end)
-    if segment.next_offset <= first or segment.base_offset >= end:
-        return False
-    return selection.end_us == EVERYTHING.end_us or first_time_us(segment) < selection.end_us

@@ -5,7 +5,9 @@ Spark writes it to its checkpoint, so a query reads each event once, also after 
 Rule 2. `events_max` limits the records of a micro-batch; a record that settles a thousand messages is one record.
 Without it a micro-batch reads all events up to the durable end.
 Rule 3. With the trigger availableNow the query ends at the durable end at its start.
-Rule 4. A stream never skips an unread event without a word: data_loss.py raises or warns. Then it continues at the
+Rule 4. `since` is the beginning of a new query only: a restarted one continues with its next event, whatever an age
+means by then. `until` ends a stream at the first event at or after it.
+Rule 5. A stream never skips an unread event without a word: data_loss.py raises or warns. Then it continues at the
 horizon.
 """
 
@@ -23,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 
 from ambermq.tools.dataset.arrow_table import EVERYTHING
 from ambermq.tools.dataset.log_segments import HistoryLog, HistorySegment, limited, open_histories, open_segment
+from ambermq.tools.dataset.segment_selection import offset_from
 from ambermq.tools.spark.data_loss import DataLoss
 from ambermq.tools.spark.part_reader import PlannedLog, SourceOptions, read_part
 from ambermq.tools.terminal.errors import ToolError
@@ -65,7 +68,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> _Ends:  # noqa: N802 - Spark's name
         """Return the offset at which a new query begins."""
         with self._opened() as logs:
-            return {log.vhost: self._first(log, 0) for log in logs}
+            return {log.vhost: self._begin(log) for log in logs}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit that the options set."""
@@ -83,7 +86,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._loss.check(logs, start)
             for log in logs:
                 first = self._first(log, int(start.get(log.vhost, 0)))
-                end = log.end if self._target is None else min(log.end, int(self._target.get(log.vhost, 0)))
+                end = self._last(log, first)
                 ends[log.vhost] = max(first, end)
                 if left is not None and first < end:
                     ends[log.vhost], left = _limited_end(log, first, end, left)
@@ -100,6 +103,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._loss.check(logs, start, end)
             for log in logs:
                 first, last = self._first(log, int(start.get(log.vhost, 0))), int(end.get(log.vhost, 0))
+                first = max(first, self._options.selection.first)
                 planned = PlannedLog(log.segments, log.known(), ())
                 chosen = (one for one in log.segments if one.next_offset > first and one.base_offset < last)
                 parts += [StreamPartition(planned, limited(one, first=first, end=last)) for one in chosen]
@@ -109,6 +113,21 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the events of a part. Raises DamageError, ToolError."""
         assert isinstance(partition, StreamPartition)
         return read_part(partition.log, partition.segment, self._columns, EVERYTHING, self._options)
+
+    def _begin(self, log: HistoryLog) -> int:
+        """Return the offset at which a new query begins."""
+        selection, first = self._options.selection, self._first(log, 0)
+        return min(max(first, selection.first, offset_from(log, selection.begin_us, first=first)), log.end)
+
+    def _last(self, log: HistoryLog, first: int) -> int:
+        """Return the offset at which the query ends for now: the end of the log, of availableNow, or `until`."""
+        selection = self._options.selection
+        end = min(log.end, selection.end)
+        if self._target is not None:
+            end = min(end, int(self._target.get(log.vhost, 0)))
+        return (
+            end if selection.end_us == EVERYTHING.end_us else min(end, offset_from(log, selection.end_us, first=first))
+        )
 
     def _first(self, log: HistoryLog, offset: int) -> int:
         """Return the offset to continue at: it skips compacted events, unless `below_horizon` is `log`.
