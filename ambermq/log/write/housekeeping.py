@@ -101,6 +101,7 @@ class Housekeeper:
         "_rolls",
         "_storage",
         "_written_bytes",
+        "deletion_count",
         "faults",
         "lane",
         "manifest",
@@ -128,6 +129,8 @@ class Housekeeper:
         self.manifest = manifest
         self.spares: deque[Spare] = deque()
         """At most one spare. The loop takes it from here."""
+        self.deletion_count = 0
+        """How often the files that are not needed any more were deleted, as far as no reader uses them."""
         self._storage = storage
         self._directory = directory
         self._config = config
@@ -229,9 +232,10 @@ class Housekeeper:
         self._commit_rolls()
         if self._edits or self._placements or self._adoptions:
             self._serve_requests()
+        # Before the spare, which may need the space that a deletion frees.
+        self._delete_removed()
         if not self._has_spare:
             self._prepare_spare()
-        self._delete_removed()
 
     def _serve_requests(self) -> None:
         """Serve the requests of the loop and notify it at once, because a spare and indexes may take seconds."""
@@ -342,6 +346,7 @@ class Housekeeper:
         removed_ids = self._file_deletion.delete(frozenset(self.manifest.removed) - in_use)
         if removed_ids:
             self._commit(partial(forget_removed, file_ids=removed_ids))
+        self.deletion_count += 1
 
     def _ballast_path(self) -> str:
         return f"{self._directory}/ballast"

@@ -316,6 +316,15 @@ class Log:
         """The manifest after its last edit."""
         return self._housekeeper.manifest
 
+    @property
+    def deletion_count(self) -> int:
+        """How often the housekeeping has deleted the files that are not needed any more."""
+        return self._housekeeper.deletion_count
+
+    def request_deletion(self) -> None:
+        """Request a deletion of the files that are not needed any more; those that a reader uses stay."""
+        self._housekeeping_lane.wake()
+
     def open_lane(self, name: str, run: Callable[[], None]) -> Lane:
         """Open a lane that runs `run` in the background each time it is woken. It ends with the log."""
         return self._workers.lane(name, run)

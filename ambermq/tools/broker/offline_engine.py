@@ -1,7 +1,10 @@
 """The engine of a log whose broker does not run: open it, run a few commands, close it.
 
-This is a start of the engine without a server. So a new epoch begins in the log, and acquired messages are available
-again.
+Rule 1. This is a start of the engine without a server. So a new epoch begins in the log, and acquired messages are
+available again.
+Rule 2. No broker follows that would delete files later. So files that the commands replaced are deleted at the end,
+after the commands have closed their readers.
+Rule 3. The engine allocates little disk space: a command should not need more of it than it frees.
 """
 
 import time
@@ -27,6 +30,9 @@ from ambermq.tools.terminal.errors import ToolError
 __all__ = ["ask", "offline_engine"]
 
 _POLL_MS: Final = 20
+_DELETION_SECONDS: Final = 10.0
+"""A disk without any space may prevent a deletion. The next start tries it again."""
+_CONFIG: Final = LogConfig(segment_bytes_max=LogConfig().segment_bytes_min, ballast_bytes=0)
 
 
 @contextmanager
@@ -38,7 +44,7 @@ def offline_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Ite
     if not Path(manifest_path(directory)).exists():
         raise LogError(f"{directory} holds no log: {manifest_path(directory)} is missing")
     now_us, settings = _now_us(), Settings()
-    recovery = Recovery.open(DiskStorage(), directory, LogConfig(), now_us)
+    recovery = Recovery.open(DiskStorage(), directory, _CONFIG, now_us)
     try:
         engine = recover(recovery, settings.engine, now_us, mode=mode)
     except BaseException:
@@ -46,6 +52,7 @@ def offline_engine(directory: str, mode: VhostMode = VhostMode.AUTOMATIC) -> Ite
         raise
     try:
         yield engine
+        _delete_removed(engine)
     finally:
         engine.log.close()
 
@@ -60,6 +67,19 @@ def ask(engine: DurableLoop, command: Command) -> Any:
             if _answers(effect, command):
                 return effect.value if isinstance(effect, Answered) else None
         poller.poll(_POLL_MS)
+
+
+def _delete_removed(engine: DurableLoop) -> None:
+    """Wait until the files that are not needed any more are deleted, except those that a reader uses."""
+    log, deadline_s = engine.log, time.monotonic() + _DELETION_SECONDS
+    poller = poll()
+    poller.register(engine.fileno(), POLLIN)
+    # The first run may have begun before the last reader was closed.
+    count = log.deletion_count + 2
+    while log.manifest.removed and log.deletion_count < count and time.monotonic() < deadline_s:
+        log.request_deletion()
+        poller.poll(_POLL_MS)
+        engine.completed(_now_us())
 
 
 def _answers(effect: Effect, command: Any) -> bool:

@@ -241,3 +241,22 @@ def test_a_disk_that_fails_to_delete_fails_the_log() -> None:
     storage.fail(errno.EIO, operation="unlink")
     with pytest.raises(LogFailed, match="housekeeping failed"):
         log.completed()
+
+
+def test_a_full_disk_is_given_the_space_of_files_to_delete_first() -> None:
+    """A spare that finds no space does not keep away the deletion that would make it."""
+    storage = SimulatedStorage()
+    log = _open(storage)
+    log.completed()
+    storage.kill()
+    log = _open(storage)
+    recovered = load(storage, DIRECTORY)
+    assert recovered is not None
+    assert recovered.removed
+    storage.unlink(f"{DIRECTORY}/ballast")
+    storage.capacity_bytes -= storage.free_bytes(DIRECTORY) - 2000
+    log.completed()
+    last = load(storage, DIRECTORY)
+    assert last is not None
+    assert last.removed == ()
+    assert log.deletion_count

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.log.format.segment import segment_path
+from ambermq.log.manifest.manifest import Manifest, load
+from ambermq.log.read.log_reader import open_reader
+from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.broker.child_broker import ChildBroker
 from ambermq.tools.compaction.command import parse_history
 from ambermq.tools.compaction.runner import Runner
@@ -77,6 +81,51 @@ def test_without_a_broker_it_is_the_same(small: ChildBroker, run: Run) -> None:
     assert run("log", "verify", *data).exit_code == 0
     small.start()
     assert len(run("receive", "stays", "--all", "--timeout", 2, *data).stdout.splitlines()) == 100
+
+
+def test_without_a_broker_the_disk_is_free_at_once(small: ChildBroker, run: Run) -> None:
+    """The files that were replaced are gone when the command ends, and less is allocated than before."""
+    data = ("--data", small.directory)
+    run("send", "stays", "--size", 900, "--count", 100, *data)
+    load_until_sealed(small, 6)
+    small.stop()
+    before = manifest_of(small)
+    allocated = disk_bytes(small)
+    result = run("log", "compact", *LOCAL, *data, "--output", "json")
+    assert result.exit_code == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    after = manifest_of(small)
+    assert after.removed == ()
+    replaced = {one.file_id for one in before.sealed} - {one.file_id for one in after.sealed}
+    assert replaced
+    assert not [one for one in replaced if Path(segment_path(str(small.directory), one)).exists()]
+    assert allocated - disk_bytes(small) >= outcome["bytes_before"] - outcome["bytes_after"] - (9 << 20)
+    assert run("log", "verify", *data).exit_code == 0
+
+
+def test_without_a_broker_the_files_of_another_reader_stay(small: ChildBroker, run: Run) -> None:
+    """What another process reads is deleted later; the command does not wait for it."""
+    data = ("--data", small.directory)
+    load_until_sealed(small, 1)
+    small.stop()
+    with open_reader(str(small.directory)) as reader:
+        names = [one.file_id for one in reader.manifest.sealed]
+        assert run("log", "compact", *LOCAL, *data).exit_code == 0
+        assert set(names) <= set(manifest_of(small).removed)
+        assert sum(1 for _ in reader.batches()) > 0
+    assert run("log", "compact", *LOCAL, *data).exit_code == 0
+    assert manifest_of(small).removed == ()
+
+
+def manifest_of(broker: ChildBroker) -> Manifest:
+    manifest = load(DiskStorage(), str(broker.directory))
+    assert manifest is not None
+    return manifest
+
+
+def disk_bytes(broker: ChildBroker) -> int:
+    """The bytes that the directory takes on the disk, as `du` counts them."""
+    return 512 * sum(path.stat().st_blocks for path in broker.directory.rglob("*"))
 
 
 def test_below_the_horizon_everything_is_refused(small: ChildBroker, run: Run) -> None:
