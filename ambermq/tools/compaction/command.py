@@ -18,6 +18,7 @@ import click
 
 from ambermq.engine.compaction.plan import History
 from ambermq.engine.history.timestamps import iso_time
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.client.broker_option import (
     URL_VARIABLE,
     broker_of_directory,
@@ -32,6 +33,7 @@ from ambermq.tools.compaction.job import run_compaction
 from ambermq.tools.compaction.local_runner import LocalRunner
 from ambermq.tools.compaction.preview import Outcome, preview_compaction
 from ambermq.tools.compaction.runner import Runner
+from ambermq.tools.past.background_storage import limited_storage
 from ambermq.tools.past.moment_option import parse_duration
 from ambermq.tools.spark.session import check_packages
 from ambermq.tools.terminal.durations import duration_text
@@ -131,6 +133,7 @@ def compact(
         rate = 0 if broker_of_directory(directory) is None else _RATE_MIB
     # Segments that are deleted whole are not read: a session is not worth its start.
     kind = "local" if whole_segments else kind
+    reads = limited_storage(rate << 20)
     with (
         _disk_full_errors(directory),
         closing(_runner(kind, master, processes, bytes_per_s=rate << 20)) as runner,
@@ -145,9 +148,10 @@ def compact(
                 whole_segments=whole_segments,
                 compresses=compresses,
                 progress=progress,
+                reads=reads,
             )
         else:
-            write_archive = None if archive is None else partial(_archived, archive, current_vhost())
+            write_archive = None if archive is None else partial(_archived, archive, current_vhost(), reads)
             with broker_for(directory, _url(directory, url), token=token) as broker:
                 outcome = run_compaction(
                     directory,
@@ -159,6 +163,7 @@ def compact(
                     compresses=compresses,
                     archive=write_archive,
                     progress=progress,
+                    reads=reads,
                 )
     _print(outcome, output, is_dry=dry_run, seconds=time.monotonic() - began, compresses=compresses)
 
@@ -228,10 +233,10 @@ def _check_reach(target: str) -> None:
     place_of(target)
 
 
-def _archived(target: str, vhost: str, directory: str, first: int, last: int) -> tuple[str, ...]:
+def _archived(target: str, vhost: str, reads: Storage, directory: str, first: int, last: int) -> tuple[str, ...]:
     from ambermq.tools.dataset.archive_writer import write_archive  # noqa: PLC0415 - pyarrow is an extra, and slow to import
 
-    return (write_archive(directory, first, last, target, vhost=vhost)[0],)
+    return (write_archive(directory, first, last, target, vhost=vhost, storage=reads)[0],)
 
 
 def _print(outcome: Outcome, output: str, *, is_dry: bool, seconds: float, compresses: bool) -> None:

@@ -31,6 +31,7 @@ from ambermq.log.errors import LockedError
 from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot
 from ambermq.log.read.log_reader import LogReader, open_reader
 from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.compaction.commit_target import CommitTarget
 from ambermq.tools.compaction.preview import Outcome, Progress, base_within, choose, end_of_base, fill_outcome
 from ambermq.tools.compaction.runner import Runner
@@ -61,6 +62,7 @@ class _Job:
         *,
         whole_segments: bool,
         compresses: bool,
+        reads: Storage,
     ) -> None:
         self._directory = directory
         self._history = history
@@ -71,6 +73,8 @@ class _Job:
         self._progress = progress
         self._config = config
         self._storage = DiskStorage()
+        self._reads = reads
+        """The disk for everything that the job itself reads of the log; the tasks of the runner have their own."""
         self._job = f"{now_us}-{secrets.token_hex(4)}"
         self._outcome = Outcome()
         self._whole_segments = whole_segments
@@ -84,7 +88,7 @@ class _Job:
             self._outcome.swept = sweep_jobs(self._storage, self._directory, is_locked=True)
             try:
                 self._take_snapshots()
-                with open_reader(self._directory, self._config) as reader:
+                with open_reader(self._directory, self._config, self._reads) as reader:
                     snapshots = self._snapshots(reader)
                     if snapshots:
                         self._compact(reader, self._plan(reader, snapshots))
@@ -111,7 +115,7 @@ class _Job:
 
     def _make_base(self) -> None:
         """Write a snapshot at the begin of the history to keep, unless one exists that serves as the base."""
-        with open_past(self._directory, self._config, now_us=self._now_us) as past:
+        with open_past(self._directory, self._config, now_us=self._now_us, storage=self._reads) as past:
             end = end_of_base(past, self._history, self._now_us)
             if end is None:
                 return
@@ -146,7 +150,7 @@ class _Job:
         return () if base is None else snapshots[snapshots.index(base) :]
 
     def _plan(self, reader: LogReader, snapshots: Sequence[Snapshot]) -> Plan:
-        states = (load_snapshot(self._storage, self._directory, reader.manifest, one) for one in snapshots)
+        states = (load_snapshot(self._reads, self._directory, reader.manifest, one) for one in snapshots)
         base = snapshots[0]
         return plan_compaction(reader.manifest, Horizon(base.end, base.time_us), map(kept_offsets, states))
 
@@ -243,13 +247,14 @@ def run_compaction(
     archive: Archive | None = None,
     progress: Progress = lambda *_: None,
     config: LogConfig | None = None,
+    reads: Storage | None = None,
 ) -> Outcome:
     """Compact the log in `directory`: keep `history` before `now_us` and the live messages; return the outcome.
 
     With `whole_segments` no segment is read or rewritten: those without kept records are deleted, the others stay.
     With `compresses` rewritten segments are compressed, and so are segments that were never compressed. `config` is
-    the configuration of the log. Raises ToolError, every LogError and OSError. After an error the log is as before,
-    but may have two more snapshots.
+    the configuration of the log. What the tasks do not read is read from `reads`, by default without a limit. Raises
+    ToolError, every LogError and OSError. After an error the log is as before, but may have two more snapshots.
     """
     config = config or LogConfig()
     job = _Job(
@@ -263,6 +268,7 @@ def run_compaction(
         config,
         whole_segments=whole_segments,
         compresses=compresses,
+        reads=reads or DiskStorage(),
     )
     return job.run()
 

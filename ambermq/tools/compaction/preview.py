@@ -17,6 +17,7 @@ from ambermq.log.config import LogConfig
 from ambermq.log.format.segment import SEGMENT_HEADER_BYTES
 from ambermq.log.manifest.manifest import Horizon, SealedSegment, Snapshot
 from ambermq.log.read.log_reader import LogReader, SegmentState
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.compaction.runner import Runner
 
 __all__ = [
@@ -79,13 +80,14 @@ def preview_compaction(
     compresses: bool = False,
     progress: Progress = lambda *_: None,
     config: LogConfig | None = None,
+    reads: Storage | None = None,
 ) -> Outcome:
     """Return the outcome that `run_compaction` would have, and change nothing: not even a snapshot is taken.
 
     Instead of a snapshot, the state is folded in memory. Raises the errors of `run_compaction`.
     """
     config, outcome = config or LogConfig(), Outcome()
-    with open_past(directory, config, now_us=now_us) as past:
+    with open_past(directory, config, now_us=now_us, storage=reads) as past:
         plan = _plan(past, history, now_us, whole_segments=whole_segments)
         if plan is not None:
             choice, counts = choose(

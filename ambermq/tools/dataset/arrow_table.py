@@ -33,6 +33,7 @@ from ambermq.log.format.batch import Mismatch
 from ambermq.log.format.compression import plain_bodies
 from ambermq.log.segments.batch_walk import BatchWalk, find_later
 from ambermq.log.segments.segment_reader import SegmentReader
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
 from ambermq.tools.dataset.lookup import Lookup, Names
 from ambermq.tools.dataset.message_columns import content_of, id_of
@@ -100,14 +101,16 @@ def event_columns(
     known: Mapping[int, tuple[str, int]] | None = None,
     selection: Selection = EVERYTHING,
     damaged_rows: bool = False,
+    storage: Storage | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield these columns of the events of a segment, with the schema `schema_of(columns)`.
 
     `segments` are all segments of the log, for names and pieces of messages in other segments; `known` is
-    HistoryLog.known(). Raises DamageError unless `damaged_rows`, and ToolError if the segment was deleted.
+    HistoryLog.known(). A segment on this disk is read from `storage` if there is one. Raises DamageError unless
+    `damaged_rows`, and ToolError if the segment was deleted.
     """
-    part = open_segment(segment)
-    lookup = Lookup(segments or (segment,))
+    part = open_segment(segment, storage)
+    lookup = Lookup(segments or (segment,), storage)
     try:
         table = _Table(part, segment, columns, selection, lookup, dict(known or {}))
         yield from table.batches(damaged_rows=damaged_rows)

@@ -24,6 +24,7 @@ from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST, vhosts_path
 from ambermq.log.read.log_reader import SegmentState, open_reader
 from ambermq.log.segments.segment_reader import SegmentReader
 from ambermq.log.segments.tail_survey import survey
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.dataset.file_systems import is_remote, joined, place_of
 from ambermq.tools.dataset.s3_url import shown_url
 from ambermq.tools.terminal.errors import ToolError
@@ -101,16 +102,17 @@ class HistoryLog:
         """The offset at which history begins; below it the log has only live messages."""
         return _horizon_of(self.manifest)
 
-    def known(self) -> Known:
+    def known(self, storage: Storage | None = None) -> Known:
         """Return the names of queues and links at the horizon; their events were compacted.
 
-        Raises DamageError, ForeignError.
+        A snapshot on this disk is read from `storage` if there is one. Raises DamageError, ForeignError.
         """
         base = next((one for one in self.manifest.snapshots if self.horizon and one.end == self.horizon), None)
         if base is None:
             return {}
         place = place_of(self.directory)
-        state = load_snapshot(place.storage, place.path, self.manifest, base)
+        reads = place.storage if storage is None or is_remote(self.directory) else storage
+        state = load_snapshot(reads, place.path, self.manifest, base)
         known: Known = {queue.id: (queue.name, queue.id) for queue in state.queues.values()}
         known |= {link.id: (link.container, link.queue) for link in state.consumers.values()}
         return known | {link.id: (link.container, 0) for link in state.producers.values()}
@@ -165,16 +167,16 @@ def _logs(directory: str, vhost: str) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def open_history(directory: str, vhost: str = DEFAULT_VHOST) -> Iterator[HistoryLog]:
+def open_history(directory: str, vhost: str = DEFAULT_VHOST, *, storage: Storage | None = None) -> Iterator[HistoryLog]:
     """Open the directory of one log, a path or a URL, for a block; `vhost` is the name of its virtual host.
 
-    Raises LogError.
+    A log on this disk is read from `storage` if there is one. Raises LogError.
     """
     if is_remote(directory):
         yield _remote(directory, vhost)
         return
     path = place_of(directory).path
-    with open_reader(path) as reader:
+    with open_reader(path, storage=storage) as reader:
         manifest, horizon = reader.manifest, _horizon_of(reader.manifest)
         segments = [
             HistorySegment(
@@ -227,15 +229,15 @@ def _remote(directory: str, vhost: str) -> HistoryLog:
     return HistoryLog(directory, vhost, manifest, tuple(segments), end)
 
 
-def open_segment(segment: HistorySegment) -> SegmentReader:
-    """Open a segment; the caller closes its file.
+def open_segment(segment: HistorySegment, storage: Storage | None = None) -> SegmentReader:
+    """Open a segment, from `storage` if there is one and the segment is on this disk; the caller closes its file.
 
     Raises DamageError if the file is another segment, and ToolError if it was deleted.
     """
     place = place_of(segment.log)
     path = segment_path(place.path, segment.file_id)
     try:
-        file = place.storage.open(path)
+        file = (place.storage if storage is None or is_remote(segment.log) else storage).open(path)
     except FileNotFoundError as error:
         raise ToolError(
             "the segment is gone: a compaction replaced it after this read was planned",

@@ -16,6 +16,7 @@ from ambermq.log.format.batch import BatchHeader, Mismatch
 from ambermq.log.format.compression import plain_bodies
 from ambermq.log.segments.batch_walk import BatchWalk
 from ambermq.log.segments.segment_reader import SegmentReader
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.dataset.log_segments import HistorySegment, Known, open_segment
 from ambermq.tools.terminal.errors import ToolError
 
@@ -27,8 +28,8 @@ _OPEN_MAX: Final = 16
 class _Opened:
     """An open segment, and the positions of its batches as far as it was walked."""
 
-    def __init__(self, segment: HistorySegment) -> None:
-        self.part: SegmentReader = open_segment(segment)
+    def __init__(self, segment: HistorySegment, storage: Storage | None) -> None:
+        self.part: SegmentReader = open_segment(segment, storage)
         self._walk = self.part.walk()
         self._headers: Iterator[BatchHeader] = iter(self._walk)
         self._bases: list[int] = []
@@ -51,9 +52,10 @@ class _Opened:
 class Lookup:
     """The records of one log by offset; the caller closes it."""
 
-    def __init__(self, segments: Sequence[HistorySegment]) -> None:
-        """Look up records in these segments, which are in the order of their offsets."""
+    def __init__(self, segments: Sequence[HistorySegment], storage: Storage | None = None) -> None:
+        """Look up records in these segments, in the order of their offsets; those on this disk through `storage`."""
         self._segments = segments
+        self._storage = storage
         self._bases = [one.base_offset for one in segments]
         self._opened: dict[int, _Opened] = {}
 
@@ -92,7 +94,7 @@ class Lookup:
             if len(self._opened) == _OPEN_MAX:
                 self._opened.pop(next(iter(self._opened))).part.file.close()
             try:
-                opened = self._opened[index] = _Opened(self._segments[index])
+                opened = self._opened[index] = _Opened(self._segments[index], self._storage)
             except ToolError:
                 return None
         return opened.batch(offset)

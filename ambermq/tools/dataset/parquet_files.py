@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ambermq.log.format.checksum import crc32c
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.dataset.file_systems import os_errors, place_of
 from ambermq.tools.dataset.schema import schema_of
 
@@ -70,11 +71,17 @@ class ParquetFile:
 
 
 def write_events(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[str], target: str, *, attempt: str
+    batches: Iterable[pa.RecordBatch],
+    columns: Sequence[str],
+    target: str,
+    *,
+    attempt: str,
+    storage: Storage | None = None,
 ) -> list[ParquetFile]:
     """Write record batches below a path or URL and return the files, sorted by path.
 
-    The columns must include offset, timestamp and queue. Raises OSError.
+    The columns must include offset, timestamp and queue. Files on this disk are read again from `storage` if there is
+    one. Raises OSError.
     """
     place = place_of(target)
     paths: list[str] = []
@@ -103,7 +110,8 @@ def write_events(
         )
     if place.filesystem is None:
         _sync(paths, place.path)
-    return sorted((_file(place, path) for path in paths), key=lambda one: one.path)
+    reads = place.storage if storage is None or place.filesystem is not None else storage
+    return sorted((_file(place, path, reads) for path in paths), key=lambda one: one.path)
 
 
 def _with_partitions(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -113,11 +121,11 @@ def _with_partitions(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> It
         yield pa.RecordBatch.from_arrays([*batch.columns, *partitions], schema=schema)
 
 
-def _file(place: Any, path: str) -> ParquetFile:
+def _file(place: Any, path: str, reads: Storage) -> ParquetFile:
     """Return the description of a written file; the file is read once for its checksum."""
     from pyarrow.parquet import read_metadata  # noqa: PLC0415 - beside its one use
 
-    file = place.storage.open(path)
+    file = reads.open(path)
     try:
         size, crc = file.size(), 0
         for position in range(0, size, _PIECE_BYTES):

@@ -27,11 +27,10 @@ from ambermq.tools.client.broker_option import data_option, vhost_directory
 from ambermq.tools.history.event_text import EVENT_TYPES, Line, event_line, type_of
 from ambermq.tools.past.background_storage import open_log, storage_of
 from ambermq.tools.past.id_names import IdNames
-from ambermq.tools.past.low_priority import directory_to_read
+from ambermq.tools.past.low_priority import ReadingGroup, directory_to_read
 from ambermq.tools.past.past_names import names_in
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
-from ambermq.tools.terminal.lazy_group import LazyGroup
 from ambermq.tools.terminal.output import output_option, print_json, print_line, print_rows, print_values
 from ambermq.tools.terminal.progress import progress_bar
 
@@ -55,7 +54,7 @@ _LAZY: Final = {
 }
 
 
-@click.group(cls=LazyGroup, lazy=_LAZY, epilog="Example: ambermq log dump --data ./data --type published --limit 20")
+@click.group(cls=ReadingGroup, lazy=_LAZY, epilog="Example: ambermq log dump --data ./data --type published --limit 20")
 def log() -> None:
     """Read, verify, repair and compact the log in a data directory."""
 

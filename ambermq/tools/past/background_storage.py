@@ -4,7 +4,8 @@ Rule 1. While the broker is busy, reads are limited in bytes a second and in pro
 a disk that is busy with reads, and niceness does not help them. `python -m bench --only beside` measures the broker
 while a reader runs; AMBERMQ_READ_RATE=0 removes the limit.
 Rule 2. Beside an idle broker reads have no limit.
-Rule 3. Writes through this storage have no limit.
+Rule 3. A compaction has a limit of its own (`--rate`), which holds whether the broker is busy or not.
+Rule 4. Writes through this storage have no limit.
 """
 
 import os
@@ -21,7 +22,7 @@ from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 
-__all__ = ["BackgroundStorage", "BrokerLoad", "open_log", "storage_of"]
+__all__ = ["BackgroundStorage", "BrokerLoad", "limited_storage", "open_log", "storage_of"]
 
 _PROCESSOR_SHARE: Final = 0.25
 """The share of one processor that a reader may use while the broker is busy."""
@@ -67,7 +68,7 @@ class _BackgroundFile(DiskFile):
 
     __slots__ = ("_limit", "_load")
 
-    def __init__(self, fd: int, limit: RateLimit, load: BrokerLoad, *, is_direct: bool) -> None:
+    def __init__(self, fd: int, limit: RateLimit, load: BrokerLoad | None, *, is_direct: bool) -> None:
         super().__init__(fd, is_direct=is_direct)
         self._limit = limit
         self._load = load
@@ -75,7 +76,7 @@ class _BackgroundFile(DiskFile):
     def read(self, length: int, position: int) -> bytes:
         """See File."""
         content = super().read(length, position)
-        if self._load.is_busy():
+        if self._load is None or self._load.is_busy():
             self._limit.spend(len(content))
         else:
             self._limit.reset()
@@ -84,12 +85,12 @@ class _BackgroundFile(DiskFile):
 
 @final
 class BackgroundStorage(DiskStorage):
-    """The file system with one read limit for all files while a broker is busy."""
+    """The file system with one read limit for all files, always or while a broker is busy."""
 
     __slots__ = ("_limit", "_load")
 
-    def __init__(self, limit: RateLimit, load: BrokerLoad) -> None:
-        """Apply `limit` while `load` is busy."""
+    def __init__(self, limit: RateLimit, load: BrokerLoad | None = None) -> None:
+        """Apply `limit` while `load` is busy; without a load always."""
         self._limit = limit
         self._load = load
 
@@ -108,6 +109,11 @@ def storage_of(directory: str) -> Storage:
     if not rate or pid is None:
         return DiskStorage()
     return BackgroundStorage(RateLimit(rate << 20, processor_share=_PROCESSOR_SHARE), BrokerLoad(pid))
+
+
+def limited_storage(bytes_per_s: int) -> Storage:
+    """Return the storage for reads of at most `bytes_per_s`; 0 is no limit."""
+    return BackgroundStorage(RateLimit(bytes_per_s)) if bytes_per_s else DiskStorage()
 
 
 def open_log(directory: str) -> LogReader:

@@ -1,6 +1,8 @@
 """What a compaction archives: the log and its archive together say all that the log said before."""
 
 import json
+import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +14,12 @@ import pytest
 from ambermq.log.manifest.manifest import Manifest, load
 from ambermq.log.storage.disk import DiskStorage
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.dataset import archive_writer
 from ambermq.tools.dataset.archive_reader import archive_columns, archive_parts, known_from
 from ambermq.tools.dataset.arrow_table import Selection, event_columns
 from ambermq.tools.dataset.log_segments import open_history
 from ambermq.tools.dataset.schema import EVENT_COLUMNS
+from ambermq.tools.past.rate_limit import RateLimit
 from ambermq.tools.spark import session as spark_session
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
@@ -203,6 +207,48 @@ def test_whole_segments_are_archived_too(tmp_path: Path, run: Run) -> None:
         after = rows_in_archive(broker) + rows_in_log(broker)
     known = [row for row in after if row["offset"] <= before[-1]["offset"]]
     assert in_order(known) == in_order(before)
+
+
+@pytest.mark.parametrize(("rate", "mib"), [((), 32), (("--rate", 5), 5), (("--rate", 0), None)])
+@pytest.mark.parametrize("kept", ["0s", "1ms"])
+def test_an_archive_has_the_rate_and_the_priority_of_a_compaction(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, rate: tuple[object, ...], mib: int | None, kept: str
+) -> None:
+    """Beside the tasks: what the command itself reads is limited, the fold of a base too, at a low priority."""
+    spent, rates, told = [0], set(), list[str]()
+    original, written = RateLimit.__init__, archive_writer.write_archive
+
+    def noted(limit: RateLimit, bytes_per_s: int, **options: Any) -> None:
+        rates.add(bytes_per_s)
+        original(limit, bytes_per_s, **options)
+
+    def writing(*arguments: Any, **options: Any) -> Any:
+        told.append("archive")
+        return written(*arguments, **options)
+
+    def spend(_: RateLimit, length: int) -> None:
+        # The runner's thread has its own limit; pyarrow may read in a thread of its own.
+        spent[0] += length * (not threading.current_thread().name.startswith("ThreadPoolExecutor"))
+
+    monkeypatch.setattr(os, "setpriority", lambda *how: told.append(f"nice {how[-1]}"))
+    monkeypatch.setattr(archive_writer, "write_archive", writing)
+    monkeypatch.setattr(RateLimit, "__init__", noted)
+    monkeypatch.setattr(RateLimit, "spend", spend)
+    with running(tmp_path) as broker:
+        fill(run, broker)
+        load_until_sealed(broker, sealed_count(broker) + 2)
+        told.clear()
+        before = sum(one.size for one in manifest_of(broker).sealed)
+        result = run(
+            "log", "compact", "--runner", "local", "--keep-history", kept, "--archive", tmp_path / "archive",
+            "--data", broker.directory, *rate, "--output", "json",
+        )  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["archive"]
+    assert told[0] == "nice 10"
+    assert "archive" in told
+    assert rates == {0 if mib is None else mib << 20}
+    assert (spent[0] >= before // 2) is (mib is not None)
 
 
 def test_an_archive_that_cannot_be_written_ends_it(tmp_path: Path, run: Run) -> None:

@@ -14,6 +14,7 @@ from ambermq.engine.loop import durable_loop
 from ambermq.log.format.time_range import TimeRange
 from ambermq.log.manifest.manifest import SealedSegment, load, store
 from ambermq.log.storage.disk import DiskStorage
+from ambermq.log.storage.interface import Storage
 from ambermq.tools.cli import main
 from ambermq.tools.dataset import arrow_table, segment_selection
 from ambermq.tools.dataset.arrow_table import Selection, event_columns
@@ -75,9 +76,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     file_ids: list[int] = []
     original = arrow_table.open_segment
 
-    def counted(segment: HistorySegment) -> Any:
+    def counted(segment: HistorySegment, storage: Storage | None = None) -> Any:
         file_ids.append(segment.file_id)
-        return original(segment)
+        return original(segment, storage)
 
     monkeypatch.setattr(arrow_table, "open_segment", counted)
     monkeypatch.setattr(segment_selection, "open_segment", counted)
