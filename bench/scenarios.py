@@ -17,6 +17,7 @@ from bench.measures.background_reads import measure_beside
 from bench.measures.compaction import measure_compact
 from bench.measures.message_story import measure_story
 from bench.measures.online_compaction import measure_compact_online
+from bench.measures.past_fold import measure_fold
 from bench.measures.routing import measure_routing
 from bench.measures.snapshot_pause import measure_pause
 from bench.measures.spark_read import measure_spark_read
@@ -195,6 +196,17 @@ SCENARIOS: tuple[Scenario, ...] = (
             Metric("longest", "longest of them", "s"),
             Metric("unknown", "an id that no message has", "s"),
             Metric("messages", "messages in the log", "messages"),
+        ),
+        has_peer=False,
+    ),
+    Scenario(
+        "moment",
+        "the state at a past moment, folded without a snapshot",
+        measure_fold,
+        (
+            Metric("event", "an event about one message", "us"),
+            Metric("run", "an event about 500 messages", "us"),
+            Metric("offset", "an offset of such a run", "us"),
         ),
         has_peer=False,
     ),

@@ -7,7 +7,7 @@ of 1 to 500, acquired and settled in other runs; one settlement in fifty release
 import random
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -61,10 +61,11 @@ def id_of(number: int) -> str:
     return _ID % number
 
 
-def write_story_log(directory: Path, event_count: int) -> int:
+def write_story_log(directory: Path, event_count: int, *, runs: Sequence[int] = _RUNS, is_indexed: bool = True) -> int:
     """Write a log of about `event_count` events, counted by message; return the number of messages.
 
-    All sealed segments have an index, as those of a broker have some time after it sealed them.
+    An event is about as many messages as one of `runs`. If it `is_indexed`, all sealed segments have an index, as those
+    of a broker have some time after it sealed them.
     """
     now_us = time.time_ns() // 1000 - _PAST_US
     log, lines = _opened(directory, now_us)
@@ -74,16 +75,17 @@ def write_story_log(directory: Path, event_count: int) -> int:
         now_us += _STEP_US
         line = rng.choice(lines)
         if line.count < _WAITING_MAX:
-            number, added = _publish(log, line, number, rng.choice(_RUNS), now_us)
+            number, added = _publish(log, line, number, rng.choice(runs), now_us)
             done += added
-        for event in _write_moves(line, rng, log, now_us):
+        for event in _write_moves(line, rng, runs, log, now_us):
             done += len(event.words) // WORD_BYTES
         log.draft.end_command()
         log.write(now_us)
         log.request_sync()
         log.completed()
     log.close()
-    _index(directory)
+    if is_indexed:
+        _index(directory)
     return number
 
 
@@ -116,14 +118,16 @@ def _publish(log: Log, line: _Queue, number: int, count: int, now_us: int) -> tu
     return number + count, count
 
 
-def _write_moves(line: _Queue, rng: random.Random, log: Log, now_us: int) -> Iterator[Acquired | Settled]:
+def _write_moves(
+    line: _Queue, rng: random.Random, runs: Sequence[int], log: Log, now_us: int
+) -> Iterator[Acquired | Settled]:
     """Acquire a run and settle another one for the consumer; yield the written events."""
-    taken = _take(line.ready, rng.choice(_RUNS))
+    taken = _take(line.ready, rng.choice(runs))
     if taken:
         line.count -= len(taken) // WORD_BYTES
         line.acquired.append(taken)
         yield _written(log, Acquired(log.draft.next_offset, now_us, line.queue, (line.consumer,), taken))
-    settled = _take(line.acquired, rng.choice(_RUNS))
+    settled = _take(line.acquired, rng.choice(runs))
     if settled:
         outcome = ACCEPTED if rng.random() < 0.98 else RELEASED
         if outcome is RELEASED:
