@@ -252,6 +252,22 @@ def test_a_stream_gives_each_event_once(spark: SparkSession, tmp_path: Path) -> 
     assert sorted(rows) == sorted(everything)
 
 
+def test_a_stream_that_has_lost_events_ends(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark ends the query with our words; with failOnDataLoss false it goes on at the horizon."""
+    lived = Lived(tmp_path / "data", 11, config=_CONFIG)
+    lived.live(60)
+    lived.settle_down()
+    _follow(spark, lived.directory, tmp_path)
+    lived.live(60)
+    lived.settle_down()
+    lived.end()
+    last = told(lived.directory, ("offset",))[-1][0]
+    _compacted(lived, tmp_path, last, is_archived=False)
+    with pytest.raises(ToolError, match=r"the stream has lost events.*failOnDataLoss"), translating_spark():
+        _follow(spark, lived.directory, tmp_path)
+    assert _follow(spark, lived.directory, tmp_path, failOnDataLoss="false") == [1]
+
+
 def _compacted(lived: Lived, tmp_path: Path, horizon: int, *, is_archived: bool = True) -> None:
     """Begin the history at a horizon and archive what was before; the log keeps it, as if it was live."""
     listing, archive = write_archive(lived.directory, 0, horizon - 1, str(tmp_path / "archive"))
