@@ -1,28 +1,45 @@
 """A persistent queue of u64 words: every operation returns a new version and leaves the old one unchanged.
 
-    head[start:]  front list of chunks  |  back list of chunks, last one first  tail
-    <- pop, push_front                                                       push ->
+    head[start:]  tree of chunks  tail
+    <- pop, push_front         push ->
 
 Rule 1. Arguments and results are runs of words: `bytes` of packed little-endian u64, one or many. A word is never an
         object of its own.
 Rule 2. Versions share chunks. Only the head and the tail, at most one chunk each, are copied to grow. A pop moves
         `start` and copies only the words that it returns; in a queue that is all tail it copies the rest too.
-Rule 3. A chunk is sealed when it is full. Only a removal makes a chunk smaller, and then no two neighbours in a list
-        fit into one chunk. So chunks are more than half full on average: at most 9 bytes a word in a long queue, after
-        any removals.
-Rule 4. If a list has chunks, the head has words. Only a queue that is all tail, such as a short one, has an empty head.
-Rule 5. When the front list is empty, the back list is reversed, chunk by chunk: 0.05 us for 1,024 words.
-Rule 6. No function recurses, so only memory limits the length.
+Rule 3. A chunk is sealed when it is full. Only a removal makes a chunk smaller, and joins it to a neighbour if both fit
+        into one (chunk_tree.py). So a long queue takes at most 9 bytes a word, after any removals.
+Rule 4. If the tree has chunks, the head has words. Only a queue that is all tail, such as a short one, has an empty
+        head.
+Rule 5. In an ordered queue the words rise. The methods with `ordered` or `above` in their names are for such queues:
+        they cost O(log n). `remove` reads an unordered queue to the end.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ambermq.snapshot.chunk_tree import (
+    EMPTY_TREE,
+    Node,
+    append,
+    chunk_above,
+    chunks_of,
+    first_word,
+    insert_ordered,
+    is_rising,
+    last_chunk,
+    merged,
+    pop_first,
+    prepend,
+    remove_anywhere,
+    remove_ordered,
+)
 from ambermq.snapshot.removal import Removal
-from ambermq.snapshot.word_chunk import CHUNK_BYTES, WORD_BYTES, Chunk, Link, link_all, reverse, unpack_words
+from ambermq.snapshot.word_chunk import CHUNK_BYTES, WORD_BYTES, unpack_words
 
 __all__ = ["EMPTY_QUEUE", "PersistentQueue"]
 
@@ -38,8 +55,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
     # A Struct is made in C. A constructor in Python would double the cost of pushing a single word.
     _head: bytes
     _start: int
-    _front: Link
-    _back: Link
+    _tree: Node
     _tail: bytes
     count: int
     """The number of words."""
@@ -74,11 +90,10 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         return f"PersistentQueue(count={self.count})"
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`. Chunks in the lists are not copied."""
+        """Yield all words in order, in packed runs of 1 to `CHUNK_WORDS`. Chunks of the tree are not copied."""
         if self._start < len(self._head):
             yield self._head[self._start :]
-        yield from _words_of(self._front)
-        yield from _words_of(reverse(self._back))
+        yield from chunks_of(self._tree)
         if self._tail:
             yield self._tail
 
@@ -86,8 +101,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         """Yield the runs of `chunks` from the last to the first."""
         if self._tail:
             yield self._tail
-        yield from _words_of(self._back)
-        yield from _words_of(reverse(self._front))
+        yield from chunks_of(self._tree, backward=True)
         if self._start < len(self._head):
             yield self._head[self._start :]
 
@@ -106,25 +120,43 @@ class PersistentQueue(Struct, frozen=True, eq=False):
 
     def _push_and_seal(self, tail: bytes, count: int) -> "PersistentQueue":
         """Return this queue with `tail`, which is longer than a chunk, cut into chunks; the rest stays the tail."""
-        back = self._back
+        tree = self._tree
         position = 0
         while len(tail) - position > CHUNK_BYTES:
-            back = (Chunk(tail[position : position + CHUNK_BYTES]), back)
+            tree = append(tree, tail[position : position + CHUNK_BYTES])
             position += CHUNK_BYTES
-        return _with_head(self._head, self._start, self._front, back, tail[position:], count)
+        return _with_head(self._head, self._start, tree, tail[position:], count)
 
     def push_front(self, words: bytes) -> "PersistentQueue":
         """Return this queue with packed `words` prepended in their order: `words[:8]` is the new first word."""
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
         count = self.count + len(words) // WORD_BYTES
         head = words + self._head[self._start :]
-        front = self._front
+        tree = self._tree
         # Cut from the end, so that sealed chunks are full and the rest is the head.
         end = len(head)
         while end > CHUNK_BYTES:
-            front = (Chunk(head[end - CHUNK_BYTES : end]), front)
+            tree = prepend(tree, head[end - CHUNK_BYTES : end])
             end -= CHUNK_BYTES
-        return PersistentQueue(head[:end], 0, front, self._back, self._tail, count)
+        return PersistentQueue(head[:end], 0, tree, self._tail, count)
+
+    def insert_ordered(self, words: list[int]) -> "PersistentQueue":
+        """Return an ordered queue with rising `words` inserted where they belong, in O(log n) for each chunk."""
+        tail_start = (
+            int.from_bytes(self._tail[:WORD_BYTES], "little")
+            if self._tail
+            else int.from_bytes(self.last(), "little") + 1
+        )
+        tree_start = first_word(self._tree) if self._tree else tail_start
+        low, high = bisect_left(words, tree_start), bisect_left(words, tail_start)
+        tree = insert_ordered(self._tree, words[low:high]) if low < high else self._tree
+        count = self.count - len(self._tail) // WORD_BYTES + high - low
+        queue = PersistentQueue(self._head, self._start, tree, b"", count)
+        if low:
+            head = self._head[self._start :]
+            queue = replace(queue, _head=b"", _start=0, count=count - len(head) // WORD_BYTES)
+            queue = queue.push_front(merged(head, words[:low]))
+        return queue.push(merged(self._tail, words[high:]))
 
     def head(self, count: int) -> bytes:
         """Return the first `count` words, packed; fewer if the queue has fewer."""
@@ -140,13 +172,7 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         """Return the last word, packed; no bytes if the queue is empty."""
         if self._tail:
             return self._tail[-WORD_BYTES:]
-        if self._back is not None:
-            return self._back[0].words[-WORD_BYTES:]
-        link, words = self._front, self._head[self._start :]
-        while link is not None:
-            chunk, link = link
-            words = chunk.words
-        return words[-WORD_BYTES:]
+        return (last_chunk(self._tree) if self._tree else self._head[self._start :])[-WORD_BYTES:]
 
     def pop(self, count: int) -> tuple[bytes, "PersistentQueue"]:
         """Return the first `count` words, packed, and the queue without them; fewer if the queue has fewer."""
@@ -163,18 +189,15 @@ class PersistentQueue(Struct, frozen=True, eq=False):
 
     def _pop_across(self, count: int) -> tuple[bytes, "PersistentQueue"]:
         """Return the result of `pop` for a run of words that spans the head and later chunks."""
-        head, start, front, back, tail = self._head, self._start, self._front, self._back, self._tail
+        head, start, tree, tail = self._head, self._start, self._tree, self._tail
         missing = count * WORD_BYTES
         pieces: list[bytes] = []
         while missing >= len(head) - start:
             pieces.append(head[start:])
             missing -= len(head) - start
             start = 0
-            if front is None:
-                front, back = reverse(back), None
-            if front is not None:
-                chunk, front = front
-                head = chunk.words
+            if tree:
+                head, tree = pop_first(tree)
             elif tail:
                 head, tail = tail, b""
             else:
@@ -182,13 +205,13 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         pieces.append(head[start : start + missing])
         words = b"".join(pieces)
         rest = self.count - len(words) // WORD_BYTES
-        return words, PersistentQueue(head, start + missing, front, back, tail, rest)
+        return words, PersistentQueue(head, start + missing, tree, tail, rest)
 
     def remove(self, words: bytes) -> tuple[bytes, "PersistentQueue"]:
         """Return those of packed `words` that are in the queue, in its order, and the queue without them.
 
         `words` may have any order and may contain words that are not in the queue. A run at the head is popped.
-        Otherwise each chunk costs one comparison, and a chunk with some of the words is rewritten.
+        Otherwise a word is searched where an ordered queue has it, then in each chunk.
         """
         if words == self._tail and not self._head:
             # The whole of a short queue: the frequent case in which each message leaves before the next one arrives.
@@ -196,14 +219,66 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
         if self.starts_with(words):
             return self.pop(len(words) // WORD_BYTES)
+        # The found words are in the order of the queue only if the search visits its chunks in their order.
+        if self._tree and (len(words) == WORD_BYTES or is_rising(self._tree)):
+            removed, rest = self._without_ordered(Removal(words))
+            if len(removed) == len(words):
+                return removed, rest
         removal = Removal(words)
-        head = removal.remove(self._head[self._start :])
-        front, back = self._remove_from_lists(removal)
-        tail = removal.remove(self._tail)
-        removed = removal.removed()
-        if not removed:
-            return removed, self
-        return removed, _with_head(head, 0, front, back, tail, self.count - len(removed) // WORD_BYTES)
+        missing = removal.missing
+        head = removal.remove_any(self._head[self._start :])
+        tree = remove_anywhere(self._tree, removal)
+        tail = removal.remove_any(self._tail)
+        if removal.missing == missing:
+            return b"", self
+        return removal.removed(), _with_head(head, 0, tree, tail, self.count - missing + removal.missing)
+
+    def remove_ordered(self, words: bytes) -> tuple[bytes, "PersistentQueue"]:
+        """Return the same as `remove` for an ordered queue, in O(log n) for each chunk that has some of the words."""
+        if words == self._tail and not self._head:
+            return words, EMPTY_QUEUE
+        assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
+        if self.starts_with(words):
+            return self.pop(len(words) // WORD_BYTES)
+        return self._without_ordered(Removal(words))
+
+    def _without_ordered(self, removal: Removal) -> tuple[bytes, "PersistentQueue"]:
+        """Return the result of `remove`, with each word searched only where an ordered queue has it."""
+        missing = removal.missing
+        head = removal.remove_between(self._head[self._start :])
+        tree = remove_ordered(self._tree, removal)
+        tail = removal.remove_between(self._tail)
+        if removal.missing == missing:
+            return b"", self
+        return removal.removed(), _with_head(head, 0, tree, tail, self.count - missing + removal.missing)
+
+    def count_below(self, word: int) -> int:
+        """Return how many words of an ordered queue are below `word`; the cost is that of the chunks before it."""
+        count = 0
+        for run in self.chunks():
+            if int.from_bytes(run[-WORD_BYTES:], "little") >= word:
+                return count + bisect_left(memoryview(run).cast("Q"), word)
+            count += len(run) // WORD_BYTES
+        return count
+
+    def run_above(self, word: int) -> bytes:
+        """Return the words above `word` in the first chunk of an ordered queue that has any; no bytes at the end."""
+        chunk = self._chunk_above(word)
+        if not chunk or first_word(chunk) > word:
+            return chunk
+        return chunk[bisect_right(memoryview(chunk).cast("Q"), word) * WORD_BYTES :]
+
+    def _chunk_above(self, word: int) -> bytes:
+        head = self._head[self._start :]
+        if head and int.from_bytes(head[-WORD_BYTES:], "little") > word:
+            return head
+        return chunk_above(self._tree, word) or (
+            self._tail if self._tail and int.from_bytes(self._tail[-WORD_BYTES:], "little") > word else b""
+        )
+
+    def holds(self, word: int) -> bool:
+        """Return whether an ordered queue has a word."""
+        return self.run_above(word - 1).startswith(word.to_bytes(WORD_BYTES, "little"))
 
     def starts_with(self, words: bytes) -> bool:
         """Return whether the queue begins with packed `words`."""
@@ -214,55 +289,13 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         # Across chunks: if the first word differs, no other is compared.
         return self.head(1) == words[:WORD_BYTES] and self.head(len(words) // WORD_BYTES) == words
 
-    def _remove_from_lists(self, removal: Removal) -> tuple[Link, Link]:
-        """Return the front and back lists without the words of `removal`; the part after the last match is shared."""
-        front = _remove_from_list(self._front, removal)
-        if not removal.missing or self._back is None:
-            return front, self._back
-        back = reverse(self._back)
-        remainder = _remove_from_list(back, removal)
-        return (front, self._back) if remainder is back else (front, reverse(remainder))
+
+def _with_head(head: bytes, start: int, tree: Node, tail: bytes, count: int) -> PersistentQueue:
+    """Return a queue of these parts; if the head is empty and the tree has a chunk, that chunk becomes the head."""
+    if tree and start == len(head):
+        head, tree = pop_first(tree)
+        start = 0
+    return PersistentQueue(head, start, tree, tail, count)
 
 
-def _words_of(link: Link) -> Iterator[bytes]:
-    """Yield the words of each chunk of a list."""
-    while link is not None:
-        chunk, link = link
-        yield chunk.words
-
-
-def _remove_from_list(link: Link, removal: Removal) -> Link:
-    """Return the list without the words of `removal`; the same list if it has none of them."""
-    kept: list[Chunk] = []
-    rest = link
-    has_changed = False
-    # After the last match one more chunk may join the rest of the previous one, by rule 3 of this module.
-    while rest is not None and (removal.missing or (kept and kept[-1].fits(rest[0]))):
-        chunk, rest = rest
-        remainder = removal.remove_from_chunk(chunk)
-        has_changed = has_changed or remainder is not chunk
-        if remainder is not None:
-            _append(kept, remainder)
-    return link_all(kept, rest) if has_changed else link
-
-
-def _append(chunks: list[Chunk], chunk: Chunk) -> None:
-    """Append `chunk`, joined to the last one if both fit into one. Unchanged neighbours never fit."""
-    if chunks and chunks[-1].fits(chunk):
-        chunks[-1] = chunks[-1].join(chunk)
-    else:
-        chunks.append(chunk)
-
-
-def _with_head(head: bytes, start: int, front: Link, back: Link, tail: bytes, count: int) -> PersistentQueue:
-    """Return a queue of these parts; if the head is empty and a list has a chunk, that chunk becomes the head."""
-    if start == len(head):
-        if front is None:
-            front, back = reverse(back), None
-        if front is not None:
-            chunk, front = front
-            head, start = chunk.words, 0
-    return PersistentQueue(head, start, front, back, tail, count)
-
-
-EMPTY_QUEUE = PersistentQueue(b"", 0, None, None, b"", 0)
+EMPTY_QUEUE = PersistentQueue(b"", 0, EMPTY_TREE, b"", 0)

@@ -1,9 +1,7 @@
-"""A removal: one pass over a queue from head to tail that removes wanted words.
+"""A removal: the wanted words that are removed from the runs of a queue, from head to tail.
 
-Rule 1. A run or chunk without a wanted word is returned as the same object, so that the caller shares it.
-Rule 2. A chunk is read only if a wanted word is within its bounds. Queues are mostly in the order of offsets, so that
-        is usually only the chunk with the word. In an unordered queue every chunk is read.
-Rule 3. Words are unique in a queue, so the pass ends when no wanted word is missing.
+Rule 1. A run without a wanted word is returned as the same object, so that the caller shares it.
+Rule 2. Words are unique in a queue, so the removal ends when no wanted word is missing.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,7 +9,7 @@ from collections.abc import Sequence
 from struct import pack
 from typing import final
 
-from ambermq.snapshot.word_chunk import WORD_BYTES, Chunk, unpack_words
+from ambermq.snapshot.word_chunk import WORD_BYTES, unpack_words
 
 __all__ = ["Removal"]
 
@@ -21,38 +19,45 @@ SEARCHES_MAX = 8
 
 @final
 class Removal:
-    """The wanted words of one pass, the number still missing, and the removed words in the order of the pass."""
+    """The wanted words, the number still missing, and the removed words in the order of their removal."""
 
-    __slots__ = ("_removed", "_wanted", "missing")
+    __slots__ = ("_lookup", "_removed", "missing", "wanted")
 
     def __init__(self, words: bytes) -> None:
-        self._wanted = sorted(set(unpack_words(words)))
+        self.wanted = sorted(set(unpack_words(words)))
+        """The wanted words, rising."""
         self._removed: list[bytes] = []
-        self.missing = len(self._wanted)
+        self._lookup: frozenset[int] | None = None
+        self.missing = len(self.wanted)
 
     def removed(self) -> bytes:
         """Return the words removed so far, packed."""
         return b"".join(self._removed)
 
-    def remove(self, words: bytes) -> bytes:
+    def remove_any(self, words: bytes) -> bytes:
         """Remove the wanted words from packed `words` and return the others; `words` itself if it has none."""
-        return self._remove(words, self._wanted) if self.missing else words
-
-    def remove_from_chunk(self, chunk: Chunk) -> Chunk | None:
-        """Remove the wanted words from `chunk`. Return it, a chunk of the rest, or None if no word is left."""
         if not self.missing:
-            return chunk
-        low, high = bounds = chunk.bounds()
-        first = bisect_left(self._wanted, low)
-        end = bisect_right(self._wanted, high, first)
-        if first == end:
-            return chunk
-        kept = self._remove(chunk.words, self._wanted[first:end])
-        if kept is chunk.words:
-            return chunk
-        return Chunk(kept, bounds) if kept else None
+            return words
+        if len(self.wanted) <= SEARCHES_MAX:
+            return self._remove_at(words, _searched(words, self.wanted))
+        # One table for all runs, since the wanted words may be many more than a run has.
+        if self._lookup is None:
+            self._lookup = frozenset(self.wanted)
+        return self._remove_at(words, _looked_up(words, self._lookup))
 
-    def _remove(self, words: bytes, wanted: list[int]) -> bytes:
+    def remove_between(self, words: bytes) -> bytes:
+        """Remove the wanted words between the first and the last of ordered `words`, and return the others."""
+        if not words or not self.missing:
+            return words
+        low = int.from_bytes(words[:WORD_BYTES], "little")
+        high = int.from_bytes(words[-WORD_BYTES:], "little")
+        start = bisect_left(self.wanted, low)
+        return self.remove(words, self.wanted[start : bisect_right(self.wanted, high, start)])
+
+    def remove(self, words: bytes, wanted: list[int]) -> bytes:
+        """Remove a share of the wanted words from packed `words`, and return the others as `remove_any` does."""
+        if not wanted:
+            return words
         # The frequent case, a run of neighbours in rising order, needs one search and one cut, whatever its length.
         run = pack(f"<{len(wanted)}Q", *wanted)
         position = _position(words, run)
@@ -60,10 +65,10 @@ class Removal:
             self.missing -= len(wanted)
             self._removed.append(run)
             return words[:position] + words[position + len(run) :]
-        return self._remove_scattered(words, wanted)
+        few = len(wanted) <= SEARCHES_MAX
+        return self._remove_at(words, _searched(words, wanted) if few else _looked_up(words, frozenset(wanted)))
 
-    def _remove_scattered(self, words: bytes, wanted: list[int]) -> bytes:
-        positions = _positions(words, wanted)
+    def _remove_at(self, words: bytes, positions: Sequence[int]) -> bytes:
         if not positions:
             return words
         self.missing -= len(positions)
@@ -71,13 +76,15 @@ class Removal:
         return _without(words, positions)
 
 
-def _positions(words: bytes, wanted: list[int]) -> Sequence[int]:
+def _searched(words: bytes, wanted: list[int]) -> Sequence[int]:
+    """Return the rising byte positions of a few wanted words in `words`."""
+    found = [_position(words, word.to_bytes(WORD_BYTES, "little")) for word in wanted]
+    return sorted([position for position in found if position >= 0])
+
+
+def _looked_up(words: bytes, wanted: frozenset[int]) -> Sequence[int]:
     """Return the rising byte positions of the wanted words in `words`."""
-    if len(wanted) <= SEARCHES_MAX:
-        found = [_position(words, word.to_bytes(WORD_BYTES, "little")) for word in wanted]
-        return sorted([position for position in found if position >= 0])
-    lookup = set(wanted)
-    return [index * WORD_BYTES for index, word in enumerate(unpack_words(words)) if word in lookup]
+    return [index * WORD_BYTES for index, word in enumerate(unpack_words(words)) if word in wanted]
 
 
 def _position(words: bytes, run: bytes) -> int:

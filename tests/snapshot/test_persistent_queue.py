@@ -3,6 +3,7 @@
 import random
 import sys
 from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ambermq.snapshot.chunk_tree import EMPTY_TREE, FANOUT, append, prepend
 from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
-from ambermq.snapshot.word_chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, Chunk, unpack_words
-from tests.snapshot.words import FIVE_CHUNKS, linked, packed, queue_of
+from ambermq.snapshot.word_chunk import CHUNK_BYTES, CHUNK_WORDS, WORD_BYTES, unpack_words
+from tests.snapshot.words import FIVE_CHUNKS, packed, queue_of
 
 BYTES_PER_WORD_MAX = 10
 LENGTHS = st.one_of(
@@ -25,12 +27,26 @@ LENGTHS = st.one_of(
 def size_bytes(queue: PersistentQueue) -> int:
     """Count every object that the queue alone keeps alive, with the collector's header of 16 bytes where it has one."""
     total = sys.getsizeof(queue) + sys.getsizeof(queue._head) + sys.getsizeof(queue._tail)
-    for chunk in linked(queue._front) + linked(queue._back):
-        link_bytes = sys.getsizeof((chunk, None))
-        bounds = chunk.bounds()
-        bounds_bytes = sys.getsizeof(bounds) + sum(map(sys.getsizeof, bounds))
-        total += link_bytes + sys.getsizeof(chunk) + sys.getsizeof(chunk.words) + bounds_bytes
-    return total
+    return total + sum(map(object_bytes, objects_of(queue._tree)))
+
+
+def objects_of(node: Any) -> Iterator[Any]:
+    """Yield a node, and all nodes and chunks below it."""
+    yield node
+    if type(node) is tuple:
+        for child in node:
+            yield from objects_of(child)
+
+
+def depths(node: Any, depth: int = 0) -> set[int]:
+    """Return how deep the chunks below a node are."""
+    if type(node) is bytes:
+        return {depth}
+    return set().union(*[depths(child, depth + 1) for child in node])
+
+
+def object_bytes(one: Any) -> int:
+    return sys.getsizeof(one)
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -125,15 +141,21 @@ class QueueMachine(RuleBasedStateMachine):
         assert list(self.queue.chunks()) == list(self.queue.chunks_backward())[::-1]
 
     @invariant()
-    def no_two_neighbours_in_a_list_fit_in_one_chunk(self) -> None:
-        for chunks in (linked(self.queue._front), linked(self.queue._back)[::-1]):
-            assert all(0 < len(chunk.words) <= CHUNK_BYTES for chunk in chunks)
-            assert not any(first.fits(second) for first, second in pairwise(chunks))
+    def all_chunks_are_equally_deep(self) -> None:
+        assert len(depths(self.queue._tree)) <= 1
 
     @invariant()
-    def the_head_holds_words_while_a_list_does(self) -> None:
-        lists_hold = self.queue._front is not None or self.queue._back is not None
-        assert not lists_hold or self.queue._start < len(self.queue._head)
+    def nodes_and_chunks_have_their_limits(self) -> None:
+        for one in objects_of(self.queue._tree):
+            if type(one) is bytes:
+                assert 0 < len(one) <= CHUNK_BYTES
+            else:
+                assert one or one is self.queue._tree
+                assert len(one) <= FANOUT
+
+    @invariant()
+    def the_head_holds_words_while_the_tree_does(self) -> None:
+        assert not self.queue._tree or self.queue._start < len(self.queue._head)
 
     def teardown(self) -> None:
         for queue, words in [*self.versions, (self.queue, list(self.model))]:
@@ -290,19 +312,97 @@ def test_length_does_not_meet_the_stack() -> None:
     assert words == without.push(removed).push_front(taken).to_bytes()
 
 
-def test_a_million_chunks_do_not_meet_the_stack() -> None:
-    """A list of a million chunks is made, reversed and freed without recursion: links are freed one by one."""
-    chunk = Chunk(packed([1]))
-    link: Any = None
-    for _ in range(1_000_000):
-        link = (chunk, link)
-    queue = PersistentQueue(chunk.words, 0, None, link, b"", 1_000_001)
-    del link
+def test_a_tree_of_short_chunks_does_not_meet_the_stack() -> None:
+    """A tree of a hundred thousand chunks is 4 levels deep, from either end, and is popped to its end."""
+    chunks = [packed([word]) for word in range(100_000)]
+    for grow, order in ((append, chunks), (prepend, chunks[::-1])):
+        tree = EMPTY_TREE
+        for chunk in order:
+            tree = grow(tree, chunk)
+        assert depths(tree) == {4}
+        queue = PersistentQueue(packed([0]), 0, tree, b"", 1 + len(chunks))
+        taken, rest = queue.pop(2 + len(chunks))
+        assert b"".join([packed([0]), *chunks]) == taken
+        assert rest is EMPTY_QUEUE
 
-    taken, rest = queue.pop(2)
-    del queue
 
-    assert packed([1, 1]) == taken
-    assert len(rest) == 999_999
-    del rest
-    assert sys.getrefcount(chunk) == 2
+def calls_of(function: Callable[[], object]) -> int:
+    """Return how many functions of Python and C a call runs."""
+    events: list[str] = []
+    sys.setprofile(lambda _frame, event, _argument: events.append(event))
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return events.count("call") + events.count("c_call")
+
+
+@pytest.mark.parametrize("place", [0.001, 0.5, 0.999])
+def test_a_removal_deep_in_a_queue_reads_one_chunk(place: float) -> None:
+    """The first removal out of order, and each later one, costs the same in a queue of any length."""
+    for count in (100_000, 3_000_000):
+        queue = EMPTY_QUEUE.push(bytes(packed(range(count))))
+        for word in (int(place * count), int(place * count) + 50):
+            costs = calls_of(lambda queue=queue, word=word: queue.remove_ordered(packed([word])))
+            assert costs < 500
+            taken, queue = queue.remove_ordered(packed([word]))
+            assert taken == packed([word])
+            assert calls_of(lambda queue=queue, word=word: queue.remove_ordered(packed([word]))) < 500
+            assert not queue.remove_ordered(packed([word]))[0]
+
+
+@given(
+    st.lists(st.integers(0, 6000), unique=True, max_size=40),
+    st.integers(0, 5000),
+    st.lists(st.integers(0, 6000), max_size=9),
+)
+@settings(deadline=None)
+def test_an_ordered_removal_is_a_removal(wanted: list[int], popped: int, asked: list[int]) -> None:
+    """In an ordered queue both give the same words and the same rest; so do the searches of one word."""
+    queue = queue_of(range(0, 12_000, 2)).pop(popped)[1]
+
+    taken, rest = queue.remove_ordered(packed(wanted))
+
+    assert (taken, rest) == queue.remove(packed(wanted))
+    held = list(rest)
+    assert [rest.holds(word) for word in asked] == [word in held for word in asked]
+    for word in asked:
+        run = unpack_words(rest.run_above(word))
+        above = [one for one in held if one > word]
+        assert list(run) == above[: len(run)]
+        assert bool(run) == bool(above)
+
+
+@given(
+    st.lists(st.integers(0, 6000), unique=True, min_size=1, max_size=40),
+    st.integers(0, 3000),
+    st.integers(1, 3000),
+    st.integers(1, 9),
+)
+@settings(deadline=None)
+def test_an_ordered_insertion_is_a_sort(scattered: list[int], popped: int, run: int, step: int) -> None:
+    """Words are inserted where they belong, whatever chunk that is, and however many they are."""
+    queue = queue_of(range(0, 12_000, 2)).pop(popped)[1]
+    first = scattered[0] * 2 + 1
+    fresh = {word * 2 + 1 for word in scattered} | set(range(first, first + 2 * step * run, 2 * step))
+
+    grown = queue.insert_ordered(sorted(fresh))
+
+    assert list(grown) == sorted([*queue, *fresh])
+    assert len(grown) == len(list(grown))
+    assert len(depths(grown._tree)) <= 1
+    assert all(
+        0 < len(one) <= (CHUNK_BYTES if type(one) is bytes else FANOUT) for one in objects_of(grown._tree) if one
+    )
+    assert grown.remove_ordered(packed(sorted(fresh))) == (packed(sorted(fresh)), queue)
+
+
+def test_scattered_removals_keep_the_order_of_an_unordered_queue() -> None:
+    """The words come in the order of the queue, also where the first words of its chunks do not rise."""
+    words = [*range(3000, 6000), *range(3000)]
+    queue = queue_of(words)
+
+    taken, rest = queue.remove(packed([5, 5000, 3001, 2999]))
+
+    assert list(unpack_words(taken)) == [3001, 5000, 5, 2999]
+    assert [word for word in words if word not in {5, 5000, 3001, 2999}] == list(rest)

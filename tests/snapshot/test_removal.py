@@ -2,9 +2,10 @@
 
 import pytest
 
-from ambermq.snapshot.persistent_queue import EMPTY_QUEUE, PersistentQueue
+from ambermq.snapshot.chunk_tree import chunks_of
+from ambermq.snapshot.persistent_queue import EMPTY_QUEUE
 from ambermq.snapshot.word_chunk import CHUNK_WORDS, WORD_BYTES, unpack_words
-from tests.snapshot.words import FIVE_CHUNKS, linked, packed, queue_of
+from tests.snapshot.words import FIVE_CHUNKS, packed, queue_of
 
 REMOVALS = {
     "the head run": list(range(10)),
@@ -61,30 +62,26 @@ def test_bytes_of_a_word_across_two_others_are_not_that_word() -> None:
 
 
 @pytest.mark.parametrize("popped", [0, CHUNK_WORDS])
-def test_a_removal_shares_the_chunks_it_does_not_touch(popped: int) -> None:
-    """A chunk that holds none of the words is the same object before and after, in either list."""
+@pytest.mark.parametrize("method", ["remove", "remove_ordered"])
+def test_a_removal_shares_the_chunks_it_does_not_touch(popped: int, method: str) -> None:
+    """A chunk that holds none of the words is the same object before and after."""
     queue = queue_of(range(FIVE_CHUNKS)).pop(popped)[1].push(packed(range(FIVE_CHUNKS, 2 * FIVE_CHUNKS)))
     word = 3 * CHUNK_WORDS + 7
 
-    before = linked(queue._front) + linked(queue._back)
-    after = linked(_removed(queue, word)._front) + linked(_removed(queue, word)._back)
+    before = list(chunks_of(queue._tree))
+    after = list(chunks_of(getattr(queue, method)(packed([word]))[1]._tree))
 
-    untouched = {id(chunk) for chunk in before if word not in unpack_words(chunk.words)}
+    untouched = {id(chunk) for chunk in before if word not in unpack_words(chunk)}
     assert len(before) - 1 == len(untouched)
     assert untouched <= {id(chunk) for chunk in after}
 
 
-def test_a_removal_at_the_ends_shares_both_lists() -> None:
-    """Where only the head and the tail hold the words, the lists are the same objects before and after."""
+def test_a_removal_at_the_ends_shares_the_tree() -> None:
+    """Where only the head and the tail hold the words, the tree is the same object before and after."""
     last = 2 * FIVE_CHUNKS - 1
     queue = queue_of(range(FIVE_CHUNKS)).pop(CHUNK_WORDS)[1].push(packed(range(FIVE_CHUNKS, last + 1)))
 
     rest = queue.remove(packed([CHUNK_WORDS + 1, last]))[1]
 
-    assert queue._front is rest._front
-    assert queue._back is rest._back
+    assert queue._tree is rest._tree
     assert len(queue) - 2 == len(rest)
-
-
-def _removed(queue: PersistentQueue, word: int) -> PersistentQueue:
-    return queue.remove(packed([word]))[1]

@@ -3,9 +3,9 @@
 from struct import pack
 
 from ambermq.snapshot.persistent_queue import PersistentQueue
-from ambermq.snapshot.word_chunk import CHUNK_WORDS, Chunk, Link
+from ambermq.snapshot.word_chunk import CHUNK_WORDS
 
-__all__ = ["FIVE_CHUNKS", "linked", "packed", "queue_of"]
+__all__ = ["FIVE_CHUNKS", "packed", "queue_of"]
 
 # Five full chunks and a short tail.
 FIVE_CHUNKS = 5 * CHUNK_WORDS + 100
@@ -20,11 +20,3 @@ def queue_of(words: list[int] | range, run: int = CHUNK_WORDS) -> PersistentQueu
     for start in range(0, len(words), run):
         queue = queue.push(packed(words[start : start + run]))
     return queue
-
-
-def linked(link: Link) -> list[Chunk]:
-    chunks = []
-    while link is not None:
-        chunk, link = link
-        chunks.append(chunk)
-    return chunks

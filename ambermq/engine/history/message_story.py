@@ -261,5 +261,5 @@ def _place_in(state: State, queue_id: int, published: Published) -> MessagePlace
     for consumer, held in queue.acquired.items():
         if held.remove(published.words)[0]:
             return MessagePlace(queue_id, MessagePlaceState.ACQUIRED, consumer, count)
-    is_here = queue.ready.remove(published.words)[0] or queue.returned.remove(published.words)[0]
+    is_here = queue.ready.remove_ordered(published.words)[0] or queue.returned.remove_ordered(published.words)[0]
     return MessagePlace(queue_id, MessagePlaceState.AVAILABLE if is_here else MessagePlaceState.ARCHIVED, count=count)

@@ -123,12 +123,12 @@ class Queue(Struct, frozen=True):
         """Return the queue after `consumers` acquired available `words`, one each in turn, the first one first."""
         ready, returned = self.ready, self.returned
         if returned.count:
-            taken, returned = returned.remove(words)
+            taken, returned = returned.remove_ordered(words)
             if len(taken) < len(words):
-                fresh, ready = ready.remove(words)
+                fresh, ready = ready.remove_ordered(words)
                 taken += fresh
         else:
-            taken, ready = ready.remove(words)
+            taken, ready = ready.remove_ordered(words)
         if not taken:
             return self
         acquired, count = self.acquired, len(taken) // WORD_BYTES
@@ -286,8 +286,8 @@ class Queue(Struct, frozen=True):
     def remove_damaged(self, words: bytes) -> "Queue":
         """Return the queue without those of packed `words` that it holds, available or acquired: damaged messages."""
         from_held, acquired = self._without_held(words)
-        from_ready, ready = self.ready.remove(words)
-        from_returned, returned = self.returned.remove(words)
+        from_ready, ready = self.ready.remove_ordered(words)
+        from_returned, returned = self.returned.remove_ordered(words)
         from_available = from_returned + from_ready
         if not from_held and not from_available:
             return self

@@ -39,6 +39,7 @@ def test_what_lies_among_others_takes_none_of_them_up(monkeypatch: pytest.Monkey
         return unpack_words(words)
 
     monkeypatch.setattr("ambermq.engine.model.redelivery_order.unpack_words", unpacked)
+    monkeypatch.setattr("ambermq.snapshot.chunk_tree.unpack_words", unpacked)
     returned, consumers, each = EMPTY_QUEUE, 300, 8
     for consumer in range(consumers):
         returned = merge_returned(returned, pack_words(range(consumer, consumers * each, consumers)))
