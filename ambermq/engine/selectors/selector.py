@@ -1,8 +1,8 @@
 """Selectors: an SQL condition over a message's fields, in the syntax of JMS 2.0 (3.8.1), compiled once.
 
 Rule 1: each text gives a Selector, or a SelectorError with position and token.
-Rule 2: text and nesting are bounded, and so is the work of an evaluation. Each literal and name is evaluated once; LIKE
-costs at most its pattern's length times the text's length. An evaluation never raises.
+Rule 2: text and nesting are bounded, and so is the work of an evaluation. Each literal and name is evaluated once, and
+LIKE searches each part of its pattern once (like.py). An evaluation never raises.
 Rule 3: a message matches only if the condition is true. Unknown is not true.
 
 The grammar is in selector.lark, the meaning of names in names.py, the logic in terms.py.

@@ -181,7 +181,7 @@ def one_of(value: Value, texts: frozenset[str]) -> Condition:
     return test
 
 
-def like(value: Value, matches: Callable[[str], bool | None]) -> Condition:
+def like(value: Value, matches: Callable[[str], bool]) -> Condition:
     """Return LIKE; `matches` is a compiled pattern."""
 
     def test(get: Get) -> bool | None:
