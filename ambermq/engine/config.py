@@ -15,6 +15,8 @@ _POSITIVE: Final = (
     "dispatch_messages_max",
     "dispatch_bytes_max",
     "scan_messages_max",
+    "matching_us_max",
+    "selectors_per_message_max",
     "lazy_sync_ms",
 )
 """These are at least 1: a tick with a limit of 0 makes no progress, and a timer of 0 ms never rests."""
@@ -38,6 +40,9 @@ class EngineConfig:
     """The maximum bytes of deliveries in one tick; the message that reaches it is the last one of the tick."""
     scan_messages_max: int = 200
     """The maximum of messages read in one tick for consumers with selectors."""
+    matching_us_max: int = 2000
+    """The maximum time in one tick for routing published messages by their fields or patterns, and again for the
+    selectors of receivers. The rest is matched in the next tick; the result is the same."""
     lazy_write_ms: int = 8
     """The longest delay before a settlement is decided and written, if its receiver needs no answer; until then it is
     joined with other settlements of its consumer."""
@@ -63,6 +68,9 @@ class EngineConfig:
     """The maximum of attachments in a virtual host, with those of queues to QUEUE by their names."""
     chain_muxers_max: int = 256
     """The maximum of muxers on one path of a message."""
+    selectors_per_message_max: int = 10_000
+    """The maximum of selectors of attachments that one published message is tested with; a message that needs more is
+    rejected. Equal selectors count once."""
     argument_bytes_max: int = 4096
     """The maximum UTF-8 bytes of a destination, pattern, property or selector of an attachment or a link."""
     conditions_max: int = 32

@@ -1,6 +1,7 @@
 """A durable loop over a simulated disk, stepped by hand."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 from ambermq.engine.commands import AttachConsumer, AttachProducer, Command, Publish
@@ -11,6 +12,7 @@ from ambermq.engine.loop.recovery import fold_log
 from ambermq.engine.loop.schedule import SOON, Due
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.routing.router import FieldsOf, no_fields
+from ambermq.engine.time_budget import standing_clock
 from ambermq.log.config import LogConfig
 from ambermq.log.recovery.recovery import Recovery
 from ambermq.log.storage.worker_threads import InlineWorkers
@@ -38,12 +40,14 @@ class Rig:
         config: EngineConfig | None = None,
         log_config: LogConfig = COLD,
         fields_of: FieldsOf = no_fields,
+        clock_ns: Callable[[], int] = standing_clock,
     ) -> None:
         self.storage = storage or SimulatedStorage(random.Random(0))
         self.now_us = 1_000_000
         recovery = Recovery.open(self.storage, DIRECTORY, log_config, self.now_us)
         self.recovered = fold_log(recovery)
-        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config or EngineConfig(), fields_of)
+        config = config or EngineConfig()
+        self.loop = DurableLoop(recovery.log(InlineWorkers()), self.recovered, config, fields_of, clock_ns)
         self.loop.start(self.now_us)
 
     @property

@@ -58,6 +58,7 @@ class World:
         assert event.offset == self.next_offset
         self.next_offset += record_count(event)
         self.events.append(event)
+        self.demand.note_returns(event, self.state)
         self.state = apply(self.state, event)
         if isinstance(event, WIRING):
             self.router.apply_event(event, self.state)

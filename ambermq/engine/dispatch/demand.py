@@ -5,14 +5,19 @@ Its loss changes no State. Its choices enter the log as Acquired events. Credit 
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Final, final
 
+from ambermq.engine.dispatch.returned_walk import ReturnedCursor, ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver
-from ambermq.engine.model.queue import Queue
-from ambermq.snapshot.persistent_queue import PersistentQueue
+from ambermq.engine.events import ConsumerDetached, Event, Settled
+from ambermq.engine.model.outcome import OutcomeKind
+from ambermq.engine.model.state import State
 
-__all__ = ["Demand", "Want"]
+__all__ = ["RETURN_OUTCOMES", "Demand", "Want"]
+
+RETURN_OUTCOMES: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
+"""The outcomes that return messages to their queue."""
 
 
 @final
@@ -37,6 +42,8 @@ class Want:
     """The offset that its last delivery waits for; no later delivery waits for a lower one."""
     scan: SelectorScan | None = None
     """The position of its selector's scan, None for a consumer without a selector."""
+    returned: ReturnedCursor = field(default_factory=ReturnedCursor)
+    """Its walk over returned messages while some of them exclude consumers; it is excluded from all that it passed."""
     is_gone: bool = False
     """The consumer ended: it has no turns, but may still be in its ring."""
 
@@ -49,7 +56,7 @@ class Demand:
     for each of 100,000 consumers would take minutes.
     """
 
-    __slots__ = ("_excluded", "_gone", "dirty", "parked", "passed_over", "rings", "scanning", "wants")
+    __slots__ = ("_gone", "dirty", "journals", "parked", "passed_over", "rings", "scanning", "wants")
 
     def __init__(self) -> None:
         self.wants: dict[int, Want] = {}
@@ -66,7 +73,8 @@ class Demand:
         """Consumers with a selector, by queue, in the same order."""
         self._gone: dict[tuple[int, bool], int] = {}
         """The number of ended consumers in a ring, by queue and by whether they have no selector."""
-        self._excluded: dict[int, tuple[PersistentQueue, frozenset[int]]] = {}
+        self.journals: dict[int, ReturnJournal] = {}
+        """The returns of the queues that have walks."""
 
     def add(self, want: Want) -> None:
         """Add a consumer at the end of its queue's ring."""
@@ -96,7 +104,8 @@ class Demand:
                 rings[want.queue] = left
                 return
         del rings[want.queue]
-        self._excluded.pop(want.queue, None)
+        if want.queue not in self.rings and want.queue not in self.scanning:
+            self.journals.pop(want.queue, None)
         self.passed_over.discard(want.queue)
 
     def touch(self, queue: int) -> None:
@@ -111,11 +120,19 @@ class Demand:
         for queue in parked:
             self.touch(queue)
 
-    def note_excluded(self, queue: Queue, wants: list[Want]) -> None:
-        """Record that these consumers are excluded from all returned messages of a queue."""
-        self._excluded[queue.id] = queue.returned, frozenset([want.consumer for want in wants])
+    def journal(self, queue: int) -> ReturnJournal:
+        """Return the journal of a queue, for a walk."""
+        known = self.journals.get(queue)
+        if known is None:
+            known = self.journals[queue] = ReturnJournal()
+        return known
 
-    def are_excluded(self, queue: Queue, wants: list[Want]) -> bool:
-        """Return whether these consumers are known to be excluded from all returned messages of a queue."""
-        returned, consumers = self._excluded.get(queue.id, (None, frozenset()))
-        return returned is queue.returned and consumers.issuperset([want.consumer for want in wants])
+    def note_returns(self, event: Event, state: State) -> None:
+        """Note the messages that an event gives back to a queue; `state` is the state before it."""
+        if type(event) is Settled:
+            if event.outcome.kind in RETURN_OUTCOMES and event.queue in self.journals:
+                self.journals[event.queue].note(event.words)
+        elif type(event) is ConsumerDetached and event.consumer in state.consumers:
+            queue = state.queues.get(state.consumers[event.consumer].queue)
+            if queue is not None and queue.id in self.journals:
+                self.journals[queue.id].note(queue.held_by(event.consumer).to_bytes())

@@ -3,10 +3,10 @@
 Rule 1. Returned messages are served before new ones, both in the order of entries.
 Rule 2. Turns are exact: of k consumers with credit the i-th gets words[i::k]. The ring keeps its position, so the
         consumer after the last served one is next.
-Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it, and the entry blocks no later
-        entry. If no consumer may have any returned entry, they are not visited again until something has changed.
+Rule 3. A consumer that excluded an entry (undeliverable-here) is skipped for it, and the entry blocks no later entry.
+        A consumer passes each entry that excludes it once (returned_walk.py), within a limit of visits in a tick.
 Rule 4. A consumer with a selector has its own scan (selector_scan.py), before the other consumers. If the scans use up
-        a tick, the other consumers are served first in the queue's next one.
+        a tick, the other consumers are served first in the queue's next one. The scans of a tick have a limit of time.
 Rule 5. A dispatch delivers at most `budget` messages, and stops after the message that uses up the budget of bytes. So
         it always delivers one. A queue with more messages stays dirty for the next tick, after the others. At most
         `budget` queues are visited, because a visit without a delivery costs time too.
@@ -15,15 +15,16 @@ Rule 5. A dispatch delivers at most `budget` messages, and stops after the messa
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, cycle, islice
 from operator import attrgetter
-from typing import final
+from typing import Final, final
 
 from msgspec import Struct
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Demand, Want
-from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan
+from ambermq.engine.dispatch.returned_walk import Visits
+from ambermq.engine.dispatch.selector_scan import Peek, SelectorScan, is_available
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained, Effect
 from ambermq.engine.events import Acquired, Event, Settled
 from ambermq.engine.fold.apply import acquired, settled
@@ -33,9 +34,13 @@ from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.time_budget import TimeBudget
 from ambermq.log.format.record import AUX_MAX
 
 __all__ = ["Dispatch", "dispatch", "peek_nothing"]
+
+_VISITS_PER_DELIVERY: Final = 8
+"""A visit of a returned message costs at most an eighth of a delivery."""
 
 _consumer_of = attrgetter("consumer")
 
@@ -52,15 +57,19 @@ def dispatch(
     next_offset: int,
     config: EngineConfig,
     peek: Peek = peek_nothing,
+    matching: TimeBudget | None = None,
 ) -> "Dispatch":
     """Return a dispatch on the dirty queues, within the limits of `config` for deliveries, bytes and selector peeks.
 
-    One message may go beyond the limit of bytes. `next_offset` is the offset of the first event.
+    One message may go beyond the limit of bytes. `next_offset` is the offset of the first event. `matching` is the time
+    for selectors; without it they have no limit of time.
     """
     budget, bytes_max, peeks_max = config.dispatch_messages_max, config.dispatch_bytes_max, config.scan_messages_max
-    result = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max)
+    visits_max = _VISITS_PER_DELIVERY * budget
+    matching = matching or TimeBudget()
+    result = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max, matching, visits_max)
     for queue_id in list(islice(demand.dirty, budget)):
-        if result.budget <= 0 or result.bytes_left <= 0:
+        if result.is_spent:
             break
         queue = result.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
@@ -98,13 +107,17 @@ class Dispatch(Struct):
     peek: Peek
     peeks_left: int
     """The messages that may still be read for selectors."""
+    matching: TimeBudget
+    """The time that is left for selectors."""
+    visits_left: int
+    """The returned messages that may still be visited for consumers that some of them exclude."""
     events: list[Event] = []
     effects: list[Effect] = []
 
     @property
     def is_spent(self) -> bool:
         """Whether a budget is used up."""
-        return self.budget <= 0 or self.bytes_left <= 0
+        return self.budget <= 0 or self.bytes_left <= 0 or self.visits_left <= 0
 
     def share(self, queue: Queue, scanning: deque[Want], ring: deque[Want] | None) -> bool:
         """Serve selecting consumers; if `passed_over` has the queue, serve the others first. Return as `select` does.
@@ -128,10 +141,10 @@ class Dispatch(Struct):
         for want in list(ring):
             if want.credit <= 0:
                 continue
-            scan = want.scan
+            scan, journal = want.scan, self.demand.journal(queue.id)
             assert scan is not None
-            while want.credit > 0 and (words := scan.ahead(queue, self.peeks_left or 1)):
-                if self.peeks_left <= 0 or self.is_spent:
+            while want.credit > 0 and (words := scan.ahead(queue, journal, self.peeks_left or 1)):
+                if self.peeks_left <= 0 or self.is_spent or self.matching.is_spent():
                     has_more = True
                     break
                 entries = [queue.entries.get(word >> 16) for word in words]
@@ -149,23 +162,28 @@ class Dispatch(Struct):
     def _deliver_matches(
         self, queue: Queue, want: Want, scan: SelectorScan, seen: list[tuple[int, Entry | None, Fields | None]]
     ) -> Queue:
-        """Deliver the messages that match a consumer's selector, until its credit or a budget is used up."""
+        """Deliver the messages that match a consumer's selector, until its credit or a budget is used up.
+
+        The caller has checked the time, so at least one message is tested.
+        """
         for word, entry, fields in seen:
             self.peeks_left -= 1
-            scan.pass_by(word, entry)
+            scan.pass_by(word)
             is_wanted = fields is not None and scan.selector.matches(fields)
-            if is_wanted and want.consumer not in (entry.excluded if entry else ()) and scan.take(queue, word):
+            if is_wanted and want.consumer not in (entry.excluded if entry else ()) and is_available(queue, word):
                 self.bytes_left -= size_of(word)
                 queue = self._acquire(queue, [want], pack_words([word]))
                 if want.credit <= 0 or self.is_spent:
                     break
+            if self.matching.is_spent():
+                break
         return queue
 
     def serve(self, queue: Queue, ring: deque[Want]) -> bool:
         """Deliver the messages of a queue; return False if a budget ended it, True if messages or credit did."""
         if queue.exclusions and queue.returned.count:
             queue = self._serve_returned(queue, ring)
-        while self.budget > 0 and self.bytes_left > 0:
+        while not self.is_spent:
             source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
             if not source.count:
                 return True
@@ -199,6 +217,12 @@ class Dispatch(Struct):
         numbers = unpack_words(words)
         if len(wants) == 1:
             self._deliver(queue, wants[0], numbers)
+        elif len(wants) == len(numbers):
+            shares: dict[int, tuple[Want, list[int]]] = {}
+            for want, word in zip(wants, numbers, strict=True):
+                shares.setdefault(want.consumer, (want, []))[1].append(word)
+            for want, share in shares.values():
+                self._deliver(queue, want, tuple(share))
         else:
             for index, want in enumerate(wants):
                 self._deliver(queue, want, numbers[index :: len(wants)])
@@ -231,25 +255,54 @@ class Dispatch(Struct):
         self.budget -= count
 
     def _serve_returned(self, queue: Queue, ring: deque[Want]) -> Queue:
-        # Entry by entry, which is slow but rare: a consumer must have set undeliverable-here.
-        wants = [want for want in ring if want.credit > 0]
-        if not wants or self.is_spent or self.demand.are_excluded(queue, wants):
-            return queue
-        for word in unpack_words(queue.returned.to_bytes()):
+        """Deliver the returned messages of a queue some of which exclude consumers, until a budget or credit ends."""
+        journal = self.demand.journal(queue.id)
+        while not self.is_spent:
+            wants = deque([want for want in ring if want.credit > 0])
+            visits = journal.ahead(queue, [want.returned for want in wants], self.visits_left) if wants else None
+            if not visits or not visits.words:
+                break
+            picked = self._pick(queue, wants, visits)
+            if picked:
+                queue = self._acquire_each(queue, picked)
+                while ring[-1] is not picked[-1][1]:
+                    ring.rotate(-1)
+        return queue
+
+    def _pick(self, queue: Queue, wants: deque[Want], visits: Visits) -> list[tuple[int, Want]]:
+        """Return visited words, each with the next consumer in turn that it does not exclude; advance their walks."""
+        picked: list[tuple[int, Want]] = []
+        credit = {want.consumer: want.credit for want in wants}
+        budget, count = self.budget, 0
+        for word in visits.words:
+            count += 1
             entry = queue.entries.get(word >> 16)
             excluded = entry.excluded if entry else ()
-            want = next((want for want in wants if want.consumer not in excluded), None)
-            if want is None:
+            turn = next((turn for turn, want in enumerate(wants) if want.consumer not in excluded), None)
+            if turn is None:
                 continue
+            wants.rotate(-turn - 1)
+            want = wants[-1]
+            picked.append((word, want))
+            budget -= 1
             self.bytes_left -= size_of(word)
-            queue = self._acquire(queue, [want], pack_words([word]))
-            while ring[-1] is not want:
-                ring.rotate(-1)
-            wants = [want for want in ring if want.credit > 0]
-            if not wants or self.is_spent:
-                return queue
-        self.demand.note_excluded(queue, wants)
-        return queue
+            credit[want.consumer] -= 1
+            if not credit[want.consumer]:
+                # It passes no word behind its last one, since it may have that later.
+                visits.passed(wants.pop().returned, count)
+            if not wants or budget <= 0 or self.bytes_left <= 0:
+                break
+        self.visits_left -= count
+        for want in wants:
+            visits.passed(want.returned, count)
+        return picked
+
+    def _acquire_each(self, queue: Queue, picked: list[tuple[int, Want]]) -> Queue:
+        """Deliver words to their consumers by one event, whose consumers repeat if their turns do."""
+        words, wants = zip(*picked, strict=True)
+        turns = wants[: len(set(map(_consumer_of, wants)))]
+        repeats = all(want is turn for want, turn in zip(wants, cycle(turns), strict=False))
+        return self._acquire(queue, list(turns if repeats else wants), pack_words(words))
 
     def drain(self, want: Want) -> None:
         """Report to a draining consumer that no message is available, and use up its credit."""

@@ -17,9 +17,9 @@ Rule 5. Only a decision may fail by itself. Any other exception leaves the state
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from select import POLLIN, poll
-from typing import Final, final
+from typing import final
 
 from ambermq.engine.commands import (
     AttachConsumer,
@@ -34,7 +34,7 @@ from ambermq.engine.compaction.commit import Compactor
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.decide.context import Decision, DecisionContext
 from ambermq.engine.decide.decide import DECIDE, refused, started
-from ambermq.engine.dispatch.demand import Demand, Want
+from ambermq.engine.dispatch.demand import RETURN_OUTCOMES, Demand, Want
 from ambermq.engine.dispatch.dispatch import dispatch
 from ambermq.engine.dispatch.large_message import assemble
 from ambermq.engine.dispatch.message_peek import MessagePeek
@@ -52,11 +52,11 @@ from ambermq.engine.loop.pending_effects import PendingEffects
 from ambermq.engine.loop.schedule import Schedule
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import OutcomeKind
 from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from ambermq.engine.snapshots.snapshotter import Snapshotter
+from ambermq.engine.time_budget import TimeBudget, standing_clock
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.write.body_holds import BodyHold
@@ -64,18 +64,27 @@ from ambermq.log.write.log import Log
 
 __all__ = ["DurableLoop"]
 
-_RETURN_OUTCOMES: Final = (OutcomeKind.RELEASED, OutcomeKind.MODIFIED)
-
 
 @final
 class DurableLoop:
     """The engine of one virtual host over its log; one thread calls it."""
 
-    def __init__(self, log: Log, state: State, config: EngineConfig, fields_of: FieldsOf = no_fields) -> None:
-        """Loop over `log` from `state`; `fields_of` decodes the fields of a message that muxers match."""
+    def __init__(
+        self,
+        log: Log,
+        state: State,
+        config: EngineConfig,
+        fields_of: FieldsOf = no_fields,
+        clock_ns: Callable[[], int] = standing_clock,
+    ) -> None:
+        """Loop over `log` from `state`; `fields_of` decodes the fields of a message that muxers match.
+
+        `clock_ns` measures the time that matching takes in a tick.
+        """
         self.state = state
         self.router = Router(fields_of, cached_max=config.routes_cached_max)
         self.demand = Demand()
+        self._matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
         self.config = config
         self.log = log
         self.failure: Exception | None = None
@@ -172,7 +181,10 @@ class DurableLoop:
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
             if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
-                dispatched = dispatch(self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek)
+                self._matching.restart()
+                dispatched = dispatch(
+                    self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek, self._matching
+                )
                 for event in dispatched.events:
                     offset = WRITE[type(event)](log.draft, event)
                     log.draft.end_command()
@@ -380,6 +392,8 @@ class DurableLoop:
                 changes += len(event.queues)
             offset = WRITE[type(event)](draft, event)
             assert offset == event.offset, (offset, event)
+            if self.demand.journals:
+                self.demand.note_returns(event, self.state)
             self.state = APPLY[type(event)](self.state, event) if after is None else after
             if type(event) is Published:
                 if not event.durable:
@@ -387,7 +401,7 @@ class DurableLoop:
                 for queue in event.queues:
                     self.demand.touch(queue)
             elif type(event) is Settled:
-                if event.outcome.kind in _RETURN_OUTCOMES:
+                if event.outcome.kind in RETURN_OUTCOMES:
                     self.demand.touch(event.queue)
             elif isinstance(event, WIRING):
                 self.router.apply_event(event, self.state)

@@ -139,7 +139,13 @@ class VhostStore:
             structlog.get_logger().info("compaction leftovers removed", vhost=name, job=job)
         try:
             engine = recover(
-                recovery, settings.engine, now_us, report=_warn_of_snapshot, fields_of=RoutingFields, mode=mode
+                recovery,
+                settings.engine,
+                now_us,
+                report=_warn_of_snapshot,
+                fields_of=RoutingFields,
+                mode=mode,
+                clock_ns=time.monotonic_ns,
             )
         except BaseException:
             recovery.close()

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ambermq.engine.config import EngineConfig
 from ambermq.engine.dispatch.demand import Want
+from ambermq.engine.dispatch.returned_walk import ReturnJournal, Visits
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import AT_CLOSE, Deliver, Drained
 from ambermq.engine.events import Acquired, Settled
@@ -382,6 +383,72 @@ def test_what_was_looked_through_in_vain_is_not_looked_through_for_every_message
             world.publish(producer, 1)
             assert len(world.dealt()[picky]) == 1
     assert max(len(call.args[0]) for call in reads.call_args_list) == 8
+
+
+def came_back(world: World, count: int, excluded: int) -> tuple[int, list[int]]:
+    """Give back `count` messages; the last `excluded` ones exclude their consumer. Return it and the words."""
+    picky = world.consumer(credit=count)
+    world.publish(world.producer(), *[1] * count)
+    words = world.dealt(budget=count)[picky]
+    queue = world.queue().id
+    if excluded < count:
+        world.settle(queue, picky, words[: count - excluded], RELEASED)
+    world.settle(queue, picky, words[count - excluded :], HERE)
+    return picky, words
+
+
+@pytest.mark.parametrize("consumers", [1, 3])
+def test_one_exclusion_among_many_costs_no_event_for_each_message(consumers: int) -> None:
+    """Messages that came back are acquired in runs, whether or not one of them excludes a consumer."""
+    world = World()
+    _, words = came_back(world, 8000, 1)
+    readers = [world.consumer(credit=8000) for _ in range(consumers)]
+    before, got = len(world.events), list[int]()
+    while world.demand.dirty:
+        dealt = world.dealt(budget=2000)
+        assert sum(map(len, dealt.values())) <= 2000
+        assert all(share == sorted(share) for share in dealt.values())
+        assert len(dealt) in {0, len(readers)}
+        got += sorted(word for share in dealt.values() for word in share)
+    assert got == words
+    assert len([event for event in world.events[before:] if type(event) is Acquired]) <= 16
+
+
+def test_visits_of_excluded_messages_count_in_a_tick() -> None:
+    """A tick visits eight messages for each delivery that it may make; what is new waits for the end of the walk."""
+    world = World()
+    picky, words = came_back(world, 1000, 1000)
+    world.publish(world.producer(), 1)
+    fresh = numbers(world)
+    world.set_credit(picky, 10)
+    visited = []
+    while world.demand.dirty:
+        with mock.patch.object(ReturnJournal, "ahead", autospec=True, side_effect=ReturnJournal.ahead) as ahead:
+            dealt = world.dealt(budget=10)
+        visited.append(sum(min(call.args[3], 80) for call in ahead.call_args_list))
+        if dealt:
+            assert dealt == {picky: fresh}
+    assert len(visited) == 1000 // 80 + 1
+    assert list(world.queue().returned) == words
+
+
+def test_a_walk_past_exclusions_does_not_begin_anew() -> None:
+    """One of 3,000 excluded messages is taken by another consumer, and comes back: only it is visited."""
+    world = World()
+    picky, words = came_back(world, 3000, 3000)
+    world.set_credit(picky, 10)
+    while world.demand.dirty:
+        world.dealt()
+    other = world.consumer()
+    for word in (words[0], words[1234], words[2999]):
+        world.set_credit(other, 1)
+        got = world.dealt(budget=5000)[other]
+        assert len(got) == 1
+        world.settle(world.queue().id, other, got, RELEASED)
+        with mock.patch.object(Visits, "passed", autospec=True) as passed:
+            assert world.dealt() == {}
+        assert max([call.args[2] for call in passed.call_args_list], default=0) <= 1
+        assert word in words
 
 
 def test_turns_go_on_among_what_came_back_with_exclusions() -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import accumulate, cycle, pairwise
 from typing import Any
 from unittest import mock
 
@@ -12,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ambermq.engine.commands import AttachConsumer, DetachConsumer, PurgeQueue, Settle
 from ambermq.engine.config import EngineConfig
+from ambermq.engine.dispatch.returned_walk import ReturnJournal
 from ambermq.engine.dispatch.selector_scan import SelectorScan
 from ambermq.engine.effects import Deliver, Drained, Effect, RefusedCommand
 from ambermq.engine.model.entry import Entry
@@ -20,6 +22,7 @@ from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Ou
 from ambermq.engine.model.queue import Queue, Settings, new_queue
 from ambermq.engine.selectors.fields import ABSENT, Added, Fields
 from ambermq.engine.selectors.selector import parse_selector
+from ambermq.engine.time_budget import standing_clock
 from ambermq.log.buffer import Buffer
 from tests.engine.rig import Rig, delivered
 
@@ -52,8 +55,8 @@ def is_selected(selector: str, kind: str, count: int) -> bool:
 class Selecting:
     """A broker whose queue has consumers with selectors."""
 
-    def __init__(self, **limits: int) -> None:
-        self.rig = Rig(config=EngineConfig(**limits), fields_of=fields_of)
+    def __init__(self, clock_ns: Callable[[], int] = standing_clock, **limits: int) -> None:
+        self.rig = Rig(config=EngineConfig(**limits), fields_of=fields_of, clock_ns=clock_ns)
         self.producer = self.rig.producer()
         log = self.rig.loop.log
         get_run = log.bodies.get_run
@@ -141,11 +144,19 @@ STEPS = st.one_of(
 )
 
 
-@given(st.lists(STEPS, max_size=25), st.integers(1, 5))
+CLOCKS = st.lists(st.sampled_from([0, 300, 1000, 5000]), min_size=1, max_size=5)
+
+
+def clock_of(steps_us: Sequence[int]) -> Callable[[], int]:
+    """Return a clock that goes on by these steps, again and again."""
+    return accumulate(cycle([step * 1000 for step in steps_us])).__next__
+
+
+@given(st.lists(STEPS, max_size=25), st.integers(1, 5), CLOCKS)
 @settings(deadline=None, max_examples=60)
-def test_everybody_gets_what_he_selects(steps: Sequence[tuple[Any, ...]], looks: int) -> None:
-    """Whatever happens, and however few are looked at in a tick: what comes is selected, what is selected comes."""
-    broker = Selecting(scan_messages_max=looks, chunk_bytes=1000)
+def test_everybody_gets_what_he_selects(steps: Sequence[tuple[Any, ...]], looks: int, clock: Sequence[int]) -> None:
+    """Whatever happens, and however little is looked at in a tick: what comes is selected, what is selected comes."""
+    broker = Selecting(clock_of(clock), scan_messages_max=looks, chunk_bytes=1000, matching_us_max=1000)
     for what, *arguments in steps:
         consumers = sorted(broker.selectors)
         match what:
@@ -166,13 +177,43 @@ def test_everybody_gets_what_he_selects(steps: Sequence[tuple[Any, ...]], looks:
                 broker.do(PurgeQueue("key", "q"))
 
 
-def walked(scan: SelectorScan, queue: Queue, count: int) -> list[int]:
+@given(st.lists(st.one_of(STEPS.filter(lambda step: step[0] in {"publish", "settle"})), max_size=25), CLOCKS)
+@settings(deadline=None, max_examples=60)
+def test_a_budget_decides_when_and_not_what(steps: Sequence[tuple[Any, ...]], clock: Sequence[int]) -> None:
+    """A consumer gets the same messages in the same order, however little time a tick has for its selector."""
+    brokers = [Selecting(chunk_bytes=1000), Selecting(clock_of(clock), matching_us_max=1000, chunk_bytes=1000)]
+    for broker in brokers:
+        broker.consumer("kind = 'a'", 1000)
+        for what, *arguments in steps:
+            if what == "settle":
+                broker.settle(*arguments)
+            elif arguments[0]:
+                broker.publish(*[kind + bytes(size) for kind, size in arguments[0]])
+    assert brokers[0].held == brokers[1].held
+    assert list(brokers[0].rig.queue().ready) == list(brokers[1].rig.queue().ready)
+
+
+def test_a_tick_ends_a_scan_after_its_time() -> None:
+    """Of messages that take 1 ms each a tick of 3 ms tests 4, and the next tick goes on behind them."""
+    broker = Selecting(clock_of([1000]), matching_us_max=3000)
+    broker.publish(*[b"b"] * 20)
+    consumer = broker.rig.consumer(selector="kind = 'a'", credit=1)
+    scan = broker.rig.loop.demand.wants[consumer].scan
+    assert scan is not None
+    offsets = []
+    for _ in range(4):
+        broker.rig.step()
+        offsets.append(scan._position >> 16)
+    assert [second - first for first, second in pairwise(offsets)] == [3, 3, 3]
+
+
+def walked(scan: SelectorScan, queue: Queue, count: int, journal: ReturnJournal | None = None) -> list[int]:
     """Go on along a queue by one part, where nothing is taken; return the words looked at, none at its end."""
-    words = scan.ahead(queue, count)
+    words = scan.ahead(queue, journal or ReturnJournal(), count)
     assert len(words) <= count
     for word in words:
-        scan.pass_by(word, queue.entries.get(word >> 16))
-    return words
+        scan.pass_by(word)
+    return list(words)
 
 
 class WalkMachine(RuleBasedStateMachine):
@@ -251,24 +292,48 @@ def test_a_message_more_costs_the_same_whatever_waits_before_it(*, came_back: bo
             word = make_words(offset, [100])
             queue = queue.push(word, 100)
             with mock.patch("ambermq.engine.dispatch.selector_scan.unpack_words", wraps=unpack_words) as reads:
-                costs.add(calls_of(lambda scan=scan, queue=queue: scan.ahead(queue, 200)))
+                costs.add(calls_of(lambda scan=scan, queue=queue: scan.ahead(queue, ReturnJournal(), 200)))
             assert max(len(call.args[0]) for call in reads.call_args_list) == WORD_BYTES
             assert pack_words(walked(scan, queue, 200)) == word
             assert not walked(scan, queue, 200)
     assert max(costs) < 100
 
 
-def test_what_came_back_is_looked_at_again_whenever_it_has_changed() -> None:
-    """It is looked through once as it is: after one more failure it is not as it was, though the words are the same."""
+def test_what_came_back_is_looked_at_once_for_each_return() -> None:
+    """Its failures may have changed, though the words are the same; what did not come back is not looked at again."""
     scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
+    journal = ReturnJournal()
     words = make_words(10, [100, 100, 100])
     queue = queue.push(words, 300)
     for _ in range(3):
         queue = queue.acquire((7,), words).settle(7, words, MODIFIED_FAILED)
-        assert pack_words(walked(scan, queue, 5)) == words
-        assert not walked(scan, queue, 5)
+        journal.note(words)
+        assert pack_words(walked(scan, queue, 5, journal)) == words
+        assert not walked(scan, queue, 5, journal)
         queue = queue.acquire((7,), words[:WORD_BYTES]).settle(7, words[:WORD_BYTES], RELEASED)
-        assert not walked(scan, queue, 5)
+        journal.note(words[:WORD_BYTES])
+        assert pack_words(walked(scan, queue, 5, journal)) == words[:WORD_BYTES]
+        assert not walked(scan, queue, 5, journal)
+
+
+def test_what_others_take_and_give_back_costs_a_scan_nothing_more() -> None:
+    """Of 30,000 returned messages one is taken, then given back: the scan reads that one, whatever lies around it."""
+    scan, queue = SelectorScan(parse_selector("kind = 'a'", bytes_max=100)), new_queue(1, "q", Settings())
+    journal = ReturnJournal()
+    words = make_words(10, [100] * 30_000)
+    queue = queue.push(words, 3_000_000).acquire((7,), words).settle(7, words, RELEASED)
+    while walked(scan, queue, 2000, journal):
+        pass
+    for place in (0, 12_345, 29_990):
+        word = words[place * WORD_BYTES : (place + 1) * WORD_BYTES]
+        queue = queue.acquire((7,), word)
+        assert calls_of(lambda queue=queue: scan.ahead(queue, journal, 200)) < 100
+        assert not walked(scan, queue, 200, journal)
+        queue = queue.settle(7, word, RELEASED)
+        journal.note(word)
+        assert calls_of(lambda queue=queue: scan.ahead(queue, journal, 200)) < 150
+        assert pack_words(walked(scan, queue, 200, journal)) == word
+        assert not walked(scan, queue, 200, journal)
 
 
 def test_a_selector_without_a_match_does_not_delay_the_others() -> None:
