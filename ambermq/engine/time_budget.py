@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from typing import final
 
-__all__ = ["TimeBudget", "standing_clock"]
+__all__ = ["MatchUnfinished", "TimeBudget", "standing_clock"]
+
+
+class MatchUnfinished(Exception):
+    """A match whose time is over. The same match in the next tick goes on where this one ended."""
 
 
 def standing_clock() -> int:
@@ -15,24 +19,26 @@ def standing_clock() -> int:
 class TimeBudget:
     """A budget of microseconds, by a clock in nanoseconds that is an argument.
 
-    It begins at the first check after `restart`, which is never spent. So each tick makes progress.
+    It begins at the first check of a tick, which is never spent. So each tick makes progress.
     """
 
-    __slots__ = ("_clock_ns", "_duration_ns", "_end_ns")
+    __slots__ = ("_clock_ns", "_duration_ns", "end_ns")
 
     def __init__(self, clock_ns: Callable[[], int] = standing_clock, *, duration_us: int = 1) -> None:
         self._clock_ns = clock_ns
         self._duration_ns = duration_us * 1000
-        self._end_ns: int | None = None
-
-    def restart(self) -> None:
-        """Begin a new budget at the next check."""
-        self._end_ns = None
+        self.end_ns: int | None = None
+        """The end of the budget; None begins a new one at the next check."""
 
     def is_spent(self) -> bool:
         """Return whether the time is over; never at the first check of a budget."""
         now_ns = self._clock_ns()
-        if self._end_ns is None:
-            self._end_ns = now_ns + self._duration_ns
+        if self.end_ns is None:
+            self.end_ns = now_ns + self._duration_ns
             return False
-        return now_ns >= self._end_ns
+        return now_ns >= self.end_ns
+
+    def check(self) -> None:
+        """Raise MatchUnfinished if the time is over."""
+        if self.is_spent():
+            raise MatchUnfinished

@@ -7,7 +7,8 @@ Rule 2. A message that reaches no queue is released, or gets the outcome that it
 Rule 3. A message is stored once for all its queues; a large one in chunks. Its record names all queues, which bounds
         their number, and the number of messages in a run.
 Rule 4. A run has the same result as its messages one by one. So a decision ends after it creates a queue, because the
-        next message may reach that queue too. It also ends at the changes of a tick. The rest is decided next.
+        next message may reach that queue too. It also ends at the changes of a tick, and when the time for matching is
+        over. The rest is decided next.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from ambermq.engine.model.publish_options import Unroutable
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import Producer, State
 from ambermq.engine.selectors.fields import ABSENT, Fields
+from ambermq.engine.time_budget import MatchUnfinished
 from ambermq.log.config import BATCH_OVERHEAD_BYTES
 from ambermq.log.format.record import RECORD
 
@@ -121,7 +123,13 @@ class _Each:
         verdicts: list[_Verdict] = []
         changes_left = self._context.config.tick_changes_max
         for body in self._command.bodies:
-            verdict = self._verdict(body)
+            try:
+                verdict = self._verdict(body)
+            except MatchUnfinished:
+                if verdicts:
+                    # The rest of the run is decided in the next tick.
+                    break
+                raise
             if verdict.creates:
                 return verdicts, verdict.creates
             count = len(verdict.queues)
@@ -175,7 +183,10 @@ class _Each:
                 return _Verdict(condition=refusal.condition, description=refusal.description)
         if creates:
             return _Verdict(creates=destination)
-        route = self._context.router.route(self._state, muxer, destination, fields, self._drawn)
+        try:
+            route = self._context.router.route(self._state, muxer, destination, fields, self._drawn)
+        except Refused as refusal:
+            return _Verdict(condition=refusal.condition, description=refusal.description)
         queues = _eligible_queues(self._state, producer, route.queues)
         return _Verdict(queues, route.is_lost or (not queues and self._is_for_topic(fields)))
 

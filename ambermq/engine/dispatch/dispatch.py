@@ -69,7 +69,7 @@ def dispatch(
     matching = matching or TimeBudget()
     result = Dispatch(state, demand, now_us, next_offset, budget, bytes_max, peek, peeks_max, matching, visits_max)
     for queue_id in list(islice(demand.dirty, budget)):
-        if result.is_spent:
+        if result.budget <= 0 or result.bytes_left <= 0 or result.visits_left <= 0:
             break
         queue = result.state.queues.get(queue_id)
         ring, scanning = demand.rings.get(queue_id), demand.scanning.get(queue_id)
@@ -183,7 +183,7 @@ class Dispatch(Struct):
         """Deliver the messages of a queue; return False if a budget ended it, True if messages or credit did."""
         if queue.exclusions and queue.returned.count:
             queue = self._serve_returned(queue, ring)
-        while not self.is_spent:
+        while self.budget > 0 and self.bytes_left > 0 and self.visits_left > 0:
             source = queue.returned if queue.returned.count and not queue.exclusions else queue.ready
             if not source.count:
                 return True

@@ -56,7 +56,7 @@ from ambermq.engine.model.state import State
 from ambermq.engine.records.writer import WRITE
 from ambermq.engine.routing.router import WIRING, FieldsOf, Router, no_fields
 from ambermq.engine.snapshots.snapshotter import Snapshotter
-from ambermq.engine.time_budget import TimeBudget, standing_clock
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget, standing_clock
 from ambermq.log.buffer import Buffer
 from ambermq.log.read.body_store import DAMAGED
 from ambermq.log.write.body_holds import BodyHold
@@ -82,9 +82,14 @@ class DurableLoop:
         `clock_ns` measures the time that matching takes in a tick.
         """
         self.state = state
-        self.router = Router(fields_of, cached_max=config.routes_cached_max)
-        self.demand = Demand()
         self._matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
+        self.router = Router(
+            fields_of,
+            cached_max=config.routes_cached_max,
+            budget=self._matching,
+            selectors_max=config.selectors_per_message_max,
+        )
+        self.demand = Demand()
         self.config = config
         self.log = log
         self.failure: Exception | None = None
@@ -181,7 +186,7 @@ class DurableLoop:
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
             if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
-                self._matching.restart()
+                self._matching.end_ns = None
                 dispatched = dispatch(
                     self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek, self._matching
                 )
@@ -300,6 +305,7 @@ class DurableLoop:
         log, config, draft = self.log, self.config, self.log.draft
         changes_left = config.tick_changes_max
         room_bytes: int | None = None
+        self._matching.end_ns = None
         while commands and changes_left > 0:
             command = commands.popleft()
             if type(command) is WideFanout:
@@ -319,6 +325,10 @@ class DurableLoop:
                 )
                 try:
                     events, answers = DECIDE[type(command)](self.state, command, moment)
+                except MatchUnfinished:
+                    # The router goes on in the next tick; no other command may come before this one.
+                    commands.appendleft(command)
+                    break
                 except Exception as error:  # noqa: BLE001 - a bug ends one connection and nothing else
                     events, answers = _failure(command, error)
             is_publish = type(command) is Publish

@@ -15,6 +15,7 @@ from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
 from ambermq.engine.matching.hit_set import Hits, count_of, insert_number, numbers_in, pack, remove_number, renumber
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.patterns.pattern_trie import PatternTrie
+from ambermq.engine.time_budget import TimeBudget
 
 __all__ = ["FieldTerms", "Hit", "Key", "Sign", "key_of"]
 
@@ -55,10 +56,10 @@ class FieldTerms:
 
     __slots__ = ("_exact", "_patterns", "_present")
 
-    def __init__(self, separator: str | None) -> None:
+    def __init__(self, separator: str | None, budget: TimeBudget | None = None) -> None:
         self._present: Hit | None = None
         self._exact: dict[Key, Hit] = {}
-        self._patterns: PatternTrie[Hit] | None = None if separator is None else PatternTrie(separator)
+        self._patterns: PatternTrie[Hit] | None = None if separator is None else PatternTrie(separator, budget)
 
     def is_empty(self) -> bool:
         """Return whether no attachment has a term of this field."""

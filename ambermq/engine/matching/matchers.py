@@ -5,17 +5,22 @@ matches nothing.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from typing import Any, Final, final
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, final
 
 from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign, key_of
 from ambermq.engine.matching.lru_cache import LruCache, recent_answers, weight_of
+from ambermq.engine.matching.published_fields import PublishedFields
 from ambermq.engine.matching.term_index import Term, TermIndex
 from ambermq.engine.model.attachment import Argument, Attachment
 from ambermq.engine.selectors.fields import ABSENT, Fields
 from ambermq.engine.selectors.selector import Selector, parse_selector
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 
 __all__ = ["Destinations", "Everything", "Matcher", "Patterns", "Properties", "Selectors"]
+
+_NAMES_PER_CHECK: Final = 64
 
 _WHOLE: Final = ""
 """The name of the only field if terms have no names: the destination, or the text of a selector."""
@@ -26,8 +31,8 @@ class Matcher(ABC):
 
     __slots__ = ("_index",)
 
-    def __init__(self, separator: str | None = None) -> None:
-        self._index = TermIndex(separator)
+    def __init__(self, separator: str | None = None, budget: TimeBudget | None = None) -> None:
+        self._index = TermIndex(separator, budget)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -47,6 +52,15 @@ class Matcher(ABC):
     def _terms(self, argument: Argument) -> Collection[Term]:
         """Return the distinct terms that a message must hit."""
         return ((_WHOLE, argument if isinstance(argument, str) else Sign.NOTHING),)
+
+
+class _Rest(NamedTuple):
+    """A match of a message's fields whose time was over."""
+
+    fields: Fields
+    names: Iterator[tuple[str, FieldTerms]]
+    """The names that are left."""
+    hits: list[Hit]
 
 
 @final
@@ -97,8 +111,8 @@ class Patterns(Matcher):
 
     __slots__ = ("_recent",)
 
-    def __init__(self, separator: str, cached_max: int) -> None:
-        super().__init__(separator)
+    def __init__(self, separator: str, cached_max: int, budget: TimeBudget) -> None:
+        super().__init__(separator, budget)
         self._recent: LruCache[str, tuple[Attachment, ...]] = recent_answers(cached_max)
 
     def add(self, attachment: Attachment) -> None:
@@ -130,10 +144,12 @@ class Properties(Matcher):
     identity of the sets: a set does not move before that. The other has the patterns that recent texts match.
     """
 
-    __slots__ = ("_is_wild", "_joined", "_texts")
+    __slots__ = ("_budget", "_is_wild", "_joined", "_rest", "_texts")
 
-    def __init__(self, separator: str | None, cached_max: int) -> None:
-        super().__init__(separator)
+    def __init__(self, separator: str | None, cached_max: int, budget: TimeBudget) -> None:
+        super().__init__(separator, budget)
+        self._budget = budget
+        self._rest: _Rest | None = None
         self._is_wild = separator is not None
         self._joined: LruCache[tuple[int, ...], tuple[Attachment, ...]] = recent_answers(cached_max)
         self._texts: LruCache[tuple[str, str], list[Hit]] = recent_answers(cached_max)
@@ -152,17 +168,32 @@ class Properties(Matcher):
         """Return the attachments whose conditions all hold."""
         if fields is None:
             return ()
-        hits: list[Hit] = []
-        for name, field in self._index.fields():
-            value = fields.get(name)
-            if value is not ABSENT:
-                hits += self._hits(name, field, value) if self._is_wild else field.match(value)
+        hits = self._all_hits(fields)
         if not hits:
             return ()
         alone = hits[0] if len(hits) == 1 else None
         if isinstance(alone, Attachment) and self._index.needs_one:
             return (alone,)
         return self._join(hits)
+
+    def _all_hits(self, fields: Fields) -> list[Hit]:
+        """Return the hits of all fields that the attachments name, which may be many more than a message has."""
+        rest, self._rest = self._rest, None
+        if rest is None or rest.fields is not fields:
+            rest = _Rest(fields, iter(self._index.fields()), [])
+        names, hits = rest.names, rest.hits
+        for number, one in enumerate(names, 1):
+            try:
+                if not number % _NAMES_PER_CHECK:
+                    self._budget.check()
+                name, field = one
+                value = fields.get(name)
+                if value is not ABSENT:
+                    hits += self._hits(name, field, value) if self._is_wild else field.match(value)
+            except MatchUnfinished:
+                self._rest = _Rest(fields, chain([one], names), hits)
+                raise
+        return hits
 
     def _join(self, hits: Sequence[Hit]) -> tuple[Attachment, ...]:
         key = tuple(map(id, hits))
@@ -184,6 +215,7 @@ class Properties(Matcher):
     def _clear_caches(self) -> None:
         self._joined.clear()
         self._texts.clear()
+        self._rest = None
 
     def _terms(self, argument: Argument) -> Collection[Term]:
         if not isinstance(argument, tuple) or not argument:
@@ -224,8 +256,8 @@ class Selectors(Matcher):
         field = self._index.field(_WHOLE)
         if fields is None or field is None:
             return ()
+        published = fields if type(fields) is PublishedFields else PublishedFields(fields)
         hits: list[Hit] = []
-        for text, selector in self._selectors.items():
-            if selector.matches(fields):
-                hits += field.match(text)
+        for text in published.select(self._selectors):
+            hits += field.match(text)
         return self._index.any_of(hits)

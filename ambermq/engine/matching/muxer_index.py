@@ -10,6 +10,7 @@ from ambermq.engine.matching.matchers import Destinations, Everything, Matcher, 
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.muxer import MuxerKind
 from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.time_budget import TimeBudget
 
 __all__ = ["MuxerIndex"]
 
@@ -20,8 +21,10 @@ class MuxerIndex:
 
     __slots__ = ("_matcher",)
 
-    def __init__(self, kind: MuxerKind, *, separator: str = ".", cached_max: int = 10_000) -> None:
-        self._matcher = _matcher_of(kind, separator, cached_max)
+    def __init__(
+        self, kind: MuxerKind, *, separator: str = ".", cached_max: int = 10_000, budget: TimeBudget | None = None
+    ) -> None:
+        self._matcher = _matcher_of(kind, separator, cached_max, budget or TimeBudget())
 
     def __len__(self) -> int:
         return len(self._matcher)
@@ -38,22 +41,23 @@ class MuxerIndex:
         """Return the attachments that match a message, in order of id.
 
         A LOSSY muxer matches all of them: the router draws. Without fields no property and no selector matches.
+        Raises MatchUnfinished if the time is over: the next call for the same fields, or destination, goes on.
         """
         return self._matcher.match(destination, fields)
 
 
-def _matcher_of(kind: MuxerKind, separator: str, cached_max: int) -> Matcher:
+def _matcher_of(kind: MuxerKind, separator: str, cached_max: int, budget: TimeBudget) -> Matcher:
     match kind:
         case MuxerKind.SIMPLE | MuxerKind.LOSSY:
             return Everything()
         case MuxerKind.DESTINATION:
             return Destinations()
         case MuxerKind.WILD_DESTINATION:
-            return Patterns(separator, cached_max)
+            return Patterns(separator, cached_max, budget)
         case MuxerKind.PROPERTY:
-            return Properties(None, cached_max)
+            return Properties(None, cached_max, budget)
         case MuxerKind.WILD_PROPERTY:
-            return Properties(separator, cached_max)
+            return Properties(separator, cached_max, budget)
         case MuxerKind.SELECTOR:
             return Selectors()
         case _:

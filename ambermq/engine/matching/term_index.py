@@ -16,6 +16,7 @@ from ambermq.engine.matching.attachment_numbers import AttachmentNumbers, Moved
 from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign
 from ambermq.engine.matching.hit_set import DenseSet, numbers_in, numbers_with_count, planes_of, select_numbers
 from ambermq.engine.model.attachment import Attachment
+from ambermq.engine.time_budget import TimeBudget
 
 __all__ = ["Term", "TermIndex"]
 
@@ -27,10 +28,11 @@ Term = tuple[str, Key]
 class TermIndex:
     """Attachments by their terms. With a separator the terms are patterns."""
 
-    __slots__ = ("_alike", "_fields", "_numbers", "_separator", "needs_one")
+    __slots__ = ("_alike", "_budget", "_fields", "_numbers", "_separator", "needs_one")
 
-    def __init__(self, separator: str | None = None) -> None:
+    def __init__(self, separator: str | None = None, budget: TimeBudget | None = None) -> None:
         self._separator = separator
+        self._budget = budget
         self._numbers = AttachmentNumbers()
         self._fields: dict[str, FieldTerms] = {}
         self._alike: dict[int, DenseSet] = {}
@@ -48,7 +50,7 @@ class TermIndex:
         self.needs_one = self._alike.keys() <= {1}
         for name, key in _matchable(terms):
             if name not in self._fields:
-                self._fields[name] = FieldTerms(self._separator)
+                self._fields[name] = FieldTerms(self._separator, self._budget)
             self._fields[name].add(key, attachment, self._numbers)
 
     def remove(self, attachment: Attachment, terms: Collection[Term]) -> None:

@@ -8,13 +8,15 @@ Rule 1. A pattern costs a pointer in the list and an entry of a dict whose key i
 Rule 2. A range of at most _FEW patterns is not searched deeper: its patterns are compared one by one.
 Rule 3. `match` sorts the list, not `__setitem__`. So 100,000 patterns are added in the time of one sort, and one more
         costs one insertion. `match` also removes deleted patterns from the list.
+Rule 4. Patterns of a peer can have as many nodes as words. A match whose time is over goes on at the next call.
 """
 
 from bisect import bisect_left, insort
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, NamedTuple, TypeVar, final
 
 from ambermq.engine.patterns.pattern import WORDS_MAX
 from ambermq.engine.patterns.words import Words
+from ambermq.engine.time_budget import TimeBudget
 
 __all__ = ["PatternTrie"]
 
@@ -25,14 +27,24 @@ _ONE_BY_ONE_MAX: Final = 32
 """At most this many patterns are inserted or deleted one by one; for more, sorting or copying the list is cheaper."""
 
 
+class _Rest(NamedTuple):
+    """A match whose time was over."""
+
+    text: str
+    nodes: list[tuple[str, int, int, int]]
+    found: list[str]
+
+
 @final
 class PatternTrie(Generic[Value]):
     """A mapping of patterns to values; `match` returns the values of the patterns that match a text."""
 
-    __slots__ = ("_after", "_deleted", "_new", "_separator", "_sorted", "_values")
+    __slots__ = ("_after", "_budget", "_deleted", "_new", "_rest", "_separator", "_sorted", "_values")
 
-    def __init__(self, separator: str) -> None:
+    def __init__(self, separator: str, budget: TimeBudget | None = None) -> None:
         self._separator = separator
+        self._budget = budget or TimeBudget()
+        self._rest: _Rest | None = None
         # Every text that begins with PREFIX + separator sorts before PREFIX + `_after`.
         self._after = separator[:-1] + chr(ord(separator[-1]) + 1)
         self._values: dict[str, Value] = {}
@@ -68,14 +80,18 @@ class PatternTrie(Generic[Value]):
             self._deleted.add(pattern)
 
     def match(self, text: str) -> list[Value]:
-        """Return the value of each pattern that matches a text, in no order."""
+        """Return the value of each pattern that matches a text, in no order.
+
+        Raises MatchUnfinished if the time of the budget is over: the next call for the same text goes on.
+        """
         if self._new or self._deleted:
+            self._rest = None
             self._update_list()
         words = text.split(self._separator, WORDS_MAX)
         if len(words) > WORDS_MAX:
             return []
         text_words = Words(words)
-        found = self._find(text_words)
+        found = self._find(text, text_words)
         if len(self._separator) > 1:
             # Separators can overlap, as `::` in `:::`. Then a prefix may end within a word, so each match is checked.
             found = [one for one in found if text_words.match(one.split(self._separator))]
@@ -97,11 +113,16 @@ class PatternTrie(Generic[Value]):
         self._new.clear()
         self._deleted.clear()
 
-    def _find(self, words: Words) -> list[str]:
+    def _find(self, text: str, words: Words) -> list[str]:
         """Return the matching patterns. Each node is visited once, with all positions that its prefix can reach."""
-        found: list[str] = []
-        nodes = [("", 0, len(self._sorted), 1)]
+        rest, self._rest = self._rest, None
+        if rest is None or rest.text != text:
+            rest = _Rest(text, [("", 0, len(self._sorted), 1)], [])
+        nodes, found = rest.nodes, rest.found
         while nodes:
+            # The rest is kept before the check, which may raise.
+            self._rest = rest
+            self._budget.check()
             prefix, low, high, positions = nodes.pop()
             if high - low <= _FEW:
                 found += self._match_range(prefix, low, high, positions, words)
@@ -113,6 +134,7 @@ class PatternTrie(Generic[Value]):
                 child, start, stop = self._child(path, low, high)
                 if start < stop:
                     nodes.append((child, start, stop, after))
+        self._rest = None
         return found
 
     def _match_range(self, prefix: str, low: int, high: int, positions: int, words: Words) -> list[str]:

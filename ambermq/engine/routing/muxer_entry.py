@@ -7,6 +7,7 @@ from typing import final
 from ambermq.engine.matching.muxer_index import MuxerIndex
 from ambermq.engine.model.attachment import Attachment
 from ambermq.engine.model.muxer import Muxer
+from ambermq.engine.time_budget import TimeBudget
 from ambermq.snapshot.persistent_map import PersistentMap
 
 __all__ = ["IndexedMuxer"]
@@ -18,10 +19,17 @@ class IndexedMuxer:
 
     __slots__ = ("attachments", "index", "member_muxers")
 
-    def __init__(self, muxer: Muxer, muxers: "PersistentMap[int, Muxer]", *, cached_max: int) -> None:
+    def __init__(
+        self,
+        muxer: Muxer,
+        muxers: "PersistentMap[int, Muxer]",
+        *,
+        cached_max: int,
+        budget: TimeBudget | None = None,
+    ) -> None:
         """Index all attachments. A member is a muxer if `muxers` has its id."""
         self.attachments = muxer.attachments
-        self.index = MuxerIndex(muxer.kind, separator=muxer.options.separator, cached_max=cached_max)
+        self.index = MuxerIndex(muxer.kind, separator=muxer.options.separator, cached_max=cached_max, budget=budget)
         self.member_muxers: Counter[int] = Counter()
         """The members that are muxers, each with the number of its attachments."""
         # A map has no order. An index that gets an older attachment late renumbers all younger ones.

@@ -4,13 +4,17 @@ Rule 1. A route depends only on the wiring in State, the message, and the draws 
         derived: the events of the wiring update them, and an index that does not match State is built again.
 Rule 2. A message visits a muxer once, also if several paths lead to it. So a LOSSY muxer draws once.
 Rule 3. The cache of routes by destination is bounded. A change of the wiring clears it.
+Rule 4. A route whose time is over raises MatchUnfinished. The caller asks again in the next tick, before anything
+        changes the wiring, and the route goes on from there.
 """
 
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple, Protocol, final
 
+from ambermq.engine.errors import Refused
 from ambermq.engine.events import Attached, Detached, Event, MuxerDeleted, Reset
 from ambermq.engine.matching.lru_cache import LruCache, recent_answers, weight_of
+from ambermq.engine.matching.published_fields import PublishedFields
 from ambermq.engine.model.attachment import Argument, Attachment
 from ambermq.engine.model.muxer import PLAIN_KINDS, Muxer, MuxerKind
 from ambermq.engine.model.state import State
@@ -18,6 +22,7 @@ from ambermq.engine.routing.lossy_draw import passes
 from ambermq.engine.routing.muxer_entry import IndexedMuxer
 from ambermq.engine.routing.reverse_wiring import ReverseWiring
 from ambermq.engine.selectors.fields import ABSENT, Added, Fields
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from ambermq.log.buffer import Buffer
 from ambermq.snapshot.persistent_map import PersistentMap
 
@@ -66,16 +71,52 @@ class Route(NamedTuple):
     """Whether at least one of them dropped it."""
 
 
+class _Rest(NamedTuple):
+    """A route whose time was over."""
+
+    muxers: "PersistentMap[int, Muxer]"
+    """The wiring of the route."""
+    muxer: int
+    destination: str
+    fields: Fields | None
+    matched: dict[int, tuple[Attachment, ...]]
+    """The attachments that match, by muxer."""
+
+
 @final
 class Router:
     """The router of one virtual host. One thread calls it, with consecutive states."""
 
-    __slots__ = ("_cached_max", "_fields_of", "_indexed", "_members", "_muxers", "_routes")
+    __slots__ = (
+        "_budget",
+        "_cached_max",
+        "_fields_of",
+        "_indexed",
+        "_members",
+        "_muxers",
+        "_rest",
+        "_routes",
+        "_selectors_max",
+    )
 
-    def __init__(self, fields_of: FieldsOf = no_fields, *, cached_max: int = 10_000) -> None:
-        """`cached_max` is the maximum of cached destinations, of each muxer and of the router."""
+    def __init__(
+        self,
+        fields_of: FieldsOf = no_fields,
+        *,
+        cached_max: int = 10_000,
+        budget: TimeBudget | None = None,
+        selectors_max: int = 1 << 62,
+    ) -> None:
+        """`cached_max` is the maximum of cached destinations, of each muxer and of the router.
+
+        `budget` is the time of matching in a tick, `selectors_max` the maximum of selectors for one message.
+        """
         self._fields_of = fields_of
         self._cached_max = cached_max
+        self._budget = budget or TimeBudget()
+        self._selectors_max = selectors_max
+        self._rest: _Rest | None = None
+        """The route that was not finished in the last tick."""
         self._indexed: dict[int, IndexedMuxer] = {}
         self._members: ReverseWiring | None = None
         self._muxers: PersistentMap[int, Muxer] | None = None
@@ -136,12 +177,26 @@ class Router:
     def route(
         self, state: State, muxer: int, destination: str, fields: Fields | None, drawn: dict[int, int] | None = None
     ) -> Route:
-        """Return the route of one message; `drawn` counts draws of LOSSY muxers that are not in `state` yet."""
+        """Return the route of one message; `drawn` counts draws of LOSSY muxers that are not in `state` yet.
+
+        Raises MatchUnfinished, and Refused if the message needs too many selectors; then nothing is drawn.
+        """
         draws = {} if drawn is None else drawn
-        queues: dict[int, None] = {}
         lossy: list[int] = []
+        try:
+            return self._route(state, self.hops(state, muxer, destination, fields, draws), draws, lossy)
+        except (MatchUnfinished, Refused):
+            for one in lossy:
+                draws[one] -= 1
+                if not draws[one]:
+                    del draws[one]
+            raise
+
+    def _route(self, state: State, hops: Iterator[Hop], draws: dict[int, int], lossy: list[int]) -> Route:
+        """Return the route along `hops`; add the muxers that draw to `draws` and `lossy`."""
+        queues: dict[int, None] = {}
         is_lost = False
-        for hop in self.hops(state, muxer, destination, fields, draws):
+        for hop in hops:
             if state.muxers[hop.muxer].kind is MuxerKind.LOSSY:
                 lossy.append(hop.muxer)
                 draws[hop.muxer] = draws.get(hop.muxer, 0) + 1
@@ -155,6 +210,7 @@ class Router:
         self, state: State, muxer: int, destination: str, fields: Fields | None, draws: dict[int, int] | None
     ) -> Iterator[Hop]:
         """Yield the muxers on a message's path, in order; without `draws` no LOSSY muxer drops it."""
+        matched = self._matched(state, muxer, destination, fields) if self._rest is not None else {}
         visited = {muxer}
         pending = [muxer]
         while pending:
@@ -165,7 +221,14 @@ class Router:
                 yield Hop(one.id, passed=False, attachments=())
                 continue
             indexed = self._index_of(state, one)
-            attachments = indexed.index.match(destination, fields)
+            attachments = matched.get(one.id)
+            if attachments is None:
+                try:
+                    attachments = indexed.index.match(destination, fields)
+                except MatchUnfinished:
+                    self._rest = _Rest(state.muxers, muxer, destination, fields, matched)
+                    raise
+                matched[one.id] = attachments
             yield Hop(one.id, passed=True, attachments=attachments)
             if indexed.member_muxers:
                 onward = dict.fromkeys(one.member for one in attachments if one.member in indexed.member_muxers)
@@ -173,9 +236,21 @@ class Router:
                 visited.update(fresh)
                 pending += reversed(fresh)
 
-    def fields_of(self, body: Buffer) -> Fields:
-        """Return the fields of a message."""
-        return self._fields_of(body)
+    def _matched(
+        self, state: State, muxer: int, destination: str, fields: Fields | None
+    ) -> dict[int, tuple[Attachment, ...]]:
+        """Return the attachments that are known to match, by muxer, since the time of the same route was over."""
+        rest, self._rest = self._rest, None
+        if rest is None or rest.muxers is not state.muxers or rest.fields is not fields:
+            return {}
+        return rest.matched if (rest.muxer, rest.destination) == (muxer, destination) else {}
+
+    def fields_of(self, body: Buffer) -> PublishedFields:
+        """Return the fields of a message, with the known answers if its route was not finished."""
+        rest = self._rest
+        if rest is not None and type(rest.fields) is PublishedFields and rest.fields.body is body:
+            return rest.fields
+        return PublishedFields(self._fields_of(body), body, self._budget, self._selectors_max)
 
     def attachment_count(self, state: State) -> int:
         """Return the number of attachments of all muxers."""
@@ -227,7 +302,9 @@ class Router:
     def _index_of(self, state: State, muxer: Muxer) -> IndexedMuxer:
         indexed = self._indexed.get(muxer.id)
         if indexed is None or indexed.attachments is not muxer.attachments:
-            indexed = self._indexed[muxer.id] = IndexedMuxer(muxer, state.muxers, cached_max=self._cached_max)
+            indexed = self._indexed[muxer.id] = IndexedMuxer(
+                muxer, state.muxers, cached_max=self._cached_max, budget=self._budget
+            )
         return indexed
 
     def _known_members(self, state: State) -> ReverseWiring:

@@ -1,6 +1,7 @@
 """Routes over random wirings, against a walk that compares everything with everything."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ambermq.engine.routing.lossy_draw import passes
 from ambermq.engine.routing.muxer_entry import IndexedMuxer
 from ambermq.engine.routing.router import Route, Router
 from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from tests.engine.world import World
 
 _KINDS = (MuxerKind.SIMPLE, MuxerKind.DESTINATION, MuxerKind.WILD_DESTINATION, MuxerKind.PROPERTY, MuxerKind.LOSSY)
@@ -126,6 +128,42 @@ def test_routes_are_those_of_the_naive_walk(
         assert drawn == again == expected_drawn
         plain = world.router.plain_route(world.state, start, destination)
         assert plain is None or plain == expected.queues
+
+
+@settings(deadline=None)
+@given(_kinds, _edges, _messages)
+def test_a_route_cut_into_ticks_is_the_same(
+    kinds: list[MuxerKind], edges: list[tuple[int, int, int, int]], messages: list[tuple[str, dict[str, int]]]
+) -> None:
+    """However little time a tick has, a route asks on where it ended, and draws once."""
+    world = _wired(kinds, edges)
+    start = world.state.muxer_names["m0"]
+    budget = TimeBudget(count(0, 1000).__next__, duration_us=1)
+    known = {str(number).encode(): _Fields(values) for number, (_, values) in enumerate(messages)}
+    cut = Router(lambda body, _added=(): known[bytes(body)], cached_max=0, budget=budget)
+
+    def in_ticks(route: Callable[[], Any]) -> Any:
+        for _ in range(1000):
+            budget.end_ns = None
+            try:
+                return route()
+            except MatchUnfinished:
+                continue
+        raise AssertionError("the route makes no progress")
+
+    drawn: dict[int, int] = {}
+    expected_drawn: dict[int, int] = {}
+    for body, (destination, _) in zip(known, messages, strict=True):
+        expected = _naive(world.state, start, destination, known[body], expected_drawn)
+        found = in_ticks(
+            lambda body=body, destination=destination: cut.route(
+                world.state, start, destination, cut.fields_of(body), drawn
+            )
+        )
+        assert found == expected
+        assert drawn == expected_drawn
+        plain = in_ticks(lambda destination=destination: cut.plain_route(world.state, start, destination))
+        assert plain == Router().plain_route(world.state, start, destination)
 
 
 def test_a_destination_is_plain_where_its_way_is() -> None:
