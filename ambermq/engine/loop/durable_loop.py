@@ -82,11 +82,12 @@ class DurableLoop:
         `clock_ns` measures the time that matching takes in a tick.
         """
         self.state = state
-        self._matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
+        self.matching = TimeBudget(clock_ns, duration_us=config.matching_us_max)
+        """The time for matching, in a tick and in a turn of the browsing links."""
         self.router = Router(
             fields_of,
             cached_max=config.routes_cached_max,
-            budget=self._matching,
+            budget=self.matching,
             selectors_max=config.selectors_per_message_max,
         )
         self.demand = Demand()
@@ -186,9 +187,9 @@ class DurableLoop:
             if schedule.has_urgent or schedule.has_lazy:
                 effects = self._decide_all(event_us, command_queue.take(now_us))
             if self.demand.dirty and not (command_queue.rest and type(command_queue.rest[0]) is WideFanout):
-                self._matching.end_ns = None
+                self.matching.end_ns = None
                 dispatched = dispatch(
-                    self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek, self._matching
+                    self.state, self.demand, event_us, log.draft.next_offset, self.config, self._peek, self.matching
                 )
                 for event in dispatched.events:
                     offset = WRITE[type(event)](log.draft, event)
@@ -305,7 +306,7 @@ class DurableLoop:
         log, config, draft = self.log, self.config, self.log.draft
         changes_left = config.tick_changes_max
         room_bytes: int | None = None
-        self._matching.end_ns = None
+        self.matching.end_ns = None
         while commands and changes_left > 0:
             command = commands.popleft()
             if type(command) is WideFanout:

@@ -19,7 +19,7 @@ from ambermq.engine.selectors.compiler import Compiler, condition_of
 from ambermq.engine.selectors.fields import Fields
 from ambermq.engine.selectors.terms import Condition
 
-__all__ = ["Selector", "SelectorError", "parse_selector"]
+__all__ = ["Selector", "SelectorError", "parse_selector", "prepare_parser"]
 
 
 @final
@@ -59,6 +59,11 @@ def parse_selector(text: str, *, bytes_max: int = 4096, depth_max: int = 64) -> 
     return Selector(text, frozenset(compiler.names), condition)
 
 
+def prepare_parser() -> None:
+    """Build the parser, so that no selector waits for it later: that takes 30 to 100 ms, once in a process."""
+    _parser()
+
+
 def _check_length(text: str, bytes_max: int) -> None:
     encoded = text.encode(errors="surrogatepass")
     if len(encoded) > bytes_max:
@@ -85,7 +90,7 @@ def _parse(text: str) -> Tree[Token]:
 
 @cache
 def _parser() -> Lark:
-    """Return the parser. It is built once, at the first use: that takes 30 ms."""
+    """Return the parser. It is built once, at the first use."""
     # The basic lexer, because keywords are reserved everywhere: the contextual one reads a misplaced one as a name.
     return Lark.open("selector.lark", rel_to=__file__, parser="lalr", lexer="basic")
 

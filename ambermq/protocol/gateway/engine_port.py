@@ -11,6 +11,7 @@ from ambermq.engine.config import EngineConfig
 from ambermq.engine.history.replay import Replay
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.state import State
+from ambermq.engine.time_budget import TimeBudget
 from ambermq.protocol.amqp10.types.decode import Buffer
 
 __all__ = ["EnginePort", "Hold"]
@@ -28,6 +29,8 @@ class EnginePort(Protocol):
 
     state: State
     config: EngineConfig
+    matching: TimeBudget
+    """The time for selectors in one turn of the browsing links."""
 
     @property
     def durable_end(self) -> int:

@@ -16,11 +16,13 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from threading import Thread
 
 import click
 import structlog
 import uvloop
 
+from ambermq.engine.selectors.selector import prepare_parser
 from ambermq.log.manifest.vhost_manifest import DEFAULT_VHOST
 from ambermq.protocol.amqp10.connection.sasl import TOKEN_MECHANISM, SaslServer
 from ambermq.protocol.gateway.identity import Identity
@@ -66,8 +68,14 @@ class Broker:
         raise_open_files()
         tune_interpreter()
         warn_of_slowness()
+        # Recovery waits for the disk meanwhile.
+        preparation = Thread(target=prepare_parser, name="selector-parser")
+        preparation.start()
         vhosts = VhostStore(self.directory, self.settings)
-        vhosts.recover()
+        try:
+            vhosts.recover()
+        finally:
+            preparation.join()
         freeze_heap()
         try:
             uvloop.run(self._serve(vhosts))

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from ambermq.engine.selectors import selector
+from ambermq.tools.broker import serve as serve_module
 from ambermq.tools.broker.child_broker import ChildBroker
+from ambermq.tools.broker.serve import Broker
+from ambermq.tools.broker.vhost_store import VhostStore
+from ambermq.tools.config.settings import Settings
 from ambermq.tools.terminal.errors import ToolError
 from ambermq.tools.terminal.exit_codes import ExitCode
 from tests.tools.conftest import Run
@@ -51,6 +56,23 @@ def test_standard_output_is_the_ready_line_and_nothing_else(run: Run, tmp_path: 
     assert b"serving" in errors
     assert b"stopped" in errors
     assert b"Traceback" not in errors
+
+
+def test_the_parser_of_selectors_is_built_before_the_broker_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ready when recovery ends, however that ends: so the first selector of a client does not wait for it."""
+
+    def recover(_store: VhostStore) -> None:
+        raise ToolError("no recovery")
+
+    selector._parser.cache_clear()
+    monkeypatch.setattr(VhostStore, "recover", recover)
+    for name in ("raise_open_files", "tune_interpreter", "warn_of_slowness"):
+        monkeypatch.setattr(serve_module, name, lambda: None)
+    with pytest.raises(ToolError, match="no recovery"):
+        Broker(str(tmp_path), "127.0.0.1", 0, Settings(), allows_anonymous=True).run()
+    assert selector._parser.cache_info().currsize == 1
 
 
 def test_a_broker_can_be_stopped_right_after_its_ready_line(tmp_path: Path) -> None:

@@ -109,9 +109,11 @@ class QueueBrowser:
             bodies = self.peer.gateway.engine.messages(words, entries)
             if bodies is None:
                 return Wait.BODIES
+            payloads = self._selected(bodies, entries, turn)
+            words = words[: len(payloads)]
             self._words = self._words[len(words) :]
             self.link.available -= len(words)
-            self._send(words, self._selected(bodies, entries))
+            self._send(words, payloads)
             turn.spend(len(words), sum(map(size_of, words)))
         self.link.end_drain(has_more=bool(self._words))
         if self._words and self.link.sendable:
@@ -155,16 +157,25 @@ class QueueBrowser:
         entries = self._entries
         return [entries.get(entry_of(word)) for word in words] if entries else None
 
-    def _selected(self, bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None) -> list[Buffer | None]:
-        """Return the messages to send; an element is None if the message is unreadable or not selected."""
+    def _selected(
+        self, bodies: Sequence[Buffer | None], entries: Sequence[Entry | None] | None, turn: TurnBudget
+    ) -> list[Buffer | None]:
+        """Return the messages to send; an element is None if the message is unreadable or not selected.
+
+        They are fewer than the bodies, but at least one, if the time for selectors is over. Then the turn ends.
+        """
         payloads = _payloads(bodies, entries)
-        selector = self._selector
+        selector, matching = self._selector, self.peer.gateway.engine.matching
         if selector is None:
             return payloads
-        return [
-            payload if payload is not None and selector.matches(RoutingFields(payload)) else None
-            for payload in payloads
-        ]
+        selected: list[Buffer | None] = []
+        for payload in payloads:
+            is_selected = payload is not None and selector.matches(RoutingFields(payload))
+            selected.append(payload if is_selected else None)
+            if matching.is_spent():
+                turn.end()
+                break
+        return selected
 
     def _send(self, words: Sequence[int], payloads: list[Buffer | None]) -> None:
         pairs = [(word, payload) for word, payload in zip(words, payloads, strict=True) if payload is not None]

@@ -168,6 +168,7 @@ class SourceScheduler:
         """Serve each ready source once, until the turn's budget is spent."""
         limits = self._gateway.limits
         turn = TurnBudget(limits.source_messages, limits.source_bytes)
+        self._gateway.engine.matching.end_ns = None
         for _ in range(len(self.ready)):
             if turn.is_spent:
                 return

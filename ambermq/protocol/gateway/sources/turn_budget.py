@@ -34,6 +34,10 @@ class TurnBudget:
         """Whether nothing more may be sent."""
         return self.messages <= 0 or self.size <= 0
 
+    def end(self) -> None:
+        """End the turn: the time for selectors is over."""
+        self.messages = 0
+
     def spend(self, messages: int, size: int) -> None:
         """Subtract what was sent."""
         self.messages -= messages

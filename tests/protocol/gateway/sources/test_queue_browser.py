@@ -1,6 +1,8 @@
 """Browsing a queue: its peer gets what was available, and takes nothing."""
 
+from itertools import count
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from ambermq.engine.model.entry_word import pack_words, unpack_words
 from ambermq.engine.model.outcome import ACCEPTED, MODIFIED_FAILED, REJECTED, RELEASED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.queue import Settings as QueueSettings
+from ambermq.engine.time_budget import TimeBudget
 from ambermq.protocol.amqp10.limits import ConnectionLimits
 from ambermq.protocol.amqp10.message.message import Data, Message, decode_message
 from ambermq.protocol.amqp10.performatives.classes import (
@@ -26,6 +29,7 @@ from ambermq.protocol.amqp10.performatives.classes import (
     Transfer,
 )
 from ambermq.protocol.amqp10.types.values import Described, Symbol
+from ambermq.protocol.gateway.sources.queue_browser import QueueBrowser
 from ambermq.protocol.server_limits import ServerLimits
 from tests.engine.rig import Rig
 from tests.protocol.peers import Wire
@@ -89,6 +93,32 @@ def test_a_browser_selects() -> None:
     assert source.filter == filters
     assert peer.drain(handle=3) == [colours[0], colours[2]]
     assert peer.browse("q", filter=selecting("colour IS NULL")) == [message(text) for text in "abcd"]
+
+
+@pytest.mark.parametrize("step_us", [0, 1000, 9000])
+def test_a_turn_of_browsers_tests_messages_for_a_limited_time(step_us: int) -> None:
+    """Whatever a message costs, the same ones come; a slow selector leaves the other messages to later turns."""
+    rig = Rig()
+    producer = rig.producer()
+    colours = [
+        Message(application_properties={"colour": colour}, body=(Data(b"%d" % number),)).encode()
+        for number, colour in enumerate(["red", "green", "red"] * 10)
+    ]
+    rig.do(rig.publish(producer, *colours))
+    rig.loop.matching = TimeBudget(count(0, step_us * 1000).__next__, duration_us=5000)
+    tested: list[int] = []
+    selected = QueueBrowser._selected
+
+    def counted(*arguments: Any) -> Any:
+        payloads = selected(*arguments)
+        tested.append(len(payloads))
+        return payloads
+
+    with mock.patch.object(QueueBrowser, "_selected", counted):
+        payloads = Watching(rig).browse("q", filter=selecting("colour = 'red'"))
+    assert payloads == [colour for number, colour in enumerate(colours) if number % 3 != 1]
+    assert sum(tested) == 30
+    assert max(tested) <= {0: 30, 1000: 6, 9000: 2}[step_us]
 
 
 def test_a_bad_selector_refuses_the_browser() -> None:
