@@ -70,7 +70,7 @@ class EngineConfig:
     """The maximum of muxers on one path of a message."""
     selectors_per_message_max: int = 10_000
     """The maximum of selectors of attachments that one published message is tested with; a message that needs more is
-    rejected. Equal selectors count once."""
+    rejected. Equal selectors of a muxer count once."""
     argument_bytes_max: int = 4096
     """The maximum UTF-8 bytes of a destination, pattern, property or selector of an attachment or a link."""
     conditions_max: int = 32

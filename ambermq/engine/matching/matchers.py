@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, final
 
 from ambermq.engine.matching.field_terms import FieldTerms, Hit, Key, Sign, key_of
 from ambermq.engine.matching.lru_cache import LruCache, recent_answers, weight_of
-from ambermq.engine.matching.published_fields import PublishedFields
+from ambermq.engine.matching.published_fields import PublishedFields, SelectorGroup, groups_of
 from ambermq.engine.matching.term_index import Term, TermIndex
 from ambermq.engine.model.attachment import Argument, Attachment
 from ambermq.engine.selectors.fields import ABSENT, Fields
@@ -230,17 +230,19 @@ class Properties(Matcher):
 class Selectors(Matcher):
     """The matcher of SELECTOR. Attachments with the same text share one selector, evaluated once per message."""
 
-    __slots__ = ("_selectors",)
+    __slots__ = ("_groups", "_selectors")
 
     def __init__(self) -> None:
         super().__init__()
         self._selectors: dict[str, Selector] = {}
+        self._groups: list[SelectorGroup] | None = None
 
     def add(self, attachment: Attachment) -> None:
         """Add an attachment. Raises SelectorError, without a change, if its text is not a selector."""
         text = attachment.argument
         if isinstance(text, str) and text not in self._selectors:
             self._selectors[text] = parse_selector(text)
+            self._groups = None
         super().add(attachment)
 
     def remove(self, attachment: Attachment) -> None:
@@ -250,6 +252,7 @@ class Selectors(Matcher):
         field = self._index.field(_WHOLE)
         if isinstance(text, str) and (field is None or field.get(text) is None):
             del self._selectors[text]
+            self._groups = None
 
     def match(self, destination: str, fields: Fields | None) -> tuple[Attachment, ...]:  # noqa: ARG002
         """Return the attachments whose selector is true for the message."""
@@ -258,6 +261,8 @@ class Selectors(Matcher):
             return ()
         published = fields if type(fields) is PublishedFields else PublishedFields(fields)
         hits: list[Hit] = []
-        for text in published.select(self._selectors):
+        if self._groups is None:
+            self._groups = groups_of(self._selectors)
+        for text in published.select(self._groups):
             hits += field.match(text)
         return self._index.any_of(hits)

@@ -71,6 +71,8 @@ class Compiler(Transformer_NonRecursive[Token, Term]):
     def __init__(self, depth_max: int) -> None:
         super().__init__(visit_tokens=False)
         self.names: set[str] = set()
+        self.long_terms = 0
+        """The terms that may read a long text: LIKE, and converted fields."""
         self._depth_max = depth_max
 
     def identifier(self, token: Token) -> Term:
@@ -81,6 +83,7 @@ class Compiler(Transformer_NonRecursive[Token, Term]):
             raise _refused(token, f"no message has a field {token}") from None
         self.names.add(name)
         if show is not None:
+            self.long_terms += 1
             return Term(Kind.FIELD, terms.shown_field(name, show), token)
         return Term(Kind.FIELD, terms.field(name), token, plain_name=name)
 
@@ -154,6 +157,7 @@ class Compiler(Transformer_NonRecursive[Token, Term]):
 
     def like(self, value: Term, pattern: Token, escape: Token | None) -> Term:
         """Compile LIKE."""
+        self.long_terms += 1
         character = "" if escape is None else _text(escape)
         if escape is not None and len(character) != 1:
             raise _refused(escape, "expected one character to escape with")

@@ -47,7 +47,7 @@ def ticks_of(rig: Rig, *commands: Any) -> tuple[int, list[Effect]]:
 
 
 KINDS = [
-    (MuxerKind.SELECTOR, [f"kind = 'a' AND {number} = {number}" for number in range(40)]),
+    (MuxerKind.SELECTOR, [f"kind LIKE 'a' AND {number} = {number}" for number in range(40)]),
     (MuxerKind.WILD_DESTINATION, [".".join(words) for words in product("*#", repeat=7)]),
 ]
 

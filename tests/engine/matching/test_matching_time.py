@@ -80,17 +80,26 @@ def test_a_long_match_takes_many_ticks(kind: MuxerKind, argument: Any) -> None:
 
 
 def test_a_message_is_tested_with_a_bounded_number_of_selectors() -> None:
-    """Equal selectors count once, also those of several muxers; one more is refused."""
+    """Equal selectors of a muxer count once; one more is refused."""
     first, second = MuxerIndex(MuxerKind.SELECTOR), MuxerIndex(MuxerKind.SELECTOR)
     for number in range(10):
         first.add(Attachment(100 + number, 7, f"a = {number % 5}"))
         second.add(Attachment(200 + number, 7, f"a = {number % 6}"))
     message = Given({"a": 3})
-    published = PublishedFields(message, None, None, 6)
+    published = PublishedFields(message, None, None, 11)
     assert [one.id for one in first.match("", published)] == [103, 108]
     assert [one.id for one in second.match("", published)] == [203, 209]
-    published = PublishedFields(message, None, None, 5)
+    published = PublishedFields(message, None, None, 10)
     first.match("", published)
     with pytest.raises(Refused, match="selectors_per_message_max") as refused:
         second.match("", published)
     assert refused.value.condition == "amqp:resource-limit-exceeded"
+
+
+def test_equal_selectors_of_many_muxers_are_one_test() -> None:
+    """As those of subscriptions, which have a muxer each."""
+    muxers = [MuxerIndex(MuxerKind.SELECTOR) for _ in range(100)]
+    for number, muxer in enumerate(muxers):
+        muxer.add(Attachment(100 + number, 7, "a = 3" if number % 2 else "a = 4"))
+    published = PublishedFields(Given({"a": 3}), None, None, 2)
+    assert [len(muxer.match("", published)) for muxer in muxers] == [0, 1] * 50

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ambermq.engine.errors import EngineError
+from ambermq.engine.selectors import selector as selector_module
 from ambermq.engine.selectors.fields import ABSENT
 from ambermq.engine.selectors.selector import Selector, SelectorError, parse_selector
 from tests.engine.routing.selector_trees import (
@@ -283,3 +285,17 @@ def test_selector_tells_text_and_names() -> None:
     assert selector.names == {"colour", "header.priority", "annotations.x-key", "properties.message-id"}
     assert not selector.matches(Asked())
     assert selector.names == set(asked)
+
+
+def test_the_same_text_is_parsed_once() -> None:
+    """The checks of an attach and the selector itself are one parse; a failure is told each time."""
+    text = "a = 1 AND parsed = 'once'"
+    with mock.patch("ambermq.engine.selectors.selector._parse", wraps=selector_module._parse) as parse:
+        first = parse_selector(text)
+        assert parse_selector(text, bytes_max=100) is first
+        assert parse.call_count == 1
+        for _ in range(2):
+            with pytest.raises(SelectorError):
+                parse_selector("parsed = = 1")
+            with pytest.raises(SelectorError, match="at most 3"):
+                parse_selector(text, bytes_max=3)
