@@ -5,6 +5,7 @@ longest step between two turns of the event loop. So it can be run in any checko
 
     like                one LIKE with a pattern of 4,000 characters on a text of 8,192, the slowest of several
     selector-tick       a tick that scans 200 messages of 8 KiB with such a selector
+    long-text           a tick that scans messages with 900 KiB of text for 200 patterns
     returned            a selector on 30,000 returned messages, while another consumer takes one after the other
     excluded            40,000 returned messages, one of which excludes a consumer; also the us for each
     deep                the first and a later removal out of order, deep in a queue of 5,000,000 messages
@@ -55,6 +56,8 @@ __all__ = ["MEASURES", "longest_ms", "main"]
 _QUEUE: Final = 3
 _READER: Final = 7
 _RUN: Final = 2000
+_SELECTORS: Final = 1000
+_LONG: Final = 900 << 10
 _BACKLOG: Final = 5_000_000
 _RETURNED: Final = 30_000
 _EXCLUDED: Final = 40_000
@@ -134,12 +137,21 @@ def _now_us() -> int:
 
 
 def _measure_selector_tick() -> dict[str, float]:
+    return _measure_scan(_TEXT, 100, f"p LIKE '{_PATTERNS[0]}'")
+
+
+def _measure_long_text() -> dict[str, float]:
+    return _measure_scan("a" * _LONG, 2, " OR ".join(["p LIKE '%aab%'"] * 200))
+
+
+def _measure_scan(text: str, count: int, selector: str) -> dict[str, float]:
+    """Return the longest tick of a scan of twice `count` messages that match no selector."""
     with _peer() as peer:
-        body = Message(application_properties={"p": _TEXT}).encode()
+        body = Message(application_properties={"p": text}).encode()
         producer = peer.producer("q")
         for _ in range(2):
-            peer.run(Publish("", producer, 0, [body] * 100, [0] * 100, 100 * len(body)))
-        attach = AttachConsumer("", "q", "bench", "x", selector=f"p LIKE '{_PATTERNS[0]}'")
+            peer.run(Publish("", producer, 0, [body] * count, [0] * count, count * len(body)))
+        attach = AttachConsumer("", "q", "bench", "x", selector=selector)
         (ready,) = [one for one in peer.run(attach) if type(one) is ConsumerReady]
         peer.reset()
         peer.loop.set_credit(ready.consumer, 1)
@@ -150,7 +162,7 @@ def _measure_selector_tick() -> dict[str, float]:
 def _measure_publish() -> dict[str, float]:
     with _peer() as peer:
         peer.run(DeclareMuxer("", "m", MuxerKind.SELECTOR), DeclareQueue("", "q", QueueSettings()))
-        peer.run(*[AttachMember("", "m", "q", f"size = {number}") for number in range(1000)])
+        peer.run(*[AttachMember("", "m", "q", f"size = {number}") for number in range(_SELECTORS)])
         body = Message(application_properties={"size": -1}).encode()
         producer = peer.producer("/muxers/m/x")
         peer.reset()
@@ -241,6 +253,7 @@ def _measure_first_selector() -> dict[str, float]:
 MEASURES: Final[dict[str, Callable[[], dict[str, float]]]] = {
     "like": _measure_like,
     "selector-tick": _measure_selector_tick,
+    "long-text": _measure_long_text,
     "returned": _measure_returned,
     "excluded": _measure_excluded,
     "deep": _measure_deep,

@@ -34,7 +34,7 @@ from ambermq.engine.model.outcome import ACCEPTED
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
 from ambermq.engine.selectors.fields import Fields
-from ambermq.engine.time_budget import TimeBudget
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from ambermq.log.format.record import AUX_MAX
 
 __all__ = ["Dispatch", "dispatch", "peek_nothing"]
@@ -164,12 +164,15 @@ class Dispatch(Struct):
     ) -> Queue:
         """Deliver the messages that match a consumer's selector, until its credit or a budget is used up.
 
-        The caller has checked the time, so at least one message is tested.
+        The caller has checked the time, so at least one message is tested, or a part of a large one.
         """
         for word, entry, fields in seen:
             self.peeks_left -= 1
+            try:
+                is_wanted = fields is not None and scan.selects(word, entry, fields, self.matching)
+            except MatchUnfinished:
+                break
             scan.pass_by(word)
-            is_wanted = fields is not None and scan.selector.matches(fields)
             if is_wanted and want.consumer not in (entry.excluded if entry else ()) and is_available(queue, word):
                 self.bytes_left -= size_of(word)
                 queue = self._acquire(queue, [want], pack_words([word]))

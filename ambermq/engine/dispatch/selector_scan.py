@@ -16,7 +16,9 @@ from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, size_of, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.selectors.pausable_fields import LONG_BYTES, KnownTerms, PausableFields
 from ambermq.engine.selectors.selector import Selector
+from ambermq.engine.time_budget import TimeBudget
 
 __all__ = ["Counted", "Peek", "SelectorScan", "is_available"]
 
@@ -46,7 +48,7 @@ class Counted:
 class SelectorScan:
     """The position of one consumer on its queue."""
 
-    __slots__ = ("_position", "_returned", "_visited", "_visits", "selector")
+    __slots__ = ("_known", "_known_message", "_position", "_returned", "_visited", "_visits", "selector")
 
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
@@ -57,6 +59,10 @@ class SelectorScan:
         """The present returned words, None if the present words were never acquired."""
         self._visited = 0
         """The number of them that are tested."""
+        self._known: KnownTerms = {}
+        """What is known of the test of a large message that is not finished."""
+        self._known_message: tuple[int, Entry | None] | None = None
+        """The word of that message and its columns."""
 
     def ahead(self, queue: Queue, journal: ReturnJournal, count: int) -> Sequence[int]:
         """Return the next words to test, at most `count` and of limited size; empty at the end of the queue."""
@@ -73,6 +79,17 @@ class SelectorScan:
             if size >= _PEEK_BYTES_MAX:
                 return words[: index + 1]
         return words
+
+    def selects(self, word: int, entry: Entry | None, fields: Fields, matching: TimeBudget) -> bool:
+        """Return whether the selector is true for a message. Raises MatchUnfinished if the time is over."""
+        if size_of(word) <= LONG_BYTES and not (entry and entry.annotations):
+            return self.selector.matches(fields)
+        if (word, entry) != self._known_message:
+            # The message of another word, or the same one with other annotations.
+            self._known, self._known_message = {}, (word, entry)
+        is_selected = self.selector.matches(PausableFields(fields, matching, self._known))
+        self._known, self._known_message = {}, None
+        return is_selected
 
     def pass_by(self, word: int) -> None:
         """Advance past the next one of the words that `ahead` returned."""

@@ -8,11 +8,12 @@ Rule 1. Selectors are tested in groups. The clock is read once for a group, beca
 Rule 2. A selector alone in its group is known by its text: so subscriptions with equal selectors cost one test.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sized
 from typing import NamedTuple, final
 
 from ambermq.engine.errors import Refused
 from ambermq.engine.selectors.fields import Fields
+from ambermq.engine.selectors.pausable_fields import LONG_BYTES, KnownTerms, PausableFields
 from ambermq.engine.selectors.selector import LONG_TERM_STEPS, Selector
 from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 
@@ -50,10 +51,10 @@ def _group_of(pairs: list[tuple[str, Selector]]) -> SelectorGroup:
 class PublishedFields:
     """The fields of a message, and the answers of selectors."""
 
-    __slots__ = ("_answers", "_budget", "_fields", "_selectors_left", "body", "get")
+    __slots__ = ("_answers", "_budget", "_fields", "_known", "_selectors_left", "body", "get")
 
     def __init__(
-        self, fields: Fields, body: object = None, budget: TimeBudget | None = None, selectors_max: int = 1 << 62
+        self, fields: Fields, body: Sized | None = None, budget: TimeBudget | None = None, selectors_max: int = 1 << 62
     ) -> None:
         self.body = body
         """The encoded message."""
@@ -62,6 +63,8 @@ class PublishedFields:
         self._answers: dict[Hashable, list[str]] = {}
         """The selectors of each tested group that are true."""
         self._fields = fields
+        self._known: KnownTerms | None = {} if body is not None and len(body) > LONG_BYTES else None
+        """The terms of a group that is not finished, for a large message."""
         self._budget = budget or TimeBudget()
         self._selectors_left = selectors_max
 
@@ -76,11 +79,17 @@ class PublishedFields:
             if found is None:
                 if self._budget.is_spent():
                     raise MatchUnfinished
-                self._selectors_left -= len(selectors)
-                if self._selectors_left < 0:
+                if self._selectors_left < len(selectors):
                     why = "it is for more selectors than a message may be tested with (selectors_per_message_max)"
                     raise Refused("amqp:resource-limit-exceeded", why)
-                fields = self._fields
-                found = self._answers[key] = [text for text, selector in selectors if selector.matches(fields)]
+                found = self._answers[key] = self._tested(selectors)
             selected += found
         return selected
+
+    def _tested(self, selectors: tuple[tuple[str, Selector], ...]) -> list[str]:
+        fields = self._fields if self._known is None else PausableFields(self._fields, self._budget, self._known)
+        found = [text for text, selector in selectors if selector.matches(fields)]
+        self._selectors_left -= len(selectors)
+        if self._known:
+            self._known.clear()
+        return found

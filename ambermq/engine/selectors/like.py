@@ -8,51 +8,74 @@ Rule 1. Each piece is searched once, from left to right: its first occurrence le
 Rule 2. A piece without `_` is searched by `str.find`. In a piece with `_`, the first occurrences of its longest part
         are compared. Behind them each character has its own positions, as the bits of an integer, and the occurrences
         of the piece are their conjunction: no text makes this slower.
-Rule 3. A text of any length is matched.
+Rule 3. A text of any length is matched. In a long one a search ends after a block of it, and goes on behind that.
 """
 
 from collections.abc import Callable
 from itertools import groupby
-from typing import Final
+from typing import Final, final
 
-__all__ = ["compile_like"]
+__all__ = ["Like", "LikeState", "compile_like"]
 
-_BLOCK: Final = 1 << 16
-"""The text that one conjunction covers, in characters: a piece is mostly found before the end of a long text."""
-
+_BLOCK: Final = 1 << 13
+"""The places of a text that one search covers, so that a match can pause: the slowest one takes 2 ms."""
 _COMPARED_MAX: Final = 64
 """The parts of a piece that are compared at single places. A text with more such places is searched by bits."""
 
 _Search = Callable[[str, int, int], int]
 """A function from text, start and end to the end of the first occurrence of a piece, or -1."""
 
+LikeState = tuple[int, int]
+"""The state of a match that is not finished: the number of the piece that is searched, and the place in the text."""
 
-def compile_like(pattern: str, escape: str = "") -> Callable[[str], bool]:
-    """Return a function that returns whether a text matches.
 
-    `escape` is one character, or "" for none. Raises ValueError if the pattern ends with it.
+def compile_like(pattern: str, escape: str = "") -> "Like":
+    """Return a compiled pattern; `escape` is one character, or "" for none.
+
+    Raises ValueError if the pattern ends with its escape character.
     """
-    first, *others = _pieces(pattern, escape)
-    is_prefix = _comparison(first)
-    if not others:
-        length = len(first)
-        return lambda text: len(text) == length and is_prefix(text, 0)
-    last = others.pop()
-    is_suffix = _comparison(last)
-    searches = [_search(piece) for piece in others if piece]
-    head, tail = len(first), len(last)
+    return Like(_pieces(pattern, escape))
 
-    def matches(text: str) -> bool:
-        position, end = head, len(text) - tail
-        if position > end or not is_prefix(text, 0) or not is_suffix(text, end):
-            return False
-        for search in searches:
-            position = search(text, position, end)
-            if position < 0:
+
+@final
+class Like:
+    """A compiled pattern. Called with a text, it returns whether the text matches."""
+
+    __slots__ = ("_head", "_is_prefix", "_is_suffix", "_is_whole", "_searches", "_tail")
+
+    def __init__(self, pieces: "list[_Piece]") -> None:
+        first, last = pieces[0], pieces[-1] if len(pieces) > 1 else []
+        self._is_whole = len(pieces) == 1
+        self._head, self._tail = len(first), len(last)
+        self._is_prefix, self._is_suffix = _comparison(first), _comparison(last)
+        self._searches = [(_search(piece), len(piece)) for piece in pieces[1:-1] if piece]
+
+    def __call__(self, text: str) -> bool:
+        """Return whether a text matches."""
+        found = self.advance(text, None)
+        while type(found) is tuple:
+            found = self.advance(text, found)
+        return found is True
+
+    def advance(self, text: str, state: LikeState | None) -> bool | LikeState:
+        """Return whether a text matches, or the state from which to go on; None is the start."""
+        end = len(text) - self._tail
+        if state is None:
+            if end < self._head or (self._is_whole and end > self._head):
                 return False
+            if not self._is_prefix(text, 0) or not self._is_suffix(text, end):
+                return False
+            state = 0, self._head
+        number, position = state
+        searches = self._searches
+        while number < len(searches):
+            search, length = searches[number]
+            stop = position + _BLOCK + length - 1
+            found = search(text, position, min(stop, end))
+            if found < 0:
+                return False if stop >= end else (number, position + _BLOCK)
+            number, position = number + 1, found
         return True
-
-    return matches
 
 
 _Piece = list[str | None]
@@ -132,13 +155,10 @@ def _conjunction(piece: _Piece) -> _Search:
             if stands_at(text, found - place):
                 return found - place + length
             start = found - place + 1
-        while start + length <= end:
-            # The last occurrences of a block reach into the next one.
-            found = _first_place(text[start : min(start + _BLOCK + length - 1, end)], places, length)
-            if found >= 0:
-                return start + found + length
-            start += _BLOCK
-        return -1
+        if start + length > end:
+            return -1
+        found = _first_place(text[start:end], places, length)
+        return start + found + length if found >= 0 else -1
 
     return find
 

@@ -2,7 +2,7 @@
 
 Rule 1: each text gives a Selector, or a SelectorError with position and token.
 Rule 2: text and nesting are bounded, and so is the work of an evaluation. Each literal and name is evaluated once, and
-LIKE searches each part of its pattern once (like.py). An evaluation never raises.
+LIKE searches each part of its pattern once (like.py). An evaluation never raises, but may pause (pausable_fields.py).
 Rule 3: a message matches only if the condition is true. Unknown is not true.
 
 The grammar is in selector.lark, the meaning of names in names.py, the logic in terms.py.

@@ -5,7 +5,8 @@
 
 Rule 1: a comparison with NULL is unknown, and arithmetic with NULL is NULL. A comparison of values of different types
 is false with every operator. So is one of values without a JMS type, and an ordering of texts or booleans.
-Rule 2: nothing raises. Arithmetic without a result (division by zero, out of range, not a number) is NULL.
+Rule 2: nothing raises, except that a term that reads a long text may pause (pausable_fields.py). Arithmetic without a
+result (division by zero, out of range, not a number) is NULL.
 Rule 3: the division of integers rounds towards zero. Integers are between -2**63 and 2**64 - 1, as in AMQP.
 """
 
@@ -15,6 +16,8 @@ from math import isfinite
 from typing import Any, Final
 
 from ambermq.engine.selectors.fields import ABSENT
+from ambermq.engine.selectors.like import Like
+from ambermq.engine.selectors.pausable_fields import LONG_BYTES, pausable_of
 
 __all__ = [
     "Condition",
@@ -78,6 +81,8 @@ def shown_field(name: str, show: Callable[[Any], Any]) -> Value:
 
     def read(get: Get) -> Any:
         value = get(name)
+        if isinstance(value, bytes) and len(value) > LONG_BYTES and (pausable := pausable_of(get)) is not None:
+            return pausable.shown(name, show, value)
         return show(None if value is ABSENT else value)
 
     return read
@@ -181,12 +186,14 @@ def one_of(value: Value, texts: frozenset[str]) -> Condition:
     return test
 
 
-def like(value: Value, matches: Callable[[str], bool]) -> Condition:
+def like(value: Value, matches: Like) -> Condition:
     """Return LIKE; `matches` is a compiled pattern."""
 
     def test(get: Get) -> bool | None:
         found = value(get)
         if isinstance(found, str):
+            if len(found) > LONG_BYTES and (pausable := pausable_of(get)) is not None:
+                return pausable.like(matches, found)
             return matches(found)
         return None if found is None else False
 

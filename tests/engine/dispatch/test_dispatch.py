@@ -386,7 +386,7 @@ def test_what_was_looked_through_in_vain_is_not_looked_through_for_every_message
 
 
 def came_back(world: World, count: int, excluded: int) -> tuple[int, list[int]]:
-    """Give back `count` messages; the last `excluded` ones exclude their consumer. Return it and the words."""
+    """Return a consumer and the words that it gave back; the last `excluded` ones exclude it."""
     picky = world.consumer(credit=count)
     world.publish(world.producer(), *[1] * count)
     words = world.dealt(budget=count)[picky]

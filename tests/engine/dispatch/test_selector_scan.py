@@ -207,6 +207,39 @@ def test_a_tick_ends_a_scan_after_its_time() -> None:
     assert [second - first for first, second in pairwise(offsets)] == [3, 3, 3]
 
 
+class _LongFields:
+    """A message whose field `text` is its body."""
+
+    def __init__(self, body: Buffer, added: Added = (), /) -> None:
+        self.text = bytes(body).decode() + "".join(value.decode() for _, value in added)
+
+    def get(self, name: str) -> Any:
+        return self.text if name == "text" else ABSENT
+
+
+@pytest.mark.parametrize("step_us", [0, 5000])
+def test_a_test_of_a_large_message_pauses(step_us: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The messages before and behind it come too, and one that comes back is tested as it is then."""
+    for name in ("dispatch.selector_scan.LONG_BYTES", "selectors.terms.LONG_BYTES", "selectors.like._BLOCK"):
+        monkeypatch.setattr(f"ambermq.engine.{name}", 20)
+    rig = Rig(config=EngineConfig(matching_us_max=1000), fields_of=_LongFields, clock_ns=clock_of([step_us]))
+    bodies = [b"n" * 30, b"a" * 300 + b"xz", b"y" * 300, b"z"]
+    rig.do(rig.publish(rig.producer(), *bodies))
+    picky = rig.consumer(selector="text LIKE '%q_q%' OR text LIKE '%x_%' OR text LIKE 'z%'", credit=9)
+    ticks = 1
+    effects = rig.step()
+    while rig.loop.demand.dirty or rig.loop.demand.parked:
+        effects += rig.completed() + rig.step()
+        ticks += 1
+    effects += rig.completed()
+    assert delivered(effects) == [(picky, bodies[1]), (picky, bodies[3])]
+    assert (ticks > 20) is bool(step_us)
+    other = rig.consumer(credit=1)
+    rig.do()
+    marked = Outcome(OutcomeKind.MODIFIED, annotations=((b"mark", b"qqq"),))
+    assert delivered(rig.do(Settle(other, rig.queue().held_by(other).to_bytes(), marked))) == [(picky, bodies[0])]
+
+
 def walked(scan: SelectorScan, queue: Queue, count: int, journal: ReturnJournal | None = None) -> list[int]:
     """Go on along a queue by one part, where nothing is taken; return the words looked at, none at its end."""
     words = scan.ahead(queue, journal or ReturnJournal(), count)

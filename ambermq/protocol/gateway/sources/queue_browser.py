@@ -22,7 +22,9 @@ from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import WORD_BYTES, entry_of, size_of, unpack_words
 from ambermq.engine.model.queue import Queue
 from ambermq.engine.model.state import State
+from ambermq.engine.selectors.pausable_fields import LONG_BYTES, KnownTerms, PausableFields
 from ambermq.engine.selectors.selector import Selector, parse_selector
+from ambermq.engine.time_budget import MatchUnfinished, TimeBudget
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
 from ambermq.protocol.amqp10.spec import AmqpCondition, SenderSettleMode
@@ -48,6 +50,7 @@ class QueueBrowser:
         "_entries",
         "_hold",
         "_job",
+        "_known",
         "_selector",
         "_words",
         "is_open",
@@ -68,6 +71,8 @@ class QueueBrowser:
         self._words: Sequence[int] = ()
         """The words of the present chunk that are not sent."""
         self._entries: Any = {}
+        self._known: KnownTerms = {}
+        """What is known of the test of a large message that is not finished."""
         self._job: BackgroundJob | None = None
         self._hold = peer.gateway.engine.hold()
         self.past_bytes = 0
@@ -162,7 +167,7 @@ class QueueBrowser:
     ) -> list[Buffer | None]:
         """Return the messages to send; an element is None if the message is unreadable or not selected.
 
-        They are fewer than the bodies, but at least one, if the time for selectors is over. Then the turn ends.
+        They are fewer than the bodies if the time for selectors is over. Then the turn ends.
         """
         payloads = _payloads(bodies, entries)
         selector, matching = self._selector, self.peer.gateway.engine.matching
@@ -170,12 +175,25 @@ class QueueBrowser:
             return payloads
         selected: list[Buffer | None] = []
         for payload in payloads:
-            is_selected = payload is not None and selector.matches(RoutingFields(payload))
+            try:
+                is_selected = payload is not None and self._is_selected(selector, payload, matching)
+            except MatchUnfinished:
+                turn.end()
+                break
             selected.append(payload if is_selected else None)
             if matching.is_spent():
                 turn.end()
                 break
         return selected
+
+    def _is_selected(self, selector: Selector, payload: Buffer, matching: TimeBudget) -> bool:
+        """Return whether a message is selected. Raises MatchUnfinished; the next test is that of the same message."""
+        fields = RoutingFields(payload)
+        if len(payload) <= LONG_BYTES:
+            return selector.matches(fields)
+        is_selected = selector.matches(PausableFields(fields, matching, self._known))
+        self._known = {}
+        return is_selected
 
     def _send(self, words: Sequence[int], payloads: list[Buffer | None]) -> None:
         pairs = [(word, payload) for word, payload in zip(words, payloads, strict=True) if payload is not None]
