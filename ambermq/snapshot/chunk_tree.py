@@ -14,9 +14,8 @@ Rule 4. Recursion is as deep as the tree: 5 levels are 34,000,000,000 words.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from operator import lt
 from struct import pack
 from typing import Any, Final, TypeAlias
 
@@ -31,7 +30,6 @@ __all__ = [
     "chunks_of",
     "first_word",
     "insert_ordered",
-    "is_rising",
     "last_chunk",
     "merged",
     "pop_first",
@@ -142,12 +140,6 @@ def _last_word(item: Any) -> int:
     return int.from_bytes(item[-WORD_BYTES:], "little")
 
 
-def is_rising(tree: Node) -> bool:
-    """Return whether the first words of the chunks rise, as they do in an ordered tree."""
-    firsts = list(map(first_word, chunks_of(tree)))
-    return all(map(lt, firsts, firsts[1:]))
-
-
 def remove_ordered(tree: Node, removal: Removal) -> Node:
     """Return the tree without the wanted words, each searched where an ordered tree has it."""
     if not tree or not removal.missing:
@@ -172,18 +164,18 @@ def _remove_ordered(node: Node, removal: Removal, wanted: list[int]) -> Node:
     return _with_children(node, changed) if changed else node
 
 
-def remove_anywhere(tree: Node, removal: Removal) -> Node:
-    """Return the tree without the wanted words, wherever they are; the same tree if it has none of them."""
-    rest = _remove_anywhere(tree, removal) if removal.missing else tree
+def remove_anywhere(tree: Node, removal: Removal, remove: Callable[[bytes], bytes]) -> Node:
+    """Return the tree without the words that `remove` removes from its chunks; the same tree if there are none."""
+    rest = _remove_anywhere(tree, removal, remove) if removal.missing else tree
     return tree if rest is tree else _lowered(rest)
 
 
-def _remove_anywhere(node: Node, removal: Removal) -> Node:
+def _remove_anywhere(node: Node, removal: Removal, remove: Callable[[bytes], bytes]) -> Node:
     changed: dict[int, Any] = {}
     for index, child in enumerate(node):
         if not removal.missing:
             break
-        rest = _remove_anywhere(child, removal) if type(child) is tuple else removal.remove_any(child)
+        rest = _remove_anywhere(child, removal, remove) if type(child) is tuple else remove(child)
         if rest is not child:
             changed[index] = rest
     return _with_children(node, changed) if changed else node

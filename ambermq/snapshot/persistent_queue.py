@@ -16,7 +16,7 @@ Rule 5. In an ordered queue the words rise. The methods with `ordered` or `above
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import final
 
 from msgspec import Struct
@@ -30,7 +30,6 @@ from ambermq.snapshot.chunk_tree import (
     chunks_of,
     first_word,
     insert_ordered,
-    is_rising,
     last_chunk,
     merged,
     pop_first,
@@ -219,19 +218,28 @@ class PersistentQueue(Struct, frozen=True, eq=False):
         assert len(words) % WORD_BYTES == 0, f"{len(words)} bytes are not a multiple of {WORD_BYTES}"
         if self.starts_with(words):
             return self.pop(len(words) // WORD_BYTES)
-        # The found words are in the order of the queue only if the search visits its chunks in their order.
-        if self._tree and (len(words) == WORD_BYTES or is_rising(self._tree)):
+        if self._tree and len(words) == WORD_BYTES:
             removed, rest = self._without_ordered(Removal(words))
-            if len(removed) == len(words):
+            if removed:
                 return removed, rest
+        # Most chunks of an unordered queue are ordered in themselves, so the ends of a chunk mostly say what it has.
+        likely = Removal(words)
+        rest = self._without(likely, likely.remove_between)
+        if not likely.missing:
+            return likely.removed(), rest
         removal = Removal(words)
+        rest = self._without(removal, removal.remove_any)
+        return removal.removed(), rest
+
+    def _without(self, removal: Removal, remove: Callable[[bytes], bytes]) -> "PersistentQueue":
+        """Return the queue without the words that `remove` removes from each of its runs, in their order."""
         missing = removal.missing
-        head = removal.remove_any(self._head[self._start :])
-        tree = remove_anywhere(self._tree, removal)
-        tail = removal.remove_any(self._tail)
+        head = remove(self._head[self._start :])
+        tree = remove_anywhere(self._tree, removal, remove)
+        tail = remove(self._tail)
         if removal.missing == missing:
-            return b"", self
-        return removal.removed(), _with_head(head, 0, tree, tail, self.count - missing + removal.missing)
+            return self
+        return _with_head(head, 0, tree, tail, self.count - missing + removal.missing)
 
     def remove_ordered(self, words: bytes) -> tuple[bytes, "PersistentQueue"]:
         """Return the same as `remove` for an ordered queue, in O(log n) for each chunk that has some of the words."""

@@ -51,6 +51,9 @@ class Removal:
             return words
         low = int.from_bytes(words[:WORD_BYTES], "little")
         high = int.from_bytes(words[-WORD_BYTES:], "little")
+        if low > high:
+            # These words are not ordered.
+            return self.remove_any(words)
         start = bisect_left(self.wanted, low)
         return self.remove(words, self.wanted[start : bisect_right(self.wanted, high, start)])
 
