@@ -1,4 +1,4 @@
-"""`python -m bench.measures.scan_steps [NAME]...`: the longest uninterrupted steps of scans and matches, as JSON.
+"""`python -m bench.stalls.scan_steps [NAME]...`: the longest uninterrupted steps of scans and matches, as JSON.
 
 Each measure builds what one hostile or unlucky peer can cause, without sockets, and returns milliseconds of CPU for the
 longest step between two turns of the event loop. So it can be run in any checkout, before and after a change.

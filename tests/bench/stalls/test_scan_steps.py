@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bench.measures import scan_steps
+from bench.stalls import scan_steps
 
 
 def test_each_measure_has_a_longest_step(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,1 @@
+"""Tests of bench/stalls: the longest steps of the event loop."""
