@@ -92,6 +92,11 @@ class BrokerNodes:
         self._management = None
         self._nodes.clear()
 
+    def release(self) -> None:
+        """Forget all nodes and the connection, which refers to this value. No call but `answered` may follow."""
+        self.forget()
+        del self._peer
+
     def _node(self, address: str) -> _Node | None:
         node = self._nodes.get(address)
         if node is None and address == management.ADDRESS:

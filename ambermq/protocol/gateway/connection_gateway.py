@@ -184,6 +184,12 @@ class ConnectionGateway:
         self.container = ""
         self.gateway.peers.pop(self, None)
 
+    def release(self) -> None:
+        """End as `lost` does, and free the connection at once: its transport has ended. Only effects may follow."""
+        self.lost()
+        self.connection.release()
+        self._nodes.release()
+
     def post(self, address: str, message: bytes) -> bool:
         """Publish a message of the broker to an address, which its `to` names; return whether the address is ours."""
         is_path = address.startswith(("/queues/", "/topics/", "/muxers/"))

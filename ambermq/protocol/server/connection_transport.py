@@ -71,11 +71,11 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Detach the links of the lost peer from the engine."""
+        """Detach the links of the lost peer from the engine, and free what the broker held for it."""
         del exc
-        server = self._server
-        if server.sockets.pop(self.peer, None) is not None:
-            self.peer.lost()
+        is_served = self._server.sockets.pop(self.peer, None) is not None
+        self.peer.release()
+        if is_served:
             self.host.tick_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -45,6 +45,13 @@ class Channels:
             session.drop()
         self.by_channel = {}
 
+    def release(self) -> None:
+        """Drop the sessions of an ended connection, and the connection. No call but `all` may follow."""
+        for session in self._local.values():
+            session.release_parts()
+        self._local = {}
+        del self._connection
+
     def receive(self, performative: Composite, channel: int) -> None:
         """Process a begin or an end; ignore a frame for a session that we ended. Raises FramingError."""
         session = self.by_channel.get(channel)

@@ -300,6 +300,20 @@ class Connection:
             )
             self._finish(error)
 
+    def release(self) -> None:
+        """End as `lost` does, and free everything at once: cyclic garbage would wait for the collector.
+
+        No event is appended for the owner, which drops the connection. Of all calls only `poll` may follow.
+        """
+        self.lost()
+        self._input.release()
+        self._channels.release()
+        self.events.clear()
+        self.reopened.clear()
+        self.links_by_name.clear()
+        self.recogniser = None
+        self.output = OutputBuffer()
+
     def report_reopened(self) -> None:
         """Append CreditChanged for the senders whose window opened in this read; only the input stage calls it."""
         for session in self.reopened:

@@ -74,6 +74,12 @@ class InputStage:
         self.is_asking = False
         self.receive(self._reader.release())
 
+    def release(self) -> None:
+        """Drop the unread input and the connection: both are freed at once. No call may follow."""
+        self._reader.drop()
+        self.handshake = None
+        del self._connection
+
     def authenticated(self, *, ok: bool) -> None:
         """Answer the question Authenticating."""
         if not self.is_asking or not isinstance(self.handshake, ServerHandshake):

@@ -121,6 +121,11 @@ class FrameReader:
         self.position = self.end = 0
         return kept
 
+    def drop(self) -> None:
+        """Drop the unread input."""
+        self._data, self._rest = b"", None
+        self.position = self.end = 0
+
     def peek(self) -> bytes:
         """Return at most the next eight bytes, without consuming them."""
         start = bytes(self._rest or b"")

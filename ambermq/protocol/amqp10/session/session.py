@@ -280,6 +280,13 @@ class Session:
         self.state = SessionState.UNMAPPED
         self._forget()
 
+    def release_parts(self) -> None:
+        """Drop the parts that refer back to this session, which has ended: so it is freed at once.
+
+        Calls that the rule above allows for an ended session need none of these parts, except `links`.
+        """
+        del self._links, self.incoming, self.dispositions, self.settlements
+
     def fail(self, condition: str, description: str) -> None:
         """End because of the peer's fault, and append SessionEnded."""
         error = Error(condition=condition, description=description)
