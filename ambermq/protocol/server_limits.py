@@ -33,6 +33,8 @@ class ServerLimits:
     """A connection with this much unsent output gets no deliveries until its peer reads."""
     output_max_bytes: int = 16 << 20
     """A connection with this much unsent output is not read from until its peer reads."""
+    write_timeout_ms: int = 120_000
+    """A peer that reads nothing for this time, although output waits for it, is dropped; 0: never."""
     grant_bytes: int = 4 << 20
     """Bytes of messages that the engine dispatches to one consumer at a time, by an estimate of their size."""
     grant_messages: int = bounded(2000, least=1)

@@ -52,6 +52,7 @@ class Watching:
         window: int = 1 << 20,
         container: str = "wire",
         gateway: Gateway | None = None,
+        idle_time_out: int | None = None,
     ) -> None:
         """`gateway` is that of another peer, of the same rig."""
         self.rig = rig or Rig()
@@ -65,7 +66,9 @@ class Watching:
         self.window = window
         self.directory = directory
         self.give(AMQP_HEADER)
-        self.opening = self.say(Open(container_id=container), Wire.begin(incoming_window=window))
+        self.opening = self.say(
+            Open(container_id=container, idle_time_out=idle_time_out), Wire.begin(incoming_window=window)
+        )
         """What the broker has answered to the open."""
 
     def give(self, data: bytes) -> list[tuple[Composite | None, bytes]]:

@@ -54,6 +54,9 @@ class ConnectionLimits:
     idle_timeout_ms: int = bounded(60_000, most=UINT_MAX)
     """A connection without input for this time is closed. The open announces half of it as idle-time-out; 0 is off."""
 
+    idle_timeout_ms_min: int = bounded(200, most=UINT_MAX)
+    """The least idle-time-out that a peer may ask for: it costs the broker two frames in that time. Less is refused."""
+
     close_ms: int = 5_000
     """Time for a peer to answer a close. After it the socket is closed."""
 

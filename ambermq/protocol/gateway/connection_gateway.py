@@ -25,7 +25,7 @@ from ambermq.protocol.amqp10.events import (
 )
 from ambermq.protocol.amqp10.link.receiver import Receiver
 from ambermq.protocol.amqp10.link.sender import Sender
-from ambermq.protocol.amqp10.performatives.classes import Attach, Error
+from ambermq.protocol.amqp10.performatives.classes import Attach, Error, Open
 from ambermq.protocol.amqp10.spec import AmqpCondition, LinkCondition
 from ambermq.protocol.amqp10.types.values import Symbol
 from ambermq.protocol.gateway.broker_nodes import BrokerNodes
@@ -278,11 +278,12 @@ class ConnectionGateway:
     def _opened(self, event: Opened) -> None:
         if self.gateway.vhosts is not None:
             self._move(self.gateway.vhosts.gateway_of(event.open.hostname))
-        refusal = self._check_vhost() or self.gateway.containers.enter(event.open)
+        remote = event.open
+        refusal = self._check_vhost() or self._check_idle_timeout(remote) or self.gateway.containers.enter(remote)
         if refusal is not None:
             self.connection.refuse(refusal)
             return
-        self.container = event.open.container_id
+        self.container = remote.container_id
         properties = {**PRODUCT, Symbol("vhost"): self.gateway.vhost}
         self.connection.accept(properties=properties, offered_capabilities=OFFERED)
 
@@ -293,6 +294,14 @@ class ConnectionGateway:
             return None
         why = f"this connection is bound to the virtual host {scope.vhost!r}, not to {self.gateway.vhost!r}"
         return Error(condition=Symbol(AmqpCondition.UNAUTHORIZED_ACCESS), description=why)
+
+    def _check_idle_timeout(self, remote: Open) -> Error | None:
+        """Return why the idle timeout that an open asks for is refused; None if it is not (transport, 2.4.5)."""
+        least_ms, asked_ms = self.connection.limits.idle_timeout_ms_min, remote.idle_time_out or 0
+        if not asked_ms or asked_ms >= least_ms:
+            return None
+        why = f"idle-time-out {asked_ms} ms, expected at least {least_ms} ms (idle_timeout_ms_min), or none"
+        return Error(condition=Symbol(AmqpCondition.NOT_ALLOWED), description=why)
 
     def _check_address(self, address: str) -> None:
         """Raise Refusal for an address beyond the scope of this connection."""

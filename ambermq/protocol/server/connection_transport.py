@@ -3,19 +3,20 @@
 Rule 1. A read is translated into commands at once; the next tick decides them.
 Rule 2. A peer that does not read gets no deliveries. If its answers pile up, too, it is not read either. After the
         close it has close_ms for each further part of the output.
-Rule 3. Connections within the machine are not paced.
+Rule 3. A peer that reads nothing of its output for write_timeout_ms is dropped: what it acquired goes back.
 """
 
 import asyncio
-import socket
 import time
-from contextlib import suppress
 from typing import Final, cast, final
+
+import structlog
 
 from ambermq.engine.loop.schedule import LATER, NOW
 from ambermq.protocol.amqp10.connection.connection import Connection, ConnectionRole
 from ambermq.protocol.amqp10.performatives.classes import Error
 from ambermq.protocol.gateway.connection_gateway import ConnectionGateway
+from ambermq.protocol.server.socket_options import configure_socket
 from ambermq.protocol.server.transport_server import TransportServer
 from ambermq.protocol.server.vhost_runner import VhostRunner
 
@@ -31,7 +32,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
 
     __slots__ = (
         *("_close_deadline_ms", "_is_draining", "_is_timed", "_open_deadline_ms", "_server", "_unsent_bytes"),
-        *("host", "peer", "transport"),
+        *("_read_bytes", "_read_deadline_ms", "host", "peer", "transport"),
     )
 
     transport: asyncio.Transport
@@ -42,6 +43,9 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         self._server = server
         self._open_deadline_ms = self._close_deadline_ms = 0
         self._unsent_bytes = -1
+        self._read_bytes = -1
+        """The bytes of output that the peer had taken at the last check; -1 before the first."""
+        self._read_deadline_ms = 0
         self._is_draining = False
         self._is_timed = False
 
@@ -67,7 +71,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         limits = server.server_limits
         server.sockets[self.peer] = self
         self._open_deadline_ms = now_ms + limits.handshake_ms
-        _disable_pacing(self.transport)
+        configure_socket(self.transport, write_timeout_ms=limits.write_timeout_ms)
         self.transport.set_write_buffer_limits(high=limits.output_high_bytes, low=limits.output_high_bytes // 4)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -191,6 +195,7 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if self._open_deadline_ms:
             self._open_deadline_ms += stall_ms
         self._close_deadline_ms += stall_ms
+        self._read_deadline_ms += stall_ms
         self.peer.connection.extend_deadlines(stall_ms, now_ms)
 
     def check_deadlines(self, now_ms: int) -> None:
@@ -204,6 +209,8 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if self._open_deadline_ms and now_ms > self._open_deadline_ms:
             self.transport.abort()
             return
+        if self._is_unread(now_ms):
+            return
         due_ms = connection.poll(now_ms)
         if connection.output.size or connection.events:
             self.peer.handle_events()
@@ -211,6 +218,24 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         if due_ms is not None and due_ms < now_ms + SWEEP_MS and not self._is_timed:
             self._is_timed = True
             self._server.call_later(due_ms - now_ms, self._timer_fired)
+
+    def _is_unread(self, now_ms: int) -> bool:
+        """Drop a peer that has read nothing for write_timeout_ms though output waits; return whether it was dropped."""
+        timeout_ms = self._server.server_limits.write_timeout_ms
+        unsent_bytes = self.transport.get_write_buffer_size()
+        read_bytes = self.peer.connection.output.taken_bytes - unsent_bytes
+        if not unsent_bytes or read_bytes != self._read_bytes:
+            self._read_bytes, self._read_deadline_ms = read_bytes, now_ms + timeout_ms
+        elif timeout_ms and now_ms > self._read_deadline_ms:
+            structlog.get_logger().warning(
+                "peer dropped",
+                container=self.peer.container[:80],
+                reason=f"it read nothing for {timeout_ms} ms (write_timeout_ms)",
+                unsent_bytes=unsent_bytes,
+            )
+            self.transport.abort()
+            return True
+        return False
 
     def _check_close(self, now_ms: int) -> None:
         """Abort a closed connection whose peer does not read the rest of its output."""
@@ -226,14 +251,3 @@ class ConnectionTransport(asyncio.BufferedProtocol):
         # An overdue sweep comes next; it extends the deadlines before it checks them.
         if not self.transport.is_closing() and not self._server.stall_ms(now_ms):
             self.check_deadlines(now_ms)
-
-
-def _disable_pacing(transport: asyncio.Transport) -> None:
-    """Select a congestion control without pacing for a connection within the machine.
-
-    Measured at 64 KiB a message: bbr paces with a timer for every few segments, 70 us of CPU a message against 64.
-    """
-    peer, stream = transport.get_extra_info("peername"), transport.get_extra_info("socket")
-    if peer and stream is not None and str(peer[0]) in ("127.0.0.1", "::1"):
-        with suppress(OSError, AttributeError):
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")

@@ -57,9 +57,8 @@ def test_everything_is_freed_with_the_transport(*, is_closed: bool) -> None:
     gc.disable()
     try:
         before = living()
-        assert before["Connection"] == 2
         attach_all(two)
-        assert living()["PartialDelivery"] == 1
+        assert (living() - before)["PartialDelivery"] == 1
         if is_closed:
             two.peer.connection.close()
             two.settle()

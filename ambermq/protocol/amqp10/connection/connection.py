@@ -178,6 +178,7 @@ class Connection:
         pieces = output.pieces
         if len(pieces) == 1 and not output.is_gated:
             # A message alone.
+            output.taken_bytes += output.size
             output.pieces, output.size = [], 0
         else:
             pieces = output.take()
@@ -287,6 +288,8 @@ class Connection:
         for session in self._channels.all():
             session.flush()
         self._channels.end()
+        # No frame follows the close, not even a heartbeat.
+        self._idle.follow(None)
         self.advance(ConnectionInput.SEND_CLOSE)
         self._send_close(error)
 

@@ -17,7 +17,7 @@ LARGE_BYTES: Final = 16 * 1024
 class OutputBuffer:
     """The outgoing bytes of one connection."""
 
-    __slots__ = ("_lead", "is_gated", "pieces", "size")
+    __slots__ = ("_lead", "is_gated", "pieces", "size", "taken_bytes")
 
     def __init__(self) -> None:
         self.pieces: list[Buffer] = []
@@ -28,6 +28,8 @@ class OutputBuffer:
         """Whether only the lead may leave."""
         self.size = 0
         """The waiting bytes, the lead included."""
+        self.taken_bytes = 0
+        """The bytes that were taken since the beginning."""
 
     def add(self, piece: Buffer) -> None:
         """Append `piece`, which must not change afterwards."""
@@ -61,12 +63,14 @@ class OutputBuffer:
         if self.is_gated:
             return self._take_lead()
         pieces, self.pieces = self.pieces, []
+        self.taken_bytes += self.size
         self.size = 0
         return _joined(pieces) if len(pieces) > 1 else pieces
 
     def _take_lead(self) -> list[Buffer]:
         lead, self._lead = self._lead, b""
         self.size -= len(lead)
+        self.taken_bytes += len(lead)
         return [lead] if lead else []
 
 

@@ -3,6 +3,7 @@
 Rule 1. The engine's credit is what the link can take now: its credit, the session's window, free output. So credit
         behind a closed window acquires no messages.
 Rule 2. A delivery's token is the word of the queue entry; only the session knows its delivery-id.
+        Deliveries that had been dealt before the receiver took its credit back return to the queue.
 Rule 3. A message is sent byte for byte as it is stored. Only a redelivered message gets a new header.
 """
 
@@ -14,7 +15,7 @@ from ambermq.engine.commands import Settle
 from ambermq.engine.effects import ConsumerReady, Deliver, OutcomeApplied
 from ambermq.engine.model.entry import Entry
 from ambermq.engine.model.entry_word import pack_words
-from ambermq.engine.model.outcome import ACCEPTED
+from ambermq.engine.model.outcome import ACCEPTED, RELEASED
 from ambermq.protocol.amqp10.errors import DecodeError
 from ambermq.protocol.amqp10.events import Disposed
 from ambermq.protocol.amqp10.link.sender import Sender
@@ -88,6 +89,7 @@ class ConsumerLink:
         """Set the engine's credit to what the link can take now beyond its backlog, within the limits."""
         if self.backlog_count:
             self.flush()
+            self._return_surplus()
         if not self.is_open or not self.consumer or self.peer.is_paused:
             return
         link, gateway = self.link, self.peer.gateway
@@ -100,6 +102,7 @@ class ConsumerLink:
         gateway.engine.set_credit(self.consumer, self.granted, draining=link.drain)
         if link.drain:
             self.end_drain()
+            self._return_surplus()
 
     def deliver(self, effect: Deliver) -> bool:
         """Send a run of deliveries, or add it to the backlog.
@@ -131,6 +134,24 @@ class ConsumerLink:
                 self._backlog.appendleft(_Delivery(words[count:], payloads[count:], settled))
             self.link.send_run(words[:count], payloads[:count], settled)
             self.backlog_count -= min(count, len(words))
+
+    def _return_surplus(self) -> None:
+        """Return the end of the backlog that exceeds the link's credit to the queue: the receiver took its credit back.
+
+        Settled deliveries stay: they left the queue when they were acquired.
+        """
+        surplus = self.backlog_count - self.link.credit
+        returned: list[bytes] = []
+        while surplus > 0 and self._backlog and not self._backlog[-1].settled:
+            words, payloads, _ = self._backlog.pop()
+            kept = max(len(words) - surplus, 0)
+            if kept:
+                self._backlog.append(_Delivery(words[:kept], payloads[:kept], settled=False))
+            returned.insert(0, pack_words(words[kept:]))
+            surplus -= len(words) - kept
+            self.backlog_count -= len(words) - kept
+        if returned:
+            self.peer.gateway.engine.settle(Settle(self.consumer, b"".join(returned), RELEASED))
 
     def end_drain(self) -> None:
         """Answer a drain whose credit is used up, or whose session is full: its receiver waits for the flow."""

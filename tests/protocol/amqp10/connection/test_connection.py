@@ -260,7 +260,7 @@ def test_heartbeats() -> None:
     assert wire.read() == []
     assert wire.server.poll(500) == 1000
     assert wire.read() == [(0, None, b"")]
-    wire.server.close()
+    wire.give(wire.frame(wire.begin()))
     wire.server.poll(900)
     wire.read()
     assert wire.server.poll(1100) == 1400
